@@ -8,12 +8,17 @@
 #include "observe.h"
 #include "view/explain.h"
 
-#define RECORDS 512 /* of each ring: enough to know what ended last */
+#define ANSWER_MS 10000 /* for the coordinator, unless --timeout says it */
+#define RECORDS	  512	/* of each ring: enough to know what ended last */
 
 static void
-print_json(const struct world *w, uint64_t comm, const struct buf *text, enum explain_state s)
+print_json(const struct world *w, uint64_t comm, const struct buf *text,
+	   const struct explanation *how)
 {
-	printf("{\"state\":\"%s\",\"at_ms\":%" PRIu64, explain_state_name(s), w->now_ns / 1000000);
+	printf("{\"state\":\"%s\"", explain_state_name(how->state));
+	if (*how->cause)
+		printf(",\"cause\":\"%s\"", how->cause);
+	printf(",\"at_ms\":%" PRIu64, w->now_ns / 1000000);
 	if (comm)
 		printf(",\"comm\":%" PRIu64, comm);
 	if (w->report)
@@ -22,39 +27,60 @@ print_json(const struct world *w, uint64_t comm, const struct buf *text, enum ex
 	puts("}");
 }
 
+/* The coordinator's answers; where it is stopped, or does not answer in time, the recorders of this host: then c->pid. */
 static enum rc
-look(struct cli *cli, const struct args *a, struct world **out, struct err *err)
+look(struct cli *cli, const struct args *a, struct world **out, struct coordinator *c,
+     struct err *err)
 {
+	struct err why;
 	enum rc rc;
 
 	if (a->report)
 		return world_of_report(a->report, out, err);
+	if (observe_coordinator(cli->coordinator, c, &why) == RC_OK &&
+	    (c->process == 'T' || c->process == 't') &&
+	    observe_alone(c, RECORDS, out, &why) == RC_OK)
+		return RC_OK;
+	if (!cli->timeout_ms)
+		cli->timeout_ms = ANSWER_MS;
 	rc = cli_open(cli, err);
-	return rc == RC_OK ? observe_world(cli->g, RECORDS, out, err) : rc;
+	if (rc == RC_OK)
+		rc = observe_world(cli->g, RECORDS, out, err);
+	if (c->pid && (rc == RC_TIMEOUT || rc == RC_UNREACHABLE) &&
+	    observe_coordinator(cli->coordinator, c, &why) == RC_OK &&
+	    observe_alone(c, RECORDS, out, &why) == RC_OK)
+		return RC_OK;
+	c->pid = 0;
+	return rc;
 }
 
 enum rc
 run_explain(struct cli *cli, const struct args *a, struct err *err)
 {
-	enum explain_state state = EXPLAIN_IDLE;
+	struct explanation how = {EXPLAIN_IDLE, ""};
 	struct world *w = NULL;
 	struct buf text = {0};
 	uint64_t comm = a->comm;
-	enum rc rc = look(cli, a, &w, err);
+	struct coordinator c = {0};
+	enum rc rc = look(cli, a, &w, &c, err);
 
+	if (rc == RC_OK && c.pid)
+		rc = explain_alone(c.pid, c.process, c.tracer, &text, err);
 	if (rc == RC_OK && a->report && !comm)
 		comm = w->failed_comm;
 	if (rc == RC_OK && comm)
-		rc = explain_comm(w, comm, false, &text, &state, err);
+		rc = explain_comm(w, comm, false, &text, &how, err);
 	else if (rc == RC_OK)
-		rc = explain_world(w, &text, &state, err);
+		rc = explain_world(w, &text, &how, err);
+	if (rc == RC_OK && c.pid)
+		how = (struct explanation){EXPLAIN_WAITS, "coordinator"};
 	if (rc == RC_OK && !buf_add(&text, "", 1))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && a->json)
-		print_json(w, comm, &text, state);
+		print_json(w, comm, &text, &how);
 	else if (rc == RC_OK)
 		fputs(text.data, stdout);
-	if (rc == RC_OK && state >= EXPLAIN_WAITS)
+	if (rc == RC_OK && how.state >= EXPLAIN_WAITS)
 		cli->status = EXIT_FAILED;
 	buf_fini(&text);
 	world_free(w);

@@ -1,14 +1,23 @@
 /* A whole world over the network. */
 #include "observe.h"
 
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/api.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/rundir.h"
 #include "client/recorder.h"
+#include "mem/devmem_file.h"
+#include "mem/sweep.h"
 
 /* A recorder that is open. */
 struct opened {
@@ -188,5 +197,124 @@ observe_world(struct gpusim *g, size_t records, struct world **out, struct err *
 		rc = observer_look(o, records, out, err);
 		observer_free(o);
 	}
+	return rc;
+}
+
+/* ---- without the coordinator */
+
+enum rc
+observe_coordinator(const char *address, struct coordinator *out, struct err *err)
+{
+	struct flight_file f = {.fd = -1};
+	struct flight_source s = flight_file_source(&f);
+	char path[PATH_MAX] = "", dir[RUNDIR_MAX];
+	struct flight_header h;
+	struct stat st;
+	enum rc rc = RC_NOTFOUND;
+
+	out->address = address ? address : rundir_coordinator(out->room, err);
+	if (!out->address)
+		return err->rc;
+	if (strncmp(out->address, "ipc://", 6) == 0)
+		snprintf(path, sizeof path, "%s.recorder", out->address + 6);
+	else if (strstr(out->address, "tcp://") && rundir_make(dir, err) == RC_OK)
+		snprintf(path, sizeof path, "%s/gpucoord-%s.recorder", dir,
+			 strstr(out->address, "tcp://") + 6);
+	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
+		f.nbytes = (uint64_t)st.st_size;
+		rc = flight_read_header(&s, &h, err);
+	}
+	if (f.fd >= 0)
+		close(f.fd);
+	if (rc != RC_OK)
+		return err_set(err, rc, "no recorder of a coordinator at %s", out->address);
+	out->pid = h.pid;
+	out->process = world_process_state(h.pid);
+	out->tracer = world_process_tracer(h.pid);
+	return RC_OK;
+}
+
+/* A device of the coordinator: its recorder, and what it would say of itself, as protobuf-c allocates. NULL: it is none. */
+static GpuSim__DeviceMetadata *
+device_in(const char *path, const char *coordinator, struct flight_file *f)
+{
+	struct flight_source s = flight_file_source(f);
+	GpuSim__DeviceMetadata *m = NULL;
+	GpuSim__DeviceId *id = NULL;
+	struct devmem_header h;
+	struct flight_header r;
+	struct err err;
+
+	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (f->fd < 0)
+		return NULL;
+	if (pread(f->fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+	    strncmp(h.coordinator, coordinator, sizeof h.coordinator) == 0 &&
+	    devmem_file_recorder(path, f->fd, h.device_id, &f->offset, &f->nbytes, &err) == RC_OK &&
+	    flight_read_header(&s, &r, &err) == RC_OK && (id = malloc(sizeof *id)) &&
+	    (m = malloc(sizeof *m))) {
+		gpu_sim__device_metadata__init(m);
+		gpu_sim__device_id__init(id);
+		id->value = h.device_id;
+		m->deviceid = id;
+		m->host = strdup(r.host);
+		m->pid = r.pid;
+		m->ordinal = r.ordinal;
+		return m;
+	}
+	free(id);
+	close(f->fd);
+	return NULL;
+}
+
+enum rc
+observe_alone(const struct coordinator *c, size_t records, struct world **out, struct err *err)
+{
+	GpuSim__StatusResponse *status = calloc(1, sizeof *status);
+	struct flight_file *f = NULL;
+	struct world *w = NULL;
+	glob_t g = {0};
+	bool lives = false;
+	enum rc rc = RC_OK;
+
+	glob(SWEEP_FOLDER "/gpusim-*", 0, NULL, &g);
+	if (status)
+		gpu_sim__status_response__init(status);
+	f = alloc_zeroed(g.gl_pathc + 1, sizeof *f);
+	if (!f || !status || !(status->devices = calloc(g.gl_pathc + 1, sizeof(void *))))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	for (size_t i = 0; rc == RC_OK && i < g.gl_pathc; i++) {
+		size_t n = status->n_devices;
+
+		status->devices[n] = device_in(g.gl_pathv[i], c->address, &f[n]);
+		status->n_devices += status->devices[n] != NULL;
+	}
+	globfree(&g);
+	for (size_t i = 0; rc == RC_OK && i < status->n_devices; i++)
+		lives |= world_process_state(status->devices[i]->pid) != 'X';
+	if (rc == RC_OK && !lives)
+		rc = err_set(err, RC_NOTFOUND, "no device of %s lives here", c->address);
+	if (rc == RC_OK)
+		rc = world_new(status, NULL, clock_wall_ns(), &w, err);
+	for (size_t i = 0; status && i < status->n_devices; i++) {
+		struct flight_source s = flight_file_source(&f[i]);
+
+		if (rc == RC_OK)
+			rc = world_read(w, i, &s, records, err);
+		close(f[i].fd);
+	}
+	free(f);
+	if (rc == RC_OK) {
+		world_clocks(w);
+		world_processes(w);
+		rc = world_alone(w, err);
+	}
+	if (rc == RC_OK)
+		*out = w;
+	else if (w)
+		world_free(w);
+	else if (status)
+		gpu_sim__status_response__free_unpacked(status, NULL);
 	return rc;
 }

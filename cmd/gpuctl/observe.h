@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/rc.h"
+#include "base/rundir.h"
 #include "gpusim.h"
 #include "view/world.h"
 
@@ -29,5 +30,21 @@ struct observer;
 enum rc observer_new(struct gpusim *g, struct observer **out, struct err *err);
 void observer_free(struct observer *o); /* NULL is legal */
 enum rc observer_look(struct observer *o, size_t records, struct world **out, struct err *err);
+
+/* ---- without the coordinator, whose devices record under /dev/shm of this host */
+
+struct coordinator {
+	const char *address;
+	char room[RUNDIR_ADDRESS_MAX];
+	uint32_t pid, tracer; /* as in struct world_device, like: */
+	char process;
+};
+
+/* The coordinator of an address, NULL: the default, as its recorder on this host tells. RC_NOTFOUND: it has none. */
+enum rc observe_coordinator(const char *address, struct coordinator *out, struct err *err);
+
+/* Its devices' world. RC_NOTFOUND: there is none; RC_NOMEM. */
+enum rc observe_alone(const struct coordinator *c, size_t records, struct world **out,
+		      struct err *err);
 
 #endif

@@ -87,6 +87,10 @@ void cmdq_unbind(struct cmdq_bind *b);
 enum gpusim_rc cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *b, struct cmdq_command *c,
 				 size_t n, uint64_t *position);
 
+/* One more operation waits in an open group for cmdq_append_colls; or those that do are dropped. For explanations. */
+void cmdq_bind_grouped(struct cmdq_bind *b);
+void cmdq_bind_ungrouped(struct cmdq_bind *b);
+
 /* Whether it has failed, by one load; and its state with the failure's sentence, or GPUSIM_OK. No call. */
 bool cmdq_bind_failed(const struct cmdq_bind *b);
 enum gpusim_rc cmdq_bind_error(const struct cmdq_bind *b);

@@ -163,6 +163,23 @@ cmdq_bind_waits(const struct cmdq_bind *b, uint64_t *ms)
 	return rank >= 0 && (uint32_t)rank < b->nranks ? rank : -1;
 }
 
+/* ---- groups */
+
+void
+cmdq_bind_grouped(struct cmdq_bind *b)
+{
+	atomic_fetch_add_explicit(&b->record->grouped, 1, memory_order_relaxed);
+}
+
+void
+cmdq_bind_ungrouped(struct cmdq_bind *b)
+{
+	if (!atomic_load_explicit(&b->record->grouped, memory_order_relaxed))
+		return;
+	atomic_store(&b->record->grouped, 0);
+	atomic_fetch_add(&b->record->groups, 1);
+}
+
 /* ---- numbering */
 
 static enum rc
@@ -197,6 +214,7 @@ append_one(struct cmdq *q, struct cmdq_bind *b, struct cmdq_command *c, uint64_t
 		return rc;
 	pthread_mutex_lock(&b->lock);
 	number(b, c);
+	cmdq_bind_ungrouped(b);
 	rc = cmdq_append(q, c, 1, position);
 	pthread_mutex_unlock(&b->lock);
 	return rc;
@@ -265,8 +283,10 @@ cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_co
 		sort(b, c, n);
 		link_sets(b, c, n);
 		for (size_t i = 0; i < n; i++) {
-			if (i == 0 || b[i] != b[i - 1])
+			if (i == 0 || b[i] != b[i - 1]) {
 				pthread_mutex_lock(&b[i]->lock);
+				cmdq_bind_ungrouped(b[i]);
+			}
 			number(b[i], &c[i]);
 		}
 		rc = cmdq_append(q, c, n, position);

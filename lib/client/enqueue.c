@@ -230,7 +230,11 @@ static enum gpusim_rc
 gather(struct gpusim_comm *comm, const struct cmdq_command *c, uint32_t stream)
 {
 	struct enqueue_group *v = comm->enqueued;
+	struct cmdq_bind *b;
+	enum gpusim_rc rc = bind_of(comm, &b);
 
+	if (rc != GPUSIM_OK)
+		return rc;
 	if (v->n == v->room) {
 		size_t room = v->room ? 2 * v->room : 16;
 		struct cmdq_command *more = realloc(v->c, room * sizeof *more);
@@ -246,6 +250,7 @@ gather(struct gpusim_comm *comm, const struct cmdq_command *c, uint32_t stream)
 	}
 	v->c[v->n] = *c;
 	v->stream[v->n++] = stream;
+	cmdq_bind_grouped(b);
 	return GPUSIM_OK;
 }
 
@@ -347,6 +352,8 @@ enqueue_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
 		return rc;
 	if (rc == GPUSIM_OK)
 		return enqueue_end(comm);
+	if (comm->enqueued->n)
+		cmdq_bind_ungrouped(comm->bind);
 	enqueue_group_free(comm->enqueued); /* nothing of it is enqueued */
 	comm->enqueued = NULL;
 	return rc;

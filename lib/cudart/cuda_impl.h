@@ -146,6 +146,9 @@ typedef enum rc work_fn(void *arg, struct err *err);
 typedef void work_drop_fn(void *arg, cudaError_t e);
 cudaError_t work_enqueue(struct CUstream_st *s, work_fn *run, work_drop_fn *drop, void *arg);
 
+/* Within run(): it is no copy, but this; q: the queue that it waits for, or NULL. */
+void work_does(enum cmdq_does what, const struct cmdq *q);
+
 /* ------------------------------------------------------------------ memory (memory.c) */
 
 /*

@@ -189,14 +189,15 @@ serve(void *arg)
 		_exit(1);
 	sigaltstack(&alt, NULL);
 	__gpusim_inside = 1;
+	x->tid = (uint32_t)gettid();
 	for (;;) {
 		uint64_t done = atomic_load(&x->done), go;
 
 		if (!cmdq_await(&x->go, &x->worker_sleeps, done + 1, &w->all->stop, UINT64_MAX))
 			return NULL; /* to stop */
 		go = atomic_load(&x->go);
-		run_work(w, &w->queue->work[go % HELPER_WORKS]);
 		tell_kernel(w, &w->queue->work[go % HELPER_WORKS]);
+		run_work(w, &w->queue->work[go % HELPER_WORKS]);
 		cmdq_publish(&x->done, &x->device_sleeps, go);
 	}
 }

@@ -124,9 +124,10 @@ allocate(struct device *d, enum memory_kind kind, size_t nbytes, unsigned flags,
 	struct memory m = {.kind = kind, .ordinal = d->ordinal, .nbytes = nbytes, .flags = flags};
 	cudaError_t e;
 
-	if (nbytes > d->space->nbytes)
-		return cudaErrorMemoryAllocation;
 	free_laters();
+	/* The device refuses, and records it. */
+	if (nbytes > d->space->nbytes)
+		opened = false;
 	if (take(d, opened ? (nbytes + PAGE - 1) / PAGE * PAGE + PAGE : nbytes, &m.owned) !=
 	    GPUSIM_OK)
 		return cudaErrorMemoryAllocation;

@@ -139,6 +139,7 @@ run_host(void *arg, struct err *err)
 	struct op *o = arg;
 
 	(void)err;
+	work_does(CMDQ_DOES_HOST, NULL);
 	cuda_forbid_calls(true);
 	o->u.host.fn(o->u.host.userData);
 	cuda_forbid_calls(false);
@@ -200,6 +201,7 @@ static enum rc
 run_callback(void *arg, struct err *err)
 {
 	(void)err;
+	work_does(CMDQ_DOES_HOST, NULL);
 	call(arg, cudaSuccess);
 	return RC_OK;
 }

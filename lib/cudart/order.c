@@ -207,8 +207,10 @@ static enum rc
 await_elsewhere(void *arg, struct err *err)
 {
 	struct point *p = arg;
-	enum gpusim_rc rc = cmdq_wait(p->q, p->at, cuda_timeout_ms());
+	enum gpusim_rc rc;
 
+	work_does(CMDQ_DOES_WAIT, p->q);
+	rc = cmdq_wait(p->q, p->at, cuda_timeout_ms());
 	return rc == GPUSIM_OK
 		   ? RC_OK
 		   : err_set(err, (enum rc)rc, "waiting for another device: %s", gpusim_error());

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
@@ -29,6 +30,16 @@ struct worker {
 	struct work *first, **last;
 	struct cmdq *q;
 };
+
+static _Thread_local struct cmdq_extern *here;
+
+void
+work_does(enum cmdq_does what, const struct cmdq *q)
+{
+	here->queue = q ? cmdq_id(q) : 0;
+	here->device = q ? cmdq_device(q).id : 0;
+	here->does = what;
+}
 
 static void
 finish(struct cmdq_extern *x, uint64_t n, enum rc rc, const struct err *err)
@@ -62,10 +73,14 @@ do_work(struct cmdq *q, struct work *w)
 	struct err err = {0};
 	cudaError_t e = cudaSuccess;
 
-	if (await_turn(q, w))
+	if (await_turn(q, w)) {
+		here = x;
+		x->tid = (uint32_t)gettid();
+		x->does = CMDQ_DOES_COPY;
 		finish(x, w->n, w->run(w->arg, &err), &err);
-	else
+	} else {
 		e = cudaErrorLaunchFailure;
+	}
 	if (w->drop)
 		w->drop(w->arg, e);
 	free(w);

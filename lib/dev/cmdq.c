@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "dev/cmdq_impl.h"
+#include "dev/device_recorder.h"
 
 enum rc
 cmdqs_new(const struct program_env *env, struct streams *streams, void (*wake)(void *), void *arg,
@@ -283,11 +284,42 @@ show_waits(struct cmdqs *s, struct bound *b)
 			      memory_order_release);
 }
 
+#define GROUP_MS 300 /* a group that is open for longer is told of */
+
+/* Lock held. Does the client hold operations in a group that it does not end? */
+static void
+watch_group(struct bound *b, struct device_recorder *r)
+{
+	uint32_t n = atomic_load(&b->record->grouped), groups = atomic_load(&b->record->groups);
+	uint64_t now = ticks_now();
+
+	if (!n || !b->grouped_at || groups != b->groups) {
+		b->groups = groups;
+		b->grouped_at = n ? now : 0;
+		n = 0;
+	} else if (now - b->grouped_at < ticks_hz() / 1000 * GROUP_MS) {
+		return;
+	}
+	if (n == b->grouped_told)
+		return;
+	b->grouped_told = n;
+	device_recorder_mark(r,
+			     &(struct flight_mark){.what = FLIGHT_MARK_GROUP,
+						   .epoch = b->epoch,
+						   .at = n ? b->grouped_at : now,
+						   .comm = b->comm,
+						   .value = n,
+						   .rank = b->rank + 1},
+			     NULL);
+}
+
 void
-cmdqs_tick(struct cmdqs *s)
+cmdqs_tick(struct cmdqs *s, struct device_recorder *r)
 {
 	pthread_mutex_lock(&s->lock);
-	for (struct bound *b = s->bounds; b; b = b->next)
+	for (struct bound *b = s->bounds; b; b = b->next) {
 		show_waits(s, b);
+		watch_group(b, r);
+	}
 	pthread_mutex_unlock(&s->lock);
 }

@@ -36,7 +36,8 @@ void cmdqs_stop(struct cmdqs *s);
 void cmdqs_free(struct cmdqs *s);
 
 /* To be called every 100 ms or so: records are brought up to date. */
-void cmdqs_tick(struct cmdqs *s);
+struct device_recorder;
+void cmdqs_tick(struct cmdqs *s, struct device_recorder *r);
 
 /*
  * Open a queue for a process of this host.

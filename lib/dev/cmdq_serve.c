@@ -32,6 +32,45 @@ await(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t 
 	return goes_on;
 }
 
+/* After so long the recorder tells what the thread waits for. */
+#define SHOWN_NS (100 * NS_PER_MS)
+
+/* x: of the work that the client does; or NULL. */
+static void
+show(struct queue *q, enum flight_task what, uint64_t queue, const struct cmdq_extern *x)
+{
+	struct flight_now now = {.what = what, .since = recorder_now(&q->recorder), .queue = queue};
+
+	if (x) {
+		now.tid = x->tid;
+		memcpy(now.name, x->kernel.name, sizeof x->kernel.name);
+	}
+	if (x && what == FLIGHT_TASK_HOST && x->does != CMDQ_DOES_HOST) {
+		now.what = x->does == CMDQ_DOES_WAIT ? FLIGHT_TASK_QUEUE : FLIGHT_TASK_COPY;
+		now.queue = x->queue;
+		now.device = x->device;
+	}
+	recorder_task(&q->recorder, &now);
+}
+
+/* As await, and shown when it takes long. */
+static bool
+await_shown(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n,
+	    enum flight_task what, const struct cmdq_extern *x)
+{
+	bool goes_on;
+
+	atomic_store(&q->waits_on, counter);
+	if (cmdq_await(counter, sleeps, n, &q->attention, clock_now_ns() + SHOWN_NS)) {
+		atomic_store(&q->waits_on, &q->page->tail);
+		return true;
+	}
+	show(q, what, 0, x);
+	goes_on = await(q, counter, sleeps, n);
+	recorder_task(&q->recorder, NULL);
+	return goes_on;
+}
+
 /* ---- commands without a communicator */
 
 enum rc
@@ -126,8 +165,11 @@ run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
 	atomic_store(&q->waits_on, &of->page->head);
 	while (goes_on && !atomic_load(&of->over) &&
 	       !cmdq_await(&of->page->head, &of->page->client_sleeps, w->position, &q->attention,
-			   clock_now_ns() + 100 * NS_PER_MS))
+			   clock_now_ns() + SHOWN_NS)) {
+		show(q, FLIGHT_TASK_QUEUE, w->queue, NULL);
 		goes_on = queue_look_up(q);
+	}
+	recorder_task(&q->recorder, NULL);
 	atomic_store(&q->waits_on, &q->page->tail);
 	pthread_mutex_lock(&s->lock);
 	queue_drop(of);
@@ -164,7 +206,8 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 	x = &q->page->ext[e->who];
 	atomic_store_explicit(&x->rc, 0, memory_order_relaxed);
 	cmdq_publish(&x->go, &x->worker_sleeps, e->n);
-	if (!await(q, &x->done, &x->device_sleeps, e->n))
+	if (!await_shown(q, &x->done, &x->device_sleeps, e->n,
+			 e->who == 0 ? FLIGHT_TASK_KERNEL : FLIGHT_TASK_HOST, x))
 		return err_set(err, RC_ABORTED, ends);
 	rc = atomic_load(&x->rc);
 	if (e->who == 0)
@@ -320,7 +363,8 @@ have_turn(struct queue *q)
 	if (atomic_load_explicit(&q->turns.gate, memory_order_acquire) > q->n)
 		return true;
 	recorder_now(&q->recorder);
-	goes_on = await(q, &q->turns.gate, &q->turns.gate_sleeps, q->n + 1);
+	goes_on =
+	    await_shown(q, &q->turns.gate, &q->turns.gate_sleeps, q->n + 1, FLIGHT_TASK_TURN, NULL);
 	paused(q, FLIGHT_PAUSE_TURN, 0);
 	return goes_on;
 }

@@ -442,13 +442,14 @@ collective_name(struct recorder *m, const struct program *p, const struct inst_c
 
 void
 collective_record_begin(struct recorder *m, const struct program *p, const struct inst_coll *c,
-			uint64_t op, uint64_t begin)
+			uint64_t op, uint64_t begin, uint8_t ways)
 {
 	if (!m)
 		return;
 	m->coll = coll_name(c->coll);
 	m->algo = c->algo;
 	collective_name(m, p, c, op, begin);
+	m->op.op.flags |= ways;
 	recorder_begin(m, c->plan.nstep);
 }
 
@@ -523,7 +524,7 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 	struct err local = {0};
 	enum rc rc;
 
-	collective_record_begin(recorder, p, c, op, recorder ? recorder_now(recorder) : 0);
+	collective_record_begin(recorder, p, c, op, recorder ? recorder_now(recorder) : 0, 0);
 	if (c->given)
 		reduce_scale(c->dtype, c->base[PLAN_IN], c->given, c->nin, c->scalar);
 	rc = xport_begin(x, &how, &o, &local);

@@ -18,9 +18,10 @@ enum rc collective_step_traced(struct recorder *m, struct xport_op *o, const str
 void collective_name(struct recorder *m, const struct program *p, const struct inst_coll *c,
 		     uint64_t op, uint64_t begin);
 
-/* The same, and it is at hand. m may be NULL. */
+/* The same, and it is at hand. m may be NULL.
+ *	ways	of a set of sends and receives: FLIGHT_SENDS, FLIGHT_RECEIVES */
 void collective_record_begin(struct recorder *m, const struct program *p, const struct inst_coll *c,
-			     uint64_t op, uint64_t begin);
+			     uint64_t op, uint64_t begin, uint8_t ways);
 
 /* m->op has ended now. m may be NULL. */
 void collective_record_end(struct recorder *m, const struct inst_coll *c, bool by_memory,

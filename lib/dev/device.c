@@ -273,7 +273,7 @@ device_tick(struct device *d)
 {
 	leases_tick(d->leases, clock_now_ns());
 	streams_tick(d->streams);
-	cmdqs_tick(d->cmdqs);
+	cmdqs_tick(d->cmdqs, &d->recorder);
 	injector_tick(d->inject);
 }
 

@@ -79,14 +79,30 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 	return err_set(err, RC_INTERNAL, "unknown instruction");
 }
 
-static void
-record_kernel(struct recorder *m, const struct inst_kernel *i, uint64_t begin, enum rc rc)
+/* A kernel or a wait begins, which may take long: what the recorder shows of it. */
+static struct flight_now
+task_of(const struct inst *i, uint64_t begin)
 {
-	struct flight_kernel k = {.result = (uint8_t)rc, .argbytes = i->argbytes, .begin = begin};
-	const char *name = i->kernel->name;
+	struct flight_now now = {.what = FLIGHT_TASK_EVENT, .since = begin};
 
-	for (size_t n = 0; n < sizeof k.name - 1 && name[n]; n++)
-		k.name[n] = name[n];
+	if (i->kind == INST_WAIT) {
+		now.queue = event_id(i->event.event);
+		return now;
+	}
+	now.what = FLIGHT_TASK_KERNEL;
+	for (size_t n = 0; n < FLIGHT_NAME - 5 && i->kernel.kernel->name[n]; n++)
+		now.name[n] = i->kernel.kernel->name[n];
+	return now;
+}
+
+static void
+record_kernel(struct recorder *m, const struct inst_kernel *i, const struct flight_now *now,
+	      enum rc rc)
+{
+	struct flight_kernel k = {
+	    .result = (uint8_t)rc, .argbytes = i->argbytes, .begin = now->since};
+
+	memcpy(k.name, now->name, sizeof k.name);
 	recorder_kernel(m, &k);
 }
 
@@ -107,7 +123,7 @@ record_bytes(const struct execution *x, const struct inst *i, uint64_t begin, en
 
 /* An instruction without peers has ended. */
 static void
-record(const struct execution *x, const struct inst *i, uint64_t begin, enum rc rc)
+record(const struct execution *x, const struct inst *i, const struct flight_now *now, enum rc rc)
 {
 	struct recorder *m = x->recorder;
 
@@ -115,11 +131,11 @@ record(const struct execution *x, const struct inst *i, uint64_t begin, enum rc 
 	if (!flight_on(&m->w))
 		return;
 	if (i->kind == INST_KERNEL)
-		record_kernel(m, &i->kernel, begin, rc);
+		record_kernel(m, &i->kernel, now, rc);
 	else if (i->kind == INST_COPY || i->kind == INST_MEMSET)
-		record_bytes(x, i, begin, rc);
+		record_bytes(x, i, now->since, rc);
 	else if (i->kind == INST_WAIT)
-		recorder_pause(m, FLIGHT_PAUSE_EVENT, event_id(i->event.event), begin);
+		recorder_pause(m, FLIGHT_PAUSE_EVENT, now->queue, now->since);
 }
 
 /* A kernel's sentence begins with its name. */
@@ -136,16 +152,23 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 	struct err *err)
 {
 	const struct inst *i = &x->program->inst[at[0]];
-	uint64_t begin;
+	bool shown = x->recorder && (i->kind == INST_KERNEL || i->kind == INST_WAIT);
+	struct flight_now now;
 	enum rc rc;
 
 	*ndone = 1;
 	if (i->kind == INST_SENDRECV)
 		return run_pairs(x, iteration, at, n, ndone, err);
-	begin = x->recorder ? recorder_now(x->recorder) : 0;
+	now.since = x->recorder ? recorder_now(x->recorder) : 0;
+	if (shown) {
+		now = task_of(i, now.since);
+		recorder_task(x->recorder, &now);
+	}
 	rc = run_one(x, iteration, at[0], err);
+	if (shown)
+		recorder_task(x->recorder, NULL);
 	if (x->recorder && i->kind != INST_COLL)
-		record(x, i, begin, rc);
+		record(x, i, &now, rc);
 	if (rc != RC_OK && i->kind != INST_COLL && !names_itself(i, err))
 		err_prefix(err, "%s", inst_name(i));
 	return rc;

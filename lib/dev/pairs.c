@@ -30,6 +30,7 @@ struct set {
 	size_t n;
 	struct recorder *recorder;
 	uint64_t begin; /* ticks */
+	uint8_t ways;	/* FLIGHT_SENDS, FLIGHT_RECEIVES */
 };
 
 /* End a pair that has not failed yet, or has: then with *err, which keeps its text. */
@@ -140,7 +141,7 @@ drive(const struct set *t, struct err *err)
 			continue;
 		}
 		peer = waits_for(stuck, &way);
-		collective_record_begin(t->recorder, t->p, stuck->c, stuck->op, t->begin);
+		collective_record_begin(t->recorder, t->p, stuck->c, stuck->op, t->begin, t->ways);
 		recorder_step(t->recorder, step + 1, stuck->c->plan.step[step].kind + 1u,
 			      stuck->c->plan.step[step].count * stuck->c->elem);
 		rc = xport_wait(&stuck->o, peer, way, seen, deadline, err);
@@ -160,12 +161,14 @@ run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	struct recorder *recorder, struct err *err)
 {
 	struct xport_opening how = {.comm = p->comm, .epoch = p->epoch, .recorder = recorder};
-	struct set t = {p, q, n, recorder, recorder ? recorder_now(recorder) : 0};
+	struct set t = {p, q, n, recorder, recorder ? recorder_now(recorder) : 0, 0};
 	enum rc rc = RC_OK;
 
-	collective_record_begin(recorder, p, q[0].c, q[0].op, t.begin);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		how.nbytes += q[i].c->nelem * q[i].c->elem;
+		t.ways |= q[i].c->coll == GPUSIM_SEND ? FLIGHT_SENDS : FLIGHT_RECEIVES;
+	}
+	collective_record_begin(recorder, p, q[0].c, q[0].op, t.begin, t.ways);
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
 		how.op = q[i].op;
 		rc = xport_begin(x, &how, &q[i].o, err);

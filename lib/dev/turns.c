@@ -98,6 +98,8 @@ turns_await(struct stream *st, struct segment *g)
 		if (!t)
 			continue;
 		st->waits_for = t;
+		recorder_task(&st->recorder,
+			      &(struct flight_now){.what = FLIGHT_TASK_TURN, .since = begin});
 		pthread_mutex_unlock(&s->lock);
 		while (!atomic_load(&t->over) && !atomic_load(&s->stop) &&
 		       !cmdq_await(t->head, t->head_sleeps, g->turn[i].tail, NULL,
@@ -108,6 +110,7 @@ turns_await(struct stream *st, struct segment *g)
 		pthread_cond_broadcast(&s->started);
 	}
 	if (g->nturns) {
+		recorder_task(&st->recorder, NULL);
 		recorder_clock(&st->recorder);
 		recorder_pause(&st->recorder, FLIGHT_PAUSE_TURN, 0, begin);
 	}

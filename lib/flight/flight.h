@@ -67,7 +67,12 @@ struct flight_op {
 	uint16_t rank, nranks;
 };
 
-enum { FLIGHT_BY_MEMORY = 1, FLIGHT_QUEUED = 2 /* came by a command queue */ };
+enum {
+	FLIGHT_BY_MEMORY = 1,
+	FLIGHT_QUEUED = 2, /* came by a command queue */
+	FLIGHT_SENDS = 4, /* a send or receive: it runs together with others, of which some send; */
+	FLIGHT_RECEIVES = 8 /* some receive */
+};
 
 struct flight_step {
 	uint8_t kind;	/* FLIGHT_WAIT, FLIGHT_STEP */
@@ -126,6 +131,7 @@ enum flight_mark_kind {
 	FLIGHT_MARK_FAULT,     /* an injected fault; text: which */
 	FLIGHT_MARK_NOMEM,     /* memory was refused; value: bytes asked for */
 	FLIGHT_MARK_LOST_RANK, /* this rank cannot go on; text */
+	FLIGHT_MARK_GROUP, /* value: operations that an open group of its program holds since then; 0: none any more */
 	/* of the coordinator: */
 	FLIGHT_MARK_REQUEST = 32, /* of a client: value: its number; text: which */
 	FLIGHT_MARK_ANSWER,	  /* to it; result */
@@ -227,6 +233,28 @@ struct flight_live {
 	_Atomic uint64_t bytes;	      /* of the step */
 };
 
+/* What the thread does besides operations between ranks, if that takes long: its thread writes, anybody reads. */
+enum flight_task {
+	FLIGHT_TASK_NONE,
+	FLIGHT_TASK_KERNEL,
+	FLIGHT_TASK_HOST,  /* waits for a function of the program, */
+	FLIGHT_TASK_COPY,  /* for a copy that the program does, */
+	FLIGHT_TASK_QUEUE, /* for another command queue, */
+	FLIGHT_TASK_EVENT, /* for an event, */
+	FLIGHT_TASK_TURN,  /* for runs or commands queued before it on the stream */
+	FLIGHT_NTASKS
+};
+
+struct flight_now {
+	_Alignas(FLIGHT_LINE) _Atomic uint32_t what; /* enum flight_task; written last */
+	uint32_t tid;		/* of the program's thread that does it; or 0 */
+	uint64_t since;		/* ticks */
+	uint64_t queue;		/* or event, that it waits for; and */
+	uint64_t device;	/* of the queue; 0: this one */
+	char name[FLIGHT_NAME]; /* of the kernel; cut; ends in 0 */
+};
+_Static_assert(sizeof(struct flight_now) == FLIGHT_LINE, "one cache line");
+
 struct flight_ring {
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t state; /* enum flight_ring_state */
 	uint32_t kind;				      /* enum flight_ring_kind */
@@ -240,6 +268,7 @@ struct flight_ring {
 	    first; /* records before this number are of another stream: not to be read */
 	struct flight_live live;
 	_Alignas(FLIGHT_LINE) struct flight_counts counts;
+	struct flight_now now;
 	/* On the next page: union flight_record [nrecords]. */
 };
 

@@ -159,6 +159,9 @@ flight_read_ring(const struct flight_source *s, const struct flight_header *h, u
 	if (rc != RC_OK)
 		return rc;
 	clean(out->name, sizeof out->name);
+	clean(out->now.name, sizeof out->now.name);
+	if (atomic_load(&out->now.what) >= FLIGHT_NTASKS || !out->now.since)
+		atomic_store(&out->now.what, FLIGHT_TASK_NONE);
 	out->live.op.kind = FLIGHT_OP;
 	out->live.op.end = 0;
 	if (!op_makes_sense(&out->live.op))
@@ -493,14 +496,15 @@ const char *
 flight_mark_name(unsigned what)
 {
 	static const char *const names[] = {
-	    [FLIGHT_MARK_START] = "start",	 [FLIGHT_MARK_END] = "end",
-	    [FLIGHT_MARK_ATTACH] = "attach",	 [FLIGHT_MARK_DETACH] = "detach",
-	    [FLIGHT_MARK_ABORT] = "abort",	 [FLIGHT_MARK_FAULT] = "fault",
-	    [FLIGHT_MARK_NOMEM] = "no memory",	 [FLIGHT_MARK_LOST_RANK] = "lost rank",
-	    [FLIGHT_MARK_REQUEST] = "request",	 [FLIGHT_MARK_ANSWER] = "answer",
-	    [FLIGHT_MARK_CALL] = "call",	 [FLIGHT_MARK_RESULT] = "result",
-	    [FLIGHT_MARK_DECISION] = "decision", [FLIGHT_MARK_EVENT] = "event",
-	    [FLIGHT_MARK_REPORT] = "report",	 [FLIGHT_MARK_HEARD] = "heard"};
+	    [FLIGHT_MARK_START] = "start",     [FLIGHT_MARK_END] = "end",
+	    [FLIGHT_MARK_ATTACH] = "attach",   [FLIGHT_MARK_DETACH] = "detach",
+	    [FLIGHT_MARK_ABORT] = "abort",     [FLIGHT_MARK_FAULT] = "fault",
+	    [FLIGHT_MARK_NOMEM] = "no memory", [FLIGHT_MARK_LOST_RANK] = "lost rank",
+	    [FLIGHT_MARK_GROUP] = "group",     [FLIGHT_MARK_REQUEST] = "request",
+	    [FLIGHT_MARK_ANSWER] = "answer",   [FLIGHT_MARK_CALL] = "call",
+	    [FLIGHT_MARK_RESULT] = "result",   [FLIGHT_MARK_DECISION] = "decision",
+	    [FLIGHT_MARK_EVENT] = "event",     [FLIGHT_MARK_REPORT] = "report",
+	    [FLIGHT_MARK_HEARD] = "heard"};
 
 	return WORD(names, what);
 }

@@ -101,6 +101,8 @@ cmdq_algo_mark(const char *name)
 	return (uint16_t)(h ^ h >> 16);
 }
 
+enum cmdq_does { CMDQ_DOES_COPY, CMDQ_DOES_HOST, CMDQ_DOES_WAIT };
+
 #define CMDQ_EXTERNS 2 /* 0: the helper that runs kernels; 1: a thread of the program */
 
 /* A kernel that a client's helper runs, for the device's recorder. */
@@ -117,7 +119,11 @@ struct cmdq_extern {
 	atomic_uint device_sleeps;
 	_Atomic uint32_t rc; /* not 0: the work failed, enum gpusim_rc; `text` has the sentence */
 	char text[CMDQ_LINE * 3];
-	struct cmdq_kernel kernel; /* that was run last */
+	/* Told before the work begins, for the device's recorder. */
+	struct cmdq_kernel kernel; /* that is run */
+	uint32_t tid;		   /* of who does it */
+	uint32_t does;		   /* enum cmdq_does */
+	uint64_t queue, device;	   /* CMDQ_DOES_WAIT: of the queue that it waits for */
 };
 
 struct cmdq_error {
@@ -160,6 +166,9 @@ struct cmdq_comm {
 	_Alignas(CMDQ_LINE) _Atomic uint64_t done; /* collectives, sends and receives that ended */
 	_Atomic int32_t waits_for;		   /* a rank, -1: nobody */
 	_Atomic uint64_t waits_since_ns;	   /* CLOCK_MONOTONIC */
+	/* By the client: operations that its open groups hold, and groups that have ended. */
+	_Alignas(CMDQ_LINE) _Atomic uint32_t grouped;
+	_Atomic uint32_t groups;
 };
 
 /* Publish n, and wake who sleeps on the counter; `sleeps` belongs to it. */

@@ -61,6 +61,7 @@ gather(const struct nccl_op *op)
 	}
 	group.op[group.nops] = *op;
 	group.op[group.nops++].inner = group.inner;
+	cmdq_bind_grouped(op->comm->bind);
 	return ncclSuccess;
 }
 
@@ -99,6 +100,15 @@ nccl_group_job(const struct nccl_job *job)
 }
 
 /* ---- the end */
+
+/* Operations of the group are dropped; of communicators that were released meanwhile nothing is left. */
+static void
+ungroup(struct ncclComm *comm, void *nops)
+{
+	for (size_t i = *(size_t *)nops; i-- > 0;)
+		if (group.op[i].comm == comm && comm->bind)
+			cmdq_bind_ungrouped(comm->bind);
+}
 
 /* Streams of one communicator wait for each other: before the operations the lead for the others, then these for it. */
 static ncclResult_t
@@ -189,7 +199,7 @@ end_group(ncclSimInfo_t *sim)
 {
 	struct nccl_job *job = group.job;
 	ncclResult_t r = group.result, jobs;
-	size_t n = group.nops;
+	size_t n = group.nops, gathered = n;
 	bool background = job && !job->blocking;
 
 	group.depth = 0;
@@ -198,13 +208,17 @@ end_group(ncclSimInfo_t *sim)
 	group.job = NULL;
 	if (r == ncclSuccess)
 		r = check(group.op, &n);
+	if (r != ncclSuccess || sim)
+		nccl_comms_each(ungroup, &gathered);
 	if (r != ncclSuccess) {
 		nccl_jobs_drop(job, r);
 		return r;
 	}
 	jobs = nccl_jobs_run(job);
-	if (jobs != ncclSuccess && !(background && jobs == ncclInProgress))
+	if (jobs != ncclSuccess && !(background && jobs == ncclInProgress)) {
+		nccl_comms_each(ungroup, &n);
 		return jobs;
+	}
 	if (sim)
 		sim->estimatedTime = nccl_simulate(group.op, n);
 	else if (n == 1)

@@ -65,35 +65,15 @@ say_failed(struct words *t, const struct scene *s)
 		say_when(t, e->atms * NS_PER_MS);
 	}
 	say(t, ": %s", reason_of(s));
+	t->cause = strstr(s->comm->reason, "disagree on the operation") ? "disagree" : "failed";
 	return EXPLAIN_FAILED;
-}
-
-/* How long a rank has waited for a culprit, at most. */
-static uint64_t
-longest_wait(const struct scene *s)
-{
-	uint64_t ns = 0;
-
-	for (uint32_t r = 0; r < s->n; r++)
-		if (s->rank[r].here && s->rank[r].waits_for && s->rank[r].waits_ns > ns)
-			ns = s->rank[r].waits_ns;
-	return ns;
-}
-
-static bool
-has_hard_cause(const struct scene *s)
-{
-	for (uint32_t r = 0; r < s->n; r++)
-		if (s->rank[r].cause != CAUSE_NONE && s->rank[r].cause <= CAUSE_SHAPE)
-			return true;
-	return false;
 }
 
 static bool
 has_slow(const struct scene *s)
 {
 	for (uint32_t r = 0; r < s->n; r++)
-		if (s->rank[r].cause == CAUSE_SLOW)
+		if (s->rank[r].cause == CAUSE_SLOW || s->rank[r].cause == CAUSE_LATE)
 			return true;
 	return false;
 }
@@ -103,7 +83,7 @@ say_at_hand(struct words *t, const struct scene *s)
 {
 	const struct seen *head = &s->rank[s->head];
 	uint64_t waits = longest_wait(s);
-	bool stands = s->nculprits && (has_hard_cause(s) || waits >= LONG_NS);
+	bool stands = scene_stands(s);
 
 	say_op(t, &head->op, head->known);
 	if (head->known) {
@@ -166,10 +146,12 @@ say_calls(struct words *t, const struct scene *s)
 	say(t, ": ");
 	n = say_ranks(t, s, has_not_called, 0);
 	say(t, n == 1 ? " has not called it; " : " have not called it; ");
+	t->cause = "not-called";
 	n = say_ranks(t, s, has_called, 0);
 	say(t, n == 1 ? " has" : " have");
 	for (size_t i = 1; i < s->comm->n_calls; i++)
 		if (calls_differ(s->comm->calls[i], first)) {
+			t->cause = "disagree";
 			say(t, "; they do not agree: rank %" PRIu32 " calls ", first->rank);
 			say_work(t, first);
 			say(t, ", and rank %" PRIu32 " ", s->comm->calls[i]->rank);
@@ -190,6 +172,25 @@ is_unanswered(const struct scene *s, uint32_t r, uint32_t arg)
 		if (m->unanswered[i] == r)
 			return true;
 	return false;
+}
+
+/* Of ranks that have not ended their parts. */
+static void
+say_tasks(struct words *t, const struct scene *s)
+{
+	uint32_t told = 0;
+
+	for (uint32_t r = 0; r < s->n && told < 4; r++) {
+		if (!is_unanswered(s, r, 0) || !s->rank[r].task)
+			continue;
+		say(t, told++ ? "; rank %" PRIu32 ": " : ": rank %" PRIu32 ": ", r);
+		say_task(t, s, &s->rank[r]);
+		t->cause = atomic_load(&s->rank[r].task->ring.now.what) == FLIGHT_TASK_KERNEL
+			       ? "kernel"
+			       : "event";
+	}
+	if (!told)
+		say(t, ", which is a kernel, a copy, or a wait for an event");
 }
 
 /* No rank is in an operation between ranks: kernels, copies, or waits for events. */
@@ -219,7 +220,7 @@ say_run(struct words *t, const struct scene *s)
 		say(t, "; ");
 		say_culprits(t, s);
 	} else if (m->started && m->n_unanswered) {
-		say(t, ", which is a kernel, a copy, or a wait for an event");
+		say_tasks(t, s);
 	}
 	return hard || m->forms >= LONG_NS / NS_PER_MS ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
 }
@@ -238,6 +239,7 @@ say_groups(struct words *t, const struct scene *s)
 {
 	const GpuSim__Work *g = s->comm->groups[0];
 
+	t->cause = "group";
 	say(t, "a group is open since ");
 	say_time(t, g->forms * NS_PER_MS);
 	say(t, " and has not ended: it holds %" PRIu64 " operation%s of ", g->nops,
@@ -256,13 +258,27 @@ say_groups(struct words *t, const struct scene *s)
 static enum explain_state
 say_idle(struct words *t, const struct scene *s)
 {
-	if (!has_hard_cause(s)) {
+	const struct world_holder *h = s->holder;
+	bool waits = h || has_hard_cause(s);
+
+	for (uint32_t r = 0; r < s->n; r++)
+		waits |= s->rank[r].cause == CAUSE_PROGRAM || s->rank[r].cause == CAUSE_GROUP ||
+			 s->rank[r].cause == CAUSE_EVENT;
+	if (!h && !s->nculprits) {
 		say(t, "is idle");
 		return EXPLAIN_IDLE;
 	}
-	say(t, "is in no operation, and the next one will wait: ");
+	say(t, waits && !h ? "is in no operation, and the next one will wait: "
+			   : "is in no operation: ");
+	if (h) {
+		t->cause = h->tracer || h->process == 't' ? "debugger" : "program";
+		say_client(t, s, s->comm->clientid);
+		say(t, ", whose it is, ");
+		say_process(t, h->process, h->tracer);
+		say(t, s->nculprits ? "; " : "");
+	}
 	say_culprits(t, s);
-	return EXPLAIN_WAITS;
+	return waits ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
 }
 
 static enum explain_state
@@ -287,20 +303,39 @@ say_first(struct words *t, const struct scene *s)
 
 /* ---- the rest of the paragraph */
 
+static bool
+has_finished(const struct scene *s, uint32_t r, uint32_t arg)
+{
+	uint64_t at;
+	const struct flight_op *op = scene_last(s, false, &at);
+
+	return rank_finished(s, r, op) == (arg != 0);
+}
+
 static void
 say_last(struct words *t, const struct scene *s)
 {
-	const struct seen *best = NULL;
+	uint64_t at;
+	const struct flight_op *op = scene_last(s, false, &at);
+	bool blind = false;
 
 	for (uint32_t r = 0; r < s->n; r++)
-		if (s->rank[r].last.kind && s->rank[r].last.result == RC_OK &&
-		    (!best || s->rank[r].last_ns > best->last_ns))
-			best = &s->rank[r];
-	if (best) {
-		say(t, "  Last finished: ");
-		say_op(t, &best->last, true);
+		blind |= !s->rank[r].dev || !s->rank[r].dev->recorder;
+	if (op && has_failed(s) && count_ranks(s, has_finished, 0)) {
+		say(t, "  ");
+		say_op(t, op, true);
+		say(t, " failed, although ");
+		say_ranks(t, s, has_finished, 1);
+		say(t, " finished it: ");
+		say_ranks(t, s, has_finished, 0);
+		say(t, " did not.\n");
+	}
+	op = scene_last(s, true, &at);
+	if (op) {
+		say(t, "  Last finished%s: ", blind ? ", as far as recorders tell" : "");
+		say_op(t, op, true);
 		say(t, " at ");
-		say_when(t, best->last_ns);
+		say_when(t, at);
 		say(t, ".\n");
 	}
 }
@@ -368,12 +403,15 @@ say_stopped(struct words *t, const struct scene *s)
 	for (uint32_t r = 0; r < s->n; r++) {
 		const struct seen *a = &s->rank[r];
 
-		if (a->cause != CAUSE_STOPPED)
+		if (a->cause != CAUSE_STOPPED && a->cause != CAUSE_TRACED)
 			continue;
 		say(t, "  Now: rank %" PRIu32 " (", r);
 		say_device(t, a->dev);
-		say(t, ") is stopped; kill -CONT %" PRIu32 " lets its device go on.\n",
-		    a->dev->meta->pid);
+		say(t, ") ");
+		say_process(t, a->dev->process, a->dev->tracer);
+		say(t, "; to let its device go on: ");
+		say_release(t, a->dev->meta->pid, a->dev->tracer);
+		say(t, ".\n");
 		return;
 	}
 }
@@ -381,6 +419,7 @@ say_stopped(struct words *t, const struct scene *s)
 static void
 say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 {
+	const struct world_holder *h = s->holder;
 	uint64_t id = s->comm->commid;
 
 	if (state == EXPLAIN_FAILED) {
@@ -397,6 +436,10 @@ say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 	if (state != EXPLAIN_WAITS && !has_slow(s))
 		return;
 	say(t, "  To go on: ");
+	if (h) {
+		say_release(t, s->comm->pid, h->tracer);
+		say(t, ", or ");
+	}
 	if (s->nculprits) {
 		say_remedies(t, s);
 		say(t, ", or ");
@@ -423,6 +466,21 @@ say_recovered(struct words *t, const struct scene *s)
 		    s->comm->recovered);
 }
 
+/* Where the first sentence has not said it. */
+static void
+say_holder(struct words *t, const struct scene *s)
+{
+	const struct world_holder *h = s->holder;
+
+	if (!h || (!s->at_hand && !s->comm->n_runs && !s->comm->n_calls && !s->comm->n_groups))
+		return;
+	say(t, "  Its ");
+	say_client(t, s, s->comm->clientid);
+	say(t, " ");
+	say_process(t, h->process, h->tracer);
+	say(t, ".\n");
+}
+
 static void
 say_behind(struct words *t, const struct scene *s)
 {
@@ -438,8 +496,9 @@ say_behind(struct words *t, const struct scene *s)
 
 enum rc
 explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
-	     enum explain_state *state, struct err *err)
+	     struct explanation *how, struct err *err)
 {
+	enum explain_state *state = &how->state;
 	const GpuSim__CommSummary *c = world_comm(w, comm);
 	struct words t = {.out = out};
 	struct scene s;
@@ -456,6 +515,7 @@ explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 		say(&t, " (%" PRIu32 " rank%s, epoch %" PRIu32 "): ", s.n, s.n == 1 ? "" : "s",
 		    c->epoch);
 		*state = say_first(&t, &s);
+		how->cause = t.cause && *state != EXPLAIN_IDLE ? t.cause : "";
 		if (!brief) {
 			say(&t, ".\n");
 			if (*state == EXPLAIN_FAILED) {
@@ -465,6 +525,7 @@ explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 			}
 			say_recovered(&t, &s);
 			say_behind(&t, &s);
+			say_holder(&t, &s);
 			say_last(&t, &s);
 			say_how_on(&t, &s, *state);
 		}

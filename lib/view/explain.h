@@ -26,6 +26,12 @@ enum explain_state {
 /* Static storage. */
 const char *explain_state_name(enum explain_state s);
 
+struct explanation {
+	enum explain_state state;
+	const char *
+	    cause; /* of what stands, goes on slowly or failed, as a word: gpuctl.1 lists them; static; or "" */
+};
+
 /*
  * explain_comm - append a paragraph on a communicator.
  *
@@ -34,15 +40,19 @@ const char *explain_state_name(enum explain_state s);
  * RC_NOTFOUND: there is no such communicator; RC_NOMEM.
  */
 enum rc explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
-		     enum explain_state *state, struct err *err);
+		     struct explanation *how, struct err *err);
 
 /* A paragraph on all that belongs to no communicator alone: devices, ranks that gather, requests in the queue, communicators
  * that wait for each other. Nothing is appended if there is nothing to say. RC_NOMEM. */
-enum rc explain_rest(const struct world *w, struct buf *out, enum explain_state *state,
+enum rc explain_rest(const struct world *w, struct buf *out, struct explanation *how,
 		     struct err *err);
 
 /* Everything: the communicators, worst first, then the rest. RC_NOMEM. */
-enum rc explain_world(const struct world *w, struct buf *out, enum explain_state *state,
+enum rc explain_world(const struct world *w, struct buf *out, struct explanation *how,
+		      struct err *err);
+
+/* A line on a coordinator that is stopped, has ended, or does not answer. RC_NOMEM. */
+enum rc explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out,
 		      struct err *err);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "coll/plan.h"
 #include "view/explain_impl.h"
 
@@ -12,10 +13,10 @@ device_cause(const struct seen *a)
 {
 	char p = a->dev ? a->dev->process : 0;
 
+	if (p == 't' || (p == 'T' && a->dev->tracer))
+		return CAUSE_TRACED;
 	if (p == 'T')
 		return CAUSE_STOPPED; /* the coordinator may have given it up */
-	if (p == 't')
-		return CAUSE_TRACED;
 	if (!a->dev || a->dev->meta->state == 1)
 		return CAUSE_LOST;
 	return p == 'X' || p == 'Z' ? CAUSE_ENDED : CAUSE_NONE;
@@ -89,15 +90,35 @@ find_different(struct scene *s)
 /* ---- ends of chains */
 
 static enum cause
+task_cause(const struct seen *a)
+{
+	static const enum cause of[FLIGHT_NTASKS] = {
+	    [FLIGHT_TASK_KERNEL] = CAUSE_KERNEL, [FLIGHT_TASK_HOST] = CAUSE_HOST,
+	    [FLIGHT_TASK_COPY] = CAUSE_HOST,	 [FLIGHT_TASK_QUEUE] = CAUSE_EVENT,
+	    [FLIGHT_TASK_EVENT] = CAUSE_EVENT,	 [FLIGHT_TASK_TURN] = CAUSE_MISSING};
+
+	return a->task ? of[atomic_load(&a->task->ring.now.what)] : CAUSE_NONE;
+}
+
+static enum cause
 absent_cause(const struct scene *s, const struct seen *a)
 {
+	enum cause task = task_cause(a);
 	char p = a->own ? a->own->process : 0;
 
+	if (task == CAUSE_KERNEL && a->task == a->own)
+		return task;
+	if (s->comm->queued && (is_held(a) || p == 'Z' || p == 'X'))
+		return CAUSE_PROGRAM;
+	if (task && a->task == a->own)
+		return task;
 	if (a->away)
 		return CAUSE_CROSSED;
-	if (s->comm->queued && (p == 'T' || p == 't' || p == 'Z' || p == 'X'))
-		return CAUSE_PROGRAM;
-	return CAUSE_MISSING;
+	if (a->grouped)
+		return CAUSE_GROUP;
+	if (task)
+		return task;
+	return a->refused_ns > a->last_ns ? CAUSE_MEMORY : CAUSE_MISSING;
 }
 
 /* A rank waits for nobody, and others wait for it. */
@@ -109,25 +130,54 @@ stuck_cause(const struct scene *s, const struct seen *a)
 	return *a->fault ? CAUSE_SLOW : CAUSE_WORKS;
 }
 
+/*
+ * Ranks wait for each other in a circle, from r on. The network is cut where one waits for what the other gives: not when
+ * all are in sends alone, in receives alone, or in operations that do not belong together.
+ */
+static void
+take_circle(struct scene *s, uint32_t r)
+{
+	struct seen *a = &s->rank[r], *b = &s->rank[a->waits_for - 1], *c = a;
+	enum cause cause = CAUSE_APART;
+	uint8_t ways = 0;
+	bool pairs = true, any = false, both = false;
+
+	do {
+		pairs &= c->known && is_pair(&c->op);
+		any |= c->known && is_pair(&c->op);
+		both |= c->ways == (FLIGHT_SENDS | FLIGHT_RECEIVES);
+		ways |= c->ways;
+		c->other = c->waits_for - 1;
+		c = &s->rank[c->other];
+	} while (c != a);
+	if (any && !both && a->waits_ns >= LONG_NS) {
+		if (pairs && (ways == FLIGHT_SENDS || ways == FLIGHT_RECEIVES))
+			cause = ways == FLIGHT_SENDS ? CAUSE_SENDS : CAUSE_RECEIVES;
+		else if (&s->rank[b->other] != a || a->op.seq != b->op.seq)
+			cause = CAUSE_OTHER_OP;
+	}
+	a->cause = cause;
+	for (c = b; c != a && (cause == CAUSE_SENDS || cause == CAUSE_RECEIVES);
+	     c = &s->rank[c->other])
+		c->cause = cause;
+	if (cause == CAUSE_APART) {
+		b->cause = cause;
+		b->other = r;
+	}
+}
+
 static void
 take_culprits(struct scene *s, const enum culprit *why)
 {
-	uint32_t apart = UINT32_MAX;
-
 	for (uint32_t r = 0; r < s->n; r++) {
 		struct seen *a = &s->rank[r];
 
-		if (a->cause != CAUSE_NONE)
-			continue;
-		if (why[r] == CULPRIT_STUCK)
+		if (a->cause == CAUSE_NONE && why[r] == CULPRIT_STUCK)
 			a->cause = stuck_cause(s, a);
-		if (why[r] != CULPRIT_APART)
-			continue;
-		a->cause = CAUSE_APART;
-		a->other = apart;
-		if (apart != UINT32_MAX)
-			s->rank[apart].other = r;
-		apart = r;
+		if (a->cause == CAUSE_NONE && why[r] == CULPRIT_APART &&
+		    why[a->waits_for - 1] == CULPRIT_APART &&
+		    s->rank[a->waits_for - 1].cause == CAUSE_NONE)
+			take_circle(s, r);
 	}
 }
 
@@ -162,6 +212,119 @@ find_depths(struct scene *s)
 	}
 }
 
+bool
+has_hard_cause(const struct scene *s)
+{
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].cause != CAUSE_NONE && s->rank[r].cause <= CAUSE_SHAPE)
+			return true;
+	return false;
+}
+
+uint64_t
+longest_wait(const struct scene *s)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].here && s->rank[r].waits_for && s->rank[r].waits_ns > ns)
+			ns = s->rank[r].waits_ns;
+	return ns;
+}
+
+bool
+scene_stands(const struct scene *s)
+{
+	return s->nculprits && (has_hard_cause(s) || longest_wait(s) >= LONG_NS);
+}
+
+/* Nothing is at hand: what would hold up the next operation. */
+static void
+find_obstacles(struct scene *s)
+{
+	for (uint32_t r = 0; r < s->n; r++) {
+		struct seen *a = &s->rank[r];
+		const struct world_recorder *rec = a->dev ? a->dev->recorder : NULL;
+
+		if (a->cause != CAUSE_NONE)
+			continue;
+		if (is_held(a) && a->own->ring.kind == FLIGHT_QUEUE &&
+		    (!s->holder || a->own->ring.pid != s->comm->pid))
+			a->cause = CAUSE_PROGRAM;
+		else if (a->grouped && a->grouped_ns + LONG_NS < s->w->now_ns)
+			a->cause = CAUSE_GROUP;
+		else if (a->task && s->comm->n_runs == 0 &&
+			 world_ns_since(s->w, rec, a->task->ring.now.since) >= LONG_NS)
+			a->cause = task_cause(a);
+	}
+}
+
+/* ---- who is late again and again */
+
+#define LATE_WINDOW_NS (15 * NS_PER_SEC)
+#define LATE_RECENT_NS (5 * NS_PER_SEC) /* the last time was within */
+#define LATE_NS	       (50 * NS_PER_MS) /* each time, and a quarter of the clock in all */
+#define LATE_LEAST     3		/* times */
+
+/* Of a rank, ns: how long one rank waited for it at most, how long it waited itself, and the same of the rank at hand. */
+struct late {
+	uint64_t held, waited, row;
+	uint32_t times, now; /* how often it was late, at most; of the rank at hand */
+};
+
+static void
+take_waits(const struct scene *s, uint32_t q, struct late *v, uint64_t *first, uint64_t *last)
+{
+	const struct world_recorder *rec = s->rank[q].dev ? s->rank[q].dev->recorder : NULL;
+
+	for (size_t i = 0; rec && i < rec->nrings; i++)
+		for (size_t k = 0; k < rec->ring[i].nrecords; k++) {
+			const struct flight_step *w = &rec->ring[i].record[k].step;
+			uint64_t end = flight_time_ns(&rec->clock, w->end),
+				 ns = (uint64_t)((double)w->waited * rec->clock.ns_per_tick);
+
+			if (w->kind != FLIGHT_WAIT || w->comm != s->comm->commid || !w->peer ||
+			    w->peer > s->n || end + LATE_WINDOW_NS < s->w->now_ns)
+				continue;
+			*first = end - ns < *first ? end - ns : *first;
+			*last = end > *last ? end : *last;
+			v[q].waited += ns;
+			v[w->peer - 1].row += ns;
+			v[w->peer - 1].now += ns >= LATE_NS;
+		}
+}
+
+/* As the coordinator counts lateness: the longest that any rank waited for one, less the time that this one waited itself. */
+static enum rc
+find_late(struct scene *s, struct err *err)
+{
+	struct late *v = alloc_zeroed(s->n + 1, sizeof *v);
+	uint64_t first = s->w->now_ns, last = 0, most = 0;
+
+	if (!v)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t q = 0; q < s->n; q++) {
+		take_waits(s, q, v, &first, &last);
+		for (uint32_t r = 0; r < s->n; r++) {
+			v[r].held = v[r].row > v[r].held ? v[r].row : v[r].held;
+			v[r].times = v[r].now > v[r].times ? v[r].now : v[r].times;
+			v[r].row = v[r].now = 0;
+		}
+	}
+	for (uint32_t r = 0; r < s->n; r++)
+		if (v[r].held > v[r].waited + most && v[r].times >= LATE_LEAST) {
+			most = v[r].held - v[r].waited;
+			s->late = r + 1;
+			s->late_of = v[r].times;
+			s->late_ns = most / v[r].times;
+		}
+	if (s->late_ns < LATE_NS || most < (last - first) / 4 ||
+	    last + LATE_RECENT_NS < s->w->now_ns)
+		s->late = 0;
+	free(v);
+	return RC_OK;
+}
+
 enum rc
 scene_causes(struct scene *s, struct err *err)
 {
@@ -186,11 +349,21 @@ scene_causes(struct scene *s, struct err *err)
 	if (rc == RC_OK && s->at_hand) {
 		take_culprits(s, why);
 		take_absent(s);
+	} else if (rc == RC_OK) {
+		find_obstacles(s);
 	}
 	if (rc == RC_OK)
 		find_depths(s);
 	for (uint32_t r = 0; rc == RC_OK && r < s->n; r++)
 		s->nculprits += s->rank[r].cause != CAUSE_NONE;
+	if (rc == RC_OK)
+		rc = find_late(s, err);
+	if (s->late && !scene_stands(s)) {
+		for (uint32_t r = 0; r < s->n; r++)
+			s->rank[r].cause = CAUSE_NONE;
+		s->rank[s->late - 1].cause = CAUSE_LATE;
+		s->nculprits = 1;
+	}
 	free(v);
 	free(why);
 	return rc;

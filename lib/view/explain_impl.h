@@ -10,24 +10,43 @@
 #define LONG_NS \
 	UINT64_C(1000000000) /* an operation that has run for less is not said to stand still */
 
-/* Why a rank holds up the others. */
-enum cause {
-	CAUSE_NONE,
-	CAUSE_LOST,    /* its device is, as the coordinator says */
-	CAUSE_ENDED,   /* its device's process has ended, and the coordinator has not noticed yet */
-	CAUSE_STOPPED, /* its device's process is stopped */
-	CAUSE_TRACED,  /* the same, by a debugger */
-	CAUSE_OTHER_OP, /* it is in another kind of operation than most */
-	CAUSE_SHAPE,	/* in one of another size, type, reduction or root */
-	CAUSE_CROSSED,	/* it is in another communicator's operation */
-	CAUSE_PROGRAM,	/* it has not called, and its program is stopped or has ended */
-	CAUSE_PAUSED,	/* its queue waits for something else: an event, work of the program */
-	CAUSE_MISSING,	/* it has not called */
-	CAUSE_SLOW,	/* it works, by an injected fault slowly */
-	CAUSE_WORKS,	/* it works, and waits for nobody */
-	CAUSE_APART,	/* it and another do not hear each other */
-	CAUSE_NCAUSES
-};
+/* Why a rank holds up the others: a word for programs, what is said of many ranks, and what helps; NULL: it depends. */
+/* clang-format off */
+#define CAUSES(X) \
+	X(LOST, "lost", "are lost", NULL) /* its device is, as the coordinator says */ \
+	X(ENDED, "ended", "have ended", "wait until the coordinator has found out") \
+	X(STOPPED, "stopped", "are stopped", NULL) \
+	X(TRACED, "debugger", "are held by debuggers", NULL) \
+	X(OTHER_OP, "other-operation", "are in other operations", /* than most */ \
+	  "have all ranks call the same operations in the same order") \
+	X(SHAPE, "other-shape", "are in operations of another shape", \
+	  "have all ranks call it with the same size, type, reduction and root") \
+	X(SENDS, "all-send", "send, and none of them receives", GROUP_THEM) /* in a circle */ \
+	X(RECEIVES, "all-receive", "receive, and none of them sends", GROUP_THEM) \
+	X(CROSSED, "other-communicator", "are in operations of other communicators", NULL) \
+	X(PROGRAM, "program", "do not call, for their programs are stopped or have ended", NULL) \
+	X(GROUP, "group", "have called it in groups that are still open", \
+	  "have the program end its group: ncclGroupEnd, or gpusim_group_end") \
+	X(KERNEL, "kernel", "have not come to it, for a kernel runs before it", \
+	  "wait for the kernel, or end its program") \
+	X(HOST, "host-function", "have not come to it, for a host function runs before it", NULL) \
+	X(EVENT, "event", "have not come to it, for their streams wait for events", \
+	  "have the stream with the event come to it") \
+	X(MEMORY, "no-memory", "have not called it, and had no memory", \
+	  "free memory, or start devices with a larger --mem") \
+	X(MISSING, "not-called", "have not called it", "have the rank's program call it") \
+	X(SLOW, "fault", "are slow", "gpuctl inject clear, or wait") /* by an injected fault */ \
+	X(LATE, "straggler", "are late", NULL) /* again and again */ \
+	X(WORKS, "works", "work and wait for nobody", "wait") \
+	X(APART, "network", "do not hear each other", NULL)
+/* clang-format on */
+
+#define GROUP_THEM                                                                \
+	"group the sends with the receives: ncclGroupStart and ncclGroupEnd, or " \
+	"gpusim_group_start and gpusim_group_end, around them"
+
+#define CAUSE_OF(name, word, many, remedy) CAUSE_##name,
+enum cause { CAUSE_NONE, CAUSES(CAUSE_OF) CAUSE_NCAUSES };
 
 /* A rank of a communicator, as far as it is known. */
 struct seen {
@@ -43,25 +62,32 @@ struct seen {
 	uint64_t waits_ns, runs_ns;
 	const GpuSim__Work *call;	/* its call that waits for other ranks' */
 	const struct flight_live *away; /* it is in this operation of another communicator */
+	const struct world_ring *task;	/* that does something else for long */
+	uint8_t ways;			/* it sends, it receives: FLIGHT_SENDS, FLIGHT_RECEIVES */
+	uint64_t grouped, grouped_ns;	/* operations in an open group of its program, since */
+	uint64_t refused, refused_ns;	/* bytes of memory that its device had not, when */
 	struct flight_op last;		/* kind 0: none */
 	uint64_t last_ns;		/* when that ended */
 	const char *fault;		/* the last one that was injected; or "" */
 	char fault_text[160];
 	enum cause cause;
 	uint32_t
-	    other; /* CAUSE_APART: the other; CAUSE_OTHER_OP, CAUSE_SHAPE: one of those that it differs from */
+	    other; /* CAUSE_APART: the other; CAUSE_OTHER_OP, CAUSE_SHAPE: one of those that it differs from; CAUSE_SENDS, CAUSE_RECEIVES: the next */
 	uint32_t depth; /* of its waiting: 1: for a culprit, 2: in turn; 0: it does not wait */
 };
 
 struct scene {
 	const struct world *w;
 	const GpuSim__CommSummary *comm;
+	const struct world_holder *holder; /* its program, if that is stopped; or NULL */
 	uint32_t n;
 	struct seen *rank;
 	bool at_hand;	 /* some rank is in an operation */
 	uint32_t head;	 /* the rank whose operation is the one at hand */
 	uint64_t age_ns; /* of it */
 	uint32_t nhere, nculprits;
+	uint64_t late_ns;	/* by so much each time, on average of so many: */
+	uint32_t late_of, late; /* late: that rank, + 1 */
 };
 
 /* ---- explain_look.c */
@@ -71,16 +97,35 @@ enum rc scene_init(const struct world *w, const GpuSim__CommSummary *comm, struc
 		   struct err *err);
 void scene_fini(struct scene *s);
 
+/* Has a rank finished an operation, as far as recorders tell? */
+bool rank_finished(const struct scene *s, uint32_t r, const struct flight_op *op);
+
+/* The last operation that some rank has finished, or all its ranks; NULL: none, as far as recorders go back. */
+const struct flight_op *scene_last(const struct scene *s, bool all, uint64_t *ended_ns);
+
 /* ---- explain_cause.c */
 
 /* Find out who holds up the operation at hand. RC_NOMEM. */
 enum rc scene_causes(struct scene *s, struct err *err);
 
+/* Some rank cannot go on; how long a rank has waited for a culprit, at most; and whether the operation stands still. */
+bool has_hard_cause(const struct scene *s);
+uint64_t longest_wait(const struct scene *s);
+bool scene_stands(const struct scene *s);
+
+/* Is the program that uses the rank's queue stopped? */
+static inline bool
+is_held(const struct seen *a)
+{
+	return a->own && (a->own->process == 'T' || a->own->process == 't');
+}
+
 /* ---- explain_words.c; appending tells of no memory by the buffer's length alone */
 
 struct words {
 	struct buf *out;
-	bool full; /* out of memory */
+	bool full;	   /* out of memory */
+	const char *cause; /* the first that was told; or NULL */
 };
 
 void say(struct words *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -103,6 +148,13 @@ uint32_t count_ranks(const struct scene *s, pick_rank *pick, uint32_t arg);
 void say_device(struct words *t, const struct world_device *d);
 
 /* ---- explain_say.c */
+
+/* "is stopped", "is held by pid 12 (a debugger)", "has ended"; "kill -CONT 4711", "have pid 12 let it go on". */
+void say_process(struct words *t, char process, uint32_t tracer);
+void say_release(struct words *t, uint32_t pid, uint32_t tracer);
+
+/* "its stream runs kernel spin for 5.0 s" */
+void say_task(struct words *t, const struct scene *s, const struct seen *a);
 
 /* "rank 2 (device 0123..., pid 4711) is stopped in step 3 of 6; rank 5 ..." */
 void say_culprits(struct words *t, const struct scene *s);

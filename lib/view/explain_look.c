@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "coll/plan.h"
 #include "view/explain_impl.h"
 
 static bool
@@ -30,7 +31,28 @@ take_live(const struct scene *s, const struct world_recorder *rec, const struct 
 	out->runs_ns = world_ns_since(s->w, rec, l->op.begin);
 }
 
-/* The newest record of an operation of the communicator, and of a fault. */
+static void
+take_mark(const struct scene *s, const struct world_recorder *rec, const struct world_ring *ring,
+	  size_t i, struct seen *out, uint64_t *fault_at)
+{
+	const struct flight_mark *m = &ring->record[i].mark;
+	uint64_t at = flight_time_ns(&rec->clock, m->at);
+
+	if (m->what == FLIGHT_MARK_FAULT && m->at >= *fault_at) {
+		*fault_at = m->at;
+		flight_text(ring->record, ring->nrecords, i, out->fault_text,
+			    sizeof out->fault_text);
+	} else if (m->what == FLIGHT_MARK_GROUP && m->comm == s->comm->commid &&
+		   m->epoch == s->comm->epoch) {
+		out->grouped = m->value;
+		out->grouped_ns = at;
+	} else if (m->what == FLIGHT_MARK_NOMEM) {
+		out->refused = m->value;
+		out->refused_ns = at;
+	}
+}
+
+/* The newest record of an operation of the communicator, and marks. */
 static void
 take_records(const struct scene *s, const struct world_recorder *rec, const struct world_ring *ring,
 	     struct seen *out, uint64_t *fault_at)
@@ -41,19 +63,31 @@ take_records(const struct scene *s, const struct world_recorder *rec, const stru
 		if (r->kind == FLIGHT_OP && r->op.comm == s->comm->commid && r->op.end) {
 			uint64_t at = flight_time_ns(&rec->clock, r->op.end);
 
-			out->own = ring;
 			if (at >= out->last_ns) {
+				out->own = ring;
 				out->last = r->op;
 				out->last_ns = at;
 			}
 		}
-		if (r->kind == FLIGHT_MARK && r->mark.what == FLIGHT_MARK_FAULT &&
-		    r->mark.at >= *fault_at) {
-			*fault_at = r->mark.at;
-			flight_text(ring->record, ring->nrecords, i, out->fault_text,
-				    sizeof out->fault_text);
-		}
+		if (r->kind == FLIGHT_MARK)
+			take_mark(s, rec, ring, i, out, fault_at);
 	}
+}
+
+/* Where its operations would run something else does, or is waited for: in its own ring, else in another of its program. */
+static const struct world_ring *
+find_task(const struct world_recorder *rec, const struct seen *a)
+{
+	for (size_t i = 0; i <= rec->nrings; i++) {
+		const struct world_ring *r = i ? &rec->ring[i - 1] : a->own;
+
+		if (r && atomic_load(&r->ring.state) == FLIGHT_RING_USED &&
+		    atomic_load(&r->ring.now.what) &&
+		    (!a->own || a->own->ring.kind != FLIGHT_QUEUE ||
+		     r->ring.pid == a->own->ring.pid))
+			return r;
+	}
+	return NULL;
 }
 
 static void
@@ -71,11 +105,17 @@ look_at_recorder(const struct scene *s, const struct world_recorder *rec, struct
 			out->own = ring;
 		if (!is_live(ring))
 			continue;
-		if (op->comm != s->comm->commid)
+		if (op->comm != s->comm->commid) {
 			out->away = &ring->ring.live;
-		else if (op->epoch == s->comm->epoch && (!out->here || op->seq < out->op.seq))
+			continue;
+		}
+		if (op->epoch != s->comm->epoch)
+			continue;
+		out->ways |= op->flags & (FLIGHT_SENDS | FLIGHT_RECEIVES);
+		if (!out->here || op->seq < out->op.seq)
 			take_live(s, rec, ring, out);
 	}
+	out->task = find_task(rec, out);
 }
 
 /* As the heartbeats told the coordinator. */
@@ -144,11 +184,78 @@ scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene 
 	s.rank = alloc_zeroed(s.n + 1, sizeof *s.rank);
 	if (!s.rank)
 		return err_set(err, RC_NOMEM, "out of memory");
+	for (size_t i = 0; i < w->status->n_comms; i++)
+		if (w->status->comms[i] == comm &&
+		    (w->holder[i].process == 'T' || w->holder[i].process == 't'))
+			s.holder = &w->holder[i];
 	for (uint32_t r = 0; r < s.n; r++)
 		look_at_rank(&s, r, &s.rank[r]);
 	find_head(&s);
 	*out = s;
 	return RC_OK;
+}
+
+/* ---- what was finished */
+
+/* The next record of an operation of the communicator that rank r finished; *ring and *k are 0 at first. */
+static const struct flight_op *
+next_finished(const struct scene *s, uint32_t r, size_t *ring, size_t *k, uint64_t *at)
+{
+	const struct world_recorder *rec = s->rank[r].dev ? s->rank[r].dev->recorder : NULL;
+
+	for (; rec && *ring < rec->nrings; ++*ring, *k = 0)
+		while (*k < rec->ring[*ring].nrecords) {
+			const struct flight_op *op = &rec->ring[*ring].record[(*k)++].op;
+
+			if (op->kind != FLIGHT_OP || op->comm != s->comm->commid || !op->end ||
+			    op->result != RC_OK)
+				continue;
+			*at = flight_time_ns(&rec->clock, op->end);
+			return op;
+		}
+	return NULL;
+}
+
+bool
+rank_finished(const struct scene *s, uint32_t r, const struct flight_op *op)
+{
+	bool pair = coll_is_sendrecv((enum gpusim_coll)op->coll);
+	const struct flight_op *q = NULL;
+	size_t ring = 0, k = 0;
+	uint64_t at;
+
+	if (!s->rank[r].dev || !s->rank[r].dev->recorder ||
+	    (pair && r != op->rank && r != op->root))
+		return true; /* nobody knows, or it takes no part */
+	do
+		q = next_finished(s, r, &ring, &k, &at);
+	while (q && (q->seq != op->seq || q->epoch != op->epoch));
+	return q;
+}
+
+#define LOOK_BACK 16 /* operations that some rank has finished and another has not */
+
+const struct flight_op *
+scene_last(const struct scene *s, bool all, uint64_t *ended_ns)
+{
+	const struct flight_op *best = NULL, *op;
+	uint64_t before = UINT64_MAX, at = 0;
+	bool good = false;
+
+	for (int tries = 0; tries < LOOK_BACK && !good; tries++, before = *ended_ns) {
+		best = NULL;
+		*ended_ns = 0;
+		for (uint32_t r = 0; r < s->n; r++)
+			for (size_t ring = 0, k = 0; (op = next_finished(s, r, &ring, &k, &at));)
+				if (at > *ended_ns && at < before) {
+					*ended_ns = at;
+					best = op;
+				}
+		good = best;
+		for (uint32_t r = 0; all && best && r < s->n; r++)
+			good &= rank_finished(s, r, best);
+	}
+	return good ? best : NULL;
 }
 
 void

@@ -102,13 +102,20 @@ say_free_device(struct words *t, const struct world_device *d)
 
 	if (m->commid || (!stopped && m->state == 0))
 		return false;
-	say(t, "device %016" PRIx64 ", pid %" PRIu32 ", is %s",
-	    m->deviceid ? m->deviceid->value : 0, m->pid, m->state ? "lost" : "stopped");
+	say(t, "device %016" PRIx64 ", pid %" PRIu32 ", ", m->deviceid ? m->deviceid->value : 0,
+	    m->pid);
+	if (m->state)
+		say(t, "is lost");
+	else
+		say_process(t, d->process, d->tracer);
 	if (m->state && m->loss && *m->loss->why)
 		say(t, ", %s", m->loss->why);
 	say(t, "; it is in no communicator.");
-	if (stopped)
-		say(t, " To go on: kill -CONT %" PRIu32 ".", m->pid);
+	if (stopped) {
+		say(t, " To go on: ");
+		say_release(t, m->pid, d->tracer);
+		say(t, ".");
+	}
 	say(t, "\n");
 	return stopped;
 }
@@ -161,7 +168,7 @@ say_crossed(struct words *t, const struct world *w, bool *found, struct err *err
 }
 
 enum rc
-explain_rest(const struct world *w, struct buf *out, enum explain_state *state, struct err *err)
+explain_rest(const struct world *w, struct buf *out, struct explanation *how, struct err *err)
 {
 	struct words t = {.out = out};
 	bool bad = false;
@@ -170,48 +177,56 @@ explain_rest(const struct world *w, struct buf *out, enum explain_state *state, 
 	for (size_t i = 0; i < w->status->n_gatherings; i++) {
 		say_gathering(&t, w->status->gatherings[i]);
 		bad |= w->status->gatherings[i]->forms >= LONG_NS / NS_PER_MS;
+		t.cause = "rank-not-come";
 	}
 	for (size_t i = 0; i < w->status->n_queue; i++) {
 		say_request(&t, w, w->status->queue[i]);
 		bad |= w->status->queue[i]->forms >= LONG_NS / NS_PER_MS;
+		t.cause = "no-device";
 	}
 	for (size_t i = 0; i < w->ndevices; i++) {
 		say_memory(&t, w, &w->device[i]);
-		bad |= say_free_device(&t, &w->device[i]);
+		if (say_free_device(&t, &w->device[i])) {
+			bad = true;
+			t.cause = "stopped";
+		}
 	}
-	*state = bad ? EXPLAIN_WAITS : EXPLAIN_IDLE;
+	how->state = bad ? EXPLAIN_WAITS : EXPLAIN_IDLE;
+	how->cause = bad && t.cause ? t.cause : "";
 	if (rc == RC_OK && t.full)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	return rc;
 }
 
 enum rc
-explain_world(const struct world *w, struct buf *out, enum explain_state *state, struct err *err)
+explain_world(const struct world *w, struct buf *out, struct explanation *how, struct err *err)
 {
 	static const enum explain_state order[] = {EXPLAIN_FAILED, EXPLAIN_WAITS, EXPLAIN_GOES_ON,
 						   EXPLAIN_IDLE};
 	struct buf *text = alloc_zeroed(w->status->n_comms + 1, sizeof *text);
-	enum explain_state *of = alloc_zeroed(w->status->n_comms + 1, sizeof *of), rest;
+	struct explanation *of = alloc_zeroed(w->status->n_comms + 1, sizeof *of), rest;
 	struct words t = {.out = out};
 	enum rc rc = text && of ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	*state = EXPLAIN_IDLE;
+	*how = (struct explanation){EXPLAIN_IDLE, ""};
 	for (size_t i = 0; i < w->status->n_comms && rc == RC_OK; i++) {
 		rc = explain_comm(w, w->status->comms[i]->commid, false, &text[i], &of[i], err);
-		*state = of[i] > *state ? of[i] : *state;
+		if (rc == RC_OK && of[i].state > how->state)
+			*how = of[i];
 	}
 	for (size_t k = 0; k < sizeof order / sizeof *order && rc == RC_OK; k++)
 		for (size_t i = 0; i < w->status->n_comms; i++)
-			if (of[i] == order[k] && !buf_add(out, text[i].data, text[i].len))
+			if (of[i].state == order[k] && !buf_add(out, text[i].data, text[i].len))
 				t.full = true;
 	if (rc == RC_OK)
 		rc = explain_rest(w, out, &rest, err);
 	if (rc == RC_OK) {
-		*state = rest > *state ? rest : *state;
+		if (rest.state > how->state)
+			*how = rest;
 		if (w->status->n_comms == 0)
 			say(&t, "No communicator; %zu device%s.\n", w->ndevices,
 			    w->ndevices == 1 ? "" : "s");
-		else if (*state == EXPLAIN_IDLE)
+		else if (how->state == EXPLAIN_IDLE)
 			say(&t, "Nothing waits.\n");
 		if (t.full)
 			rc = err_set(err, RC_NOMEM, "out of memory");
@@ -221,4 +236,25 @@ explain_world(const struct world *w, struct buf *out, enum explain_state *state,
 	free(text);
 	free(of);
 	return rc;
+}
+
+enum rc
+explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out, struct err *err)
+{
+	struct words t = {.out = out};
+
+	say(&t, "The coordinator, pid %" PRIu32 ", ", pid);
+	if (process == 'T' || process == 't' || process == 'X' || process == 'Z')
+		say_process(&t, process, tracer);
+	else
+		say(&t, "does not answer");
+	say(&t, "; what follows is from the recorders of this host. To go on: ");
+	if (process == 'X' || process == 'Z')
+		say(&t, "start it again");
+	else if (process == 'T' || process == 't')
+		say_release(&t, pid, tracer);
+	else
+		say(&t, "see what it does");
+	say(&t, ".\n");
+	return t.full ? err_set(err, RC_NOMEM, "out of memory") : RC_OK;
 }

@@ -8,6 +8,11 @@
 #include "view/explain_impl.h"
 #include "wire/frame.h"
 
+#define ROW_OF(name, word, many, remedy) [CAUSE_##name] = {word, many, remedy},
+static const struct {
+	const char *word, *many, *remedy;
+} row[CAUSE_NCAUSES] = {CAUSES(ROW_OF)};
+
 static void
 say_step(struct words *t, const struct seen *a)
 {
@@ -43,28 +48,147 @@ say_in(struct words *t, const struct scene *s, const struct flight_op *op)
 	say(t, ")");
 }
 
-static void
-say_program(struct words *t, const struct seen *a)
+void
+say_process(struct words *t, char process, uint32_t tracer)
 {
-	bool ended = a->own->process == 'Z' || a->own->process == 'X';
+	if (process == 'Z' || process == 'X')
+		say(t, "has ended");
+	else if (tracer)
+		say(t, "is held by a debugger, pid %" PRIu32, tracer);
+	else
+		say(t, process == 't' ? "is held by a debugger" : "is stopped");
+}
 
-	say(t, "has not called it: its program, pid %" PRIu32 ", %s", a->own->ring.pid,
-	    ended ? "has ended" : "is stopped");
+void
+say_release(struct words *t, uint32_t pid, uint32_t tracer)
+{
+	if (tracer)
+		say(t, "have the debugger, pid %" PRIu32 ", continue or detach pid %" PRIu32,
+		    tracer, pid);
+	else
+		say(t, "kill -CONT %" PRIu32, pid);
+}
+
+/* ---- what a stream does instead */
+
+/* The ring of a command queue; NULL: it is not to be seen. */
+static const struct world_ring *
+queue_ring(const struct world_recorder *rec, uint64_t id)
+{
+	for (size_t i = 0; rec && i < rec->nrings; i++)
+		if (rec->ring[i].ring.kind == FLIGHT_QUEUE && rec->ring[i].ring.id == id &&
+		    atomic_load(&rec->ring[i].ring.state) == FLIGHT_RING_USED)
+			return &rec->ring[i];
+	return NULL;
 }
 
 static void
-say_missing(struct words *t, const struct seen *a)
+say_op_of(struct words *t, const struct flight_live *l)
 {
-	say(t, "has not called it");
-	if (a->own && a->own->ring.pid && a->own->ring.kind == FLIGHT_QUEUE)
+	say_op(t, &l->op, true);
+	say(t, " of comm %" PRIu64, l->op.comm);
+	if (atomic_load(&l->waits_for))
+		say(t, ", where it waits for rank %" PRIu32, atomic_load(&l->waits_for) - 1);
+}
+
+#define CHAIN_MAX 8 /* streams that wait for streams */
+
+static void
+say_ring(struct words *t, const struct scene *s, const struct world_device *dev,
+	 const struct world_ring *r, unsigned depth)
+{
+	static const char *const does[FLIGHT_NTASKS] = {
+	    [FLIGHT_TASK_NONE] = "does nothing",
+	    [FLIGHT_TASK_KERNEL] = "runs kernel ",
+	    [FLIGHT_TASK_HOST] = "waits for a host function of its program, pid ",
+	    [FLIGHT_TASK_COPY] = "waits for a copy of its program, pid ",
+	    [FLIGHT_TASK_QUEUE] = "waits for an event of another stream",
+	    [FLIGHT_TASK_EVENT] = "waits for event ",
+	    [FLIGHT_TASK_TURN] = "waits for its turn"};
+	const struct flight_now *now = &r->ring.now;
+	const uint32_t what = atomic_load(&now->what);
+	const struct world_device *of = now->device ? world_device(s->w, now->device) : dev;
+	const struct world_ring *next;
+	uint64_t ns = world_ns_since(s->w, dev->recorder, now->since);
+
+	say(t, "%s", does[what]);
+	if (what == FLIGHT_TASK_KERNEL)
+		say(t, "%s", *now->name ? now->name : "of its program");
+	else if (what == FLIGHT_TASK_EVENT)
+		say(t, "%" PRIu64, now->queue);
+	else if (what == FLIGHT_TASK_HOST || what == FLIGHT_TASK_COPY)
+		say(t, "%" PRIu32, r->ring.pid);
+	if (what == FLIGHT_TASK_HOST && r->thread)
+		say(t, r->thread == 'R' ? ", which computes" : ", which sleeps");
+	if (now->tid)
 		say(t,
-		    ", or its stream waits for a kernel, an event or a host function of its "
-		    "program, pid %" PRIu32,
-		    a->own->ring.pid);
+		    r->thread == 'T' ? " (thread %" PRIu32 ", stopped)" : " (thread %" PRIu32 ")",
+		    now->tid);
+	say(t, " for ");
+	say_time(t, ns);
+	if (what != FLIGHT_TASK_QUEUE || !of || depth == CHAIN_MAX)
+		return;
+	next = queue_ring(of->recorder, now->queue);
+	if (next && flight_at_work(&next->ring.live)) {
+		say(t, "; that one is in ");
+		say_op_of(t, &next->ring.live);
+	} else if (next && atomic_load(&next->ring.now.what)) {
+		say(t, "; that one ");
+		say_ring(t, s, of, next, depth + 1);
+	}
+}
+
+void
+say_task(struct words *t, const struct scene *s, const struct seen *a)
+{
+	say(t, a->task->ring.kind == FLIGHT_QUEUE ? "its stream " : "its device ");
+	say_ring(t, s, a->dev, a->task, 0);
+}
+
+/* ---- causes */
+
+static void
+say_call(struct words *t, const struct scene *s)
+{
+	say(t, s->at_hand ? "has not called it" : "calls nothing");
+}
+
+static void
+say_missing(struct words *t, const struct scene *s, const struct seen *a)
+{
+	say_call(t, s);
+	if (a->cause == CAUSE_MEMORY) {
+		say(t, ": its device had no memory for ");
+		say_bytes(t, a->refused);
+		say(t, " at ");
+		say_when(t, a->refused_ns);
+	}
+	if (a->own && a->own->ring.pid && a->own->ring.kind == FLIGHT_QUEUE)
+		say(t, ", its program is pid %" PRIu32, a->own->ring.pid);
 	if (a->last.kind) {
 		say(t, ", its last was ");
 		say_op(t, &a->last, true);
 	}
+}
+
+static void
+say_group(struct words *t, const struct scene *s, const struct seen *a)
+{
+	say(t, "has called %s: its program", s->at_hand ? "it in a group" : "in a group");
+	if (a->own && a->own->ring.pid)
+		say(t, ", pid %" PRIu32 ",", a->own->ring.pid);
+	say(t, " holds %" PRIu64 " operation%s in a group that is open for ", a->grouped,
+	    a->grouped == 1 ? "" : "s");
+	say_time(t, s->w->now_ns > a->grouped_ns ? s->w->now_ns - a->grouped_ns : 0);
+	say(t, ", and none of them runs before the group ends");
+}
+
+static void
+say_late(struct words *t, const struct scene *s)
+{
+	say(t, "late by ");
+	say_time(t, s->late_ns);
+	say(t, " an operation, on average of the last %" PRIu32, s->late_of);
 }
 
 static void
@@ -75,15 +199,9 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		say_lost(t, a);
 		break;
 	case CAUSE_ENDED:
-		say(t, "has ended");
-		say_step(t, a);
-		break;
 	case CAUSE_STOPPED:
-		say(t, "is stopped");
-		say_step(t, a);
-		break;
 	case CAUSE_TRACED:
-		say(t, "is held by a debugger");
+		say_process(t, a->dev->process, a->dev->tracer);
 		say_step(t, a);
 		break;
 	case CAUSE_OTHER_OP:
@@ -95,22 +213,33 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		break;
 	case CAUSE_CROSSED:
 		say(t, "has not come to it: it is in ");
-		say_op(t, &a->away->op, true);
-		say(t, " of comm %" PRIu64, a->away->op.comm);
-		if (atomic_load(&a->away->waits_for))
-			say(t, ", where it waits for rank %" PRIu32,
-			    atomic_load(&a->away->waits_for) - 1);
+		say_op_of(t, a->away);
 		break;
 	case CAUSE_PROGRAM:
-		say_program(t, a);
+		say_call(t, s);
+		say(t, ": its program, pid %" PRIu32 ", ", a->own->ring.pid);
+		say_process(t, a->own->process, a->own->tracer);
 		break;
-	case CAUSE_PAUSED:
+	case CAUSE_GROUP:
+		say_group(t, s, a);
+		break;
+	case CAUSE_KERNEL:
+	case CAUSE_HOST:
+	case CAUSE_EVENT:
+		say(t, s->at_hand ? "has not come to it: " : "is busy: ");
+		say_task(t, s, a);
+		break;
+	case CAUSE_MEMORY:
 	case CAUSE_MISSING:
-		say_missing(t, a);
+		say_missing(t, s, a);
 		break;
 	case CAUSE_SLOW:
 		say(t, "is slow");
 		say_step(t, a);
+		break;
+	case CAUSE_LATE:
+		say(t, "is ");
+		say_late(t, s);
 		break;
 	case CAUSE_WORKS:
 		say(t, "works");
@@ -124,9 +253,16 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		    a->other);
 		say_step(t, a);
 		break;
+	case CAUSE_SENDS: /* always together */
+	case CAUSE_RECEIVES:
 	case CAUSE_NONE:
 	case CAUSE_NCAUSES:
 		break;
+	}
+	if (s->late && a == &s->rank[s->late - 1] && a->cause > CAUSE_SHAPE &&
+	    a->cause != CAUSE_LATE) {
+		say(t, "; it was ");
+		say_late(t, s);
 	}
 	if (*a->fault && a->cause >= CAUSE_SLOW)
 		say(t, " (fault: %s)", a->fault);
@@ -153,24 +289,8 @@ has_cause(const struct scene *s, uint32_t r, uint32_t cause)
 static void
 say_many(struct words *t, const struct scene *s, enum cause cause)
 {
-	static const char *const what[CAUSE_NCAUSES] = {
-	    [CAUSE_LOST] = "are lost",
-	    [CAUSE_ENDED] = "have ended",
-	    [CAUSE_STOPPED] = "are stopped",
-	    [CAUSE_TRACED] = "are held by a debugger",
-	    [CAUSE_OTHER_OP] = "are in other operations",
-	    [CAUSE_SHAPE] = "are in operations of another shape",
-	    [CAUSE_CROSSED] = "are in operations of other communicators",
-	    [CAUSE_PROGRAM] = "have not called it, and their programs are stopped or have ended",
-	    [CAUSE_PAUSED] = "have not come to it",
-	    [CAUSE_MISSING] = "have not called it",
-	    [CAUSE_SLOW] = "are slow",
-	    [CAUSE_WORKS] = "work and wait for nobody",
-	    [CAUSE_APART] = "do not hear each other",
-	};
-
 	say_ranks(t, s, has_cause, cause);
-	say(t, " %s", what[cause]);
+	say(t, " %s", row[cause].many);
 }
 
 static void
@@ -190,7 +310,9 @@ say_culprits(struct words *t, const struct scene *s)
 	for (unsigned cause = CAUSE_NONE + 1; cause < CAUSE_NCAUSES; cause++) {
 		uint32_t n = count_ranks(s, has_cause, cause);
 
-		if (n > TOLD_MAX) {
+		if (n && !t->cause)
+			t->cause = row[cause].word;
+		if (n > TOLD_MAX || (n && (cause == CAUSE_SENDS || cause == CAUSE_RECEIVES))) {
 			say(t, "%s", join);
 			say_many(t, s, (enum cause)cause);
 			join = "; ";
@@ -253,24 +375,13 @@ say_remedy(struct words *t, const struct scene *s, const struct seen *a)
 {
 	switch (a->cause) {
 	case CAUSE_STOPPED:
-		say(t, "kill -CONT %" PRIu32, a->dev->meta->pid);
-		break;
 	case CAUSE_TRACED:
-		say(t, "let the debugger of pid %" PRIu32 " go on", a->dev->meta->pid);
+		say_release(t, a->dev->meta->pid, a->dev->tracer);
 		break;
 	case CAUSE_LOST:
 		say(t, a->dev && a->dev->meta->loss && *a->dev->meta->loss->remedy
 			   ? "wait until it is back"
 			   : "start the device again");
-		break;
-	case CAUSE_ENDED:
-		say(t, "wait until the coordinator has found out");
-		break;
-	case CAUSE_OTHER_OP:
-		say(t, "have all ranks call the same operations in the same order");
-		break;
-	case CAUSE_SHAPE:
-		say(t, "have all ranks call it with the same size, type, reduction and root");
 		break;
 	case CAUSE_CROSSED:
 		say(t,
@@ -279,26 +390,26 @@ say_remedy(struct words *t, const struct scene *s, const struct seen *a)
 		    s->comm->commid, a->away->op.comm);
 		break;
 	case CAUSE_PROGRAM:
-		if (a->own->process == 'T')
-			say(t, "kill -CONT %" PRIu32, a->own->ring.pid);
+		if (is_held(a))
+			say_release(t, a->own->ring.pid, a->own->tracer);
 		else
 			say(t, "start the program again");
 		break;
-	case CAUSE_PAUSED:
-	case CAUSE_MISSING:
-		say(t, "have the rank's program call it");
+	case CAUSE_HOST:
+		say(t,
+		    "look where thread %" PRIu32 " of pid %" PRIu32 " stands (gdb -p %" PRIu32
+		    "), and have it return",
+		    a->task->ring.now.tid, a->task->ring.pid, a->task->ring.pid);
 		break;
-	case CAUSE_SLOW:
-		say(t, "gpuctl inject clear, or wait");
+	case CAUSE_LATE:
+		say(t, *a->fault ? "gpuctl inject clear"
+				 : "see what it does meanwhile: gpuctl trace, gpuctl stragglers");
 		break;
 	case CAUSE_APART:
 		say(t, *a->fault ? "gpuctl inject clear" : "mend the network between their hosts");
 		break;
-	case CAUSE_WORKS:
-		say(t, "wait");
-		break;
-	case CAUSE_NONE:
-	case CAUSE_NCAUSES:
+	default:
+		say(t, "%s", row[a->cause].remedy);
 		break;
 	}
 }
@@ -311,8 +422,8 @@ say_remedies(struct words *t, const struct scene *s)
 
 	for (uint32_t r = 0; r < s->n && told < TOLD_MAX; r++) {
 		enum cause cause = s->rank[r].cause;
-		bool each =
-		    cause == CAUSE_STOPPED || cause == CAUSE_TRACED || cause == CAUSE_PROGRAM;
+		bool each = cause == CAUSE_STOPPED || cause == CAUSE_TRACED ||
+			    cause == CAUSE_PROGRAM || cause == CAUSE_HOST;
 		uint32_t first = 0;
 
 		while (s->rank[first].cause != cause)

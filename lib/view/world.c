@@ -17,7 +17,11 @@ world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64
 
 	if (w)
 		w->device = alloc_zeroed(status->n_devices + 1, sizeof *w->device);
-	if (!w || !w->device) {
+	if (w)
+		w->holder = alloc_zeroed(status->n_comms + 1, sizeof *w->holder);
+	if (!w || !w->device || !w->holder) {
+		if (w)
+			free(w->device);
 		free(w);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -51,6 +55,7 @@ world_free(struct world *w)
 		recorder_free(w->device[i].recorder);
 	recorder_free(w->coordinator);
 	free(w->device);
+	free(w->holder);
 	gpu_sim__status_response__free_unpacked(w->status, NULL);
 	if (w->events)
 		gpu_sim__events_response__free_unpacked(w->events, NULL);
@@ -277,6 +282,38 @@ world_process_state(uint32_t pid)
 	return end && end[1] == ' ' && end[2] ? end[2] : 'X';
 }
 
+uint32_t
+world_process_tracer(uint32_t pid)
+{
+	char path[64], line[256];
+	uint32_t tracer = 0;
+	char state = world_process_state(pid);
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%" PRIu32 "/status", pid);
+	f = state == 'T' || state == 't' ? fopen(path, "re") : NULL;
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof line, f) && sscanf(line, "TracerPid: %" SCNu32, &tracer) != 1)
+		;
+	fclose(f);
+	return tracer;
+}
+
+/* Of a client there is no telling which host it is on, unless the coordinator serves this one alone. */
+static void
+look_at_holders(struct world *w)
+{
+	bool here = strncmp(w->status->address, "ipc:", 4) == 0;
+
+	for (size_t i = 0; here && i < w->status->n_comms; i++) {
+		uint32_t pid = w->status->comms[i]->pid;
+
+		w->holder[i] =
+		    (struct world_holder){world_process_state(pid), world_process_tracer(pid)};
+	}
+}
+
 void
 world_processes(struct world *w)
 {
@@ -291,8 +328,14 @@ world_processes(struct world *w)
 			continue;
 		}
 		d->process = world_process_state(d->meta->pid);
-		for (size_t k = 0; d->recorder && k < d->recorder->nrings; k++)
-			d->recorder->ring[k].process =
-			    world_process_state(d->recorder->ring[k].ring.pid);
+		d->tracer = world_process_tracer(d->meta->pid);
+		for (size_t k = 0; d->recorder && k < d->recorder->nrings; k++) {
+			struct world_ring *r = &d->recorder->ring[k];
+
+			r->process = world_process_state(r->ring.pid);
+			r->tracer = world_process_tracer(r->ring.pid);
+			r->thread = world_process_state(r->ring.now.tid);
+		}
 	}
+	look_at_holders(w);
 }

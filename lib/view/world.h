@@ -22,8 +22,10 @@ struct world_ring {
 	union flight_record *record;
 	size_t nrecords;
 	uint64_t lost, bad;
-	uint64_t next; /* number of the record behind the last one here */
-	char process;  /* of ring.pid, as in struct world_device */
+	uint64_t next;	 /* number of the record behind the last one here */
+	char process;	 /* of ring.pid, as in struct world_device */
+	char thread;	 /* of ring.now.tid, the same */
+	uint32_t tracer; /* of ring.pid */
 };
 
 /* A recorder as it was read. */
@@ -40,6 +42,13 @@ struct world_device {
 	char why_not[160];		    /* the reason then */
 	char
 	    process; /* of /proc/PID/stat: 'R', 'S', 'T' stopped, 'Z'; 'X': there is none; 0: not on this host */
+	uint32_t tracer; /* of one that is stopped: the process that debugs it; or 0 */
+};
+
+/* The program that made a communicator. */
+struct world_holder {
+	char process; /* as in struct world_device */
+	uint32_t tracer;
 };
 
 struct world {
@@ -47,6 +56,7 @@ struct world {
 	GpuSim__EventsResponse *events; /* or NULL */
 	struct world_device *device;	/* status->n_devices, in that order */
 	size_t ndevices;
+	struct world_holder *holder;	    /* status->n_comms, in that order */
 	struct world_recorder *coordinator; /* or NULL */
 	uint64_t now_ns;		    /* since 1970, on the coordinator's clock */
 	uint64_t report;      /* number of the report that it was read from; 0: it is of now */
@@ -79,8 +89,14 @@ enum rc world_read(struct world *w, size_t i, const struct flight_source *s, siz
 /* A process of this host: its state, as in struct world_device. */
 char world_process_state(uint32_t pid);
 
-/* The same for each device on this host. */
+/* The process that debugs one that is stopped; 0: none. */
+uint32_t world_process_tracer(uint32_t pid);
+
+/* The same for each device, client and holder on this host. */
 void world_processes(struct world *w);
+
+/* Of a world with devices and their recorders alone, clocks set: the communicators that these tell of. RC_NOMEM. */
+enum rc world_alone(struct world *w, struct err *err);
 
 /* When all are read: one clock a host, from the recorder with the longest baseline. */
 void world_clocks(struct world *w);

@@ -157,6 +157,9 @@ void recorder_copy(struct recorder *m, const struct flight_copy *c);
 /* Recorded only when it took 1 us or longer. */
 void recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, uint64_t begin);
 
+/* What the thread does from now on that is none of these; NULL: nothing. */
+void recorder_task(struct recorder *m, const struct flight_now *now);
+
 /* Read it on another thread. False: in no operation. */
 bool recorder_read(const struct recorder *m, struct progress *out);
 

@@ -44,6 +44,7 @@ recorder_open(struct recorder *m, struct flight *f, enum flight_ring_kind kind, 
 	m->turn = (atomic_load(&m->w.ring->live.turn) | 1u) + 1;
 	atomic_store(&m->w.ring->live.turn, m->turn);
 	atomic_store(&m->w.ring->live.waits_for, 0);
+	recorder_task(m, NULL);
 	set(m, &m->w.ring->live);
 }
 
@@ -324,6 +325,24 @@ recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, ui
 							     .end = m->clock,
 							     .with = with}};
 	flight_put(&m->w);
+}
+
+void
+recorder_task(struct recorder *m, const struct flight_now *now)
+{
+	struct flight_now *to;
+
+	if (!flight_on(&m->w))
+		return;
+	to = &m->w.ring->now;
+	if (now) {
+		to->tid = now->tid;
+		to->since = now->since;
+		to->queue = now->queue;
+		to->device = now->device;
+		memcpy(to->name, now->name, sizeof to->name);
+	}
+	atomic_store_explicit(&to->what, now ? now->what : FLIGHT_TASK_NONE, memory_order_release);
 }
 
 /* ---- on other threads */

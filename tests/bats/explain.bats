@@ -51,15 +51,28 @@ patient() {
 	done
 }
 
-# stuck N MODE RANK [OPTION...] - a program for NCCL on N devices that stands still. Sets VICTIM to its pid.
+# stuck N MODE RANK [OPTION...] - a program for NCCL on N devices that stands still: $PROGRAM, which may take fewer words. Sets VICTIM to its pid.
 stuck() {
+	local program=${PROGRAM-nccl_stuck}
+	[[ $program == nccl_stuck ]] || set -- "$1" '' "${@:2}"
 	mkfifo input output
 	exec {INPUT}<>input {OUTPUT}<>output
 	background gpuctl run --nccl -n "$1" "${@:4}" -- sh -c 'echo "$GPUSIM_COORD" >addr.new && mv addr.new addr && echo $$ >pid && exec "$@"' - \
-		"$PROGRAMS/nccl_stuck" "$2" "$3" <&"$INPUT" >&"$OUTPUT" 2>run.log
+		"$PROGRAMS/$program" ${2:+"$2"} "$3" <&"$INPUT" >&"$OUTPUT" 2>run.log
 	read -r -t $((20 * PATIENCE)) -u "$OUTPUT" _ || fail "$(cat run.log)"
 	GPUSIM_COORD=$(<addr) VICTIM=$(<pid)
 	export GPUSIM_COORD
+}
+
+# unstuck - end it
+unstuck() {
+	kill -KILL "-$PID" && rm input output addr
+}
+
+# keyword WORD - the cause, for programs
+keyword() {
+	run gpuctl explain --json
+	assert_match "\"cause\":\"$1\""
 }
 
 # meet CALL... - ranks of a communicator that is not queued
@@ -208,6 +221,55 @@ meet() {
 	says -- 'rank 0 \(device [0-9a-f]{16}, pid [0-9]+\) is stopped in step'
 }
 
+@test "a device, and a client that holds a communicator, in a debugger's hands and stopped" {
+	local ranks device
+	cluster 2
+	meet - -
+	mapfile -t ranks < <(pgrep -P "$PID")
+	kill -STOP "${ranks[@]}"
+	says -- "is in no operation: client [0-9a-f]{16} \(meet, pid (${ranks[0]}|${ranks[1]})\), whose it is, is stopped\." "To go on: kill -CONT (${ranks[0]}|${ranks[1]}),"
+	keyword program
+	kill -CONT "${ranks[@]}"
+	device=$(pid_of 1)
+	background perl -e '$| = 1; my ($arch, $pid) = (`uname -m`, 0 + shift);
+		syscall($arch =~ /^x86_64/ ? 101 : 117, 16, $pid, 0, 0) == 0 or print "refused\n" and exit; print "attached\n"; sleep' "$device" >debugger
+	wait_until 10 test -s debugger
+	grep -q attached debugger || skip 'ptrace is not allowed'
+	says -- "rank 1 \(device [0-9a-f]{16}, pid $device\) is held by a debugger, pid $PID" "have the debugger, pid $PID, continue or detach pid $device"
+	[[ $(gpuctl explain || true) != *"kill -CONT"* ]]
+	keyword debugger
+}
+
+@test "the coordinator is stopped, and then killed: recorders serve without it" {
+	local coordinator
+	patient 3
+	coordinator=$(gpuctl status | sed -n 's/.*, pid \([0-9]*\),.*/\1/p')
+	C=$(gpuctl comm-init -n 3 --op-timeout 60s)
+	A=$(buffers "$C" 3 64K)
+	PID=$(pid_of 1)
+	kill -STOP "$PID"
+	allreduces "$C" "$A" 16384
+	says -- 'rank 1 .* is stopped'
+	kill -STOP "$coordinator"
+	says -- "^The coordinator, pid $coordinator, is stopped; .* To go on: kill -CONT $coordinator\." "comm $C \(3 ranks, epoch 1\): allreduce #0 .*: rank 1 \(device [0-9a-f]{16}, pid $PID\) is stopped" 'rank 2 waits for it; rank 0 waits in turn'
+	keyword coordinator
+	kill -KILL "$coordinator"
+	says -- "^The coordinator, pid $coordinator, has ended; .* start it again" "rank 1 .* is stopped"
+	kill -CONT "$PID"
+}
+
+@test "the report of a failure, explained" {
+	cluster 3 --report-dir here
+	C=$(gpuctl comm-init -n 3)
+	kill -9 "$(pid_of 1)"
+	wait_until 10 test -s here/report.1
+	run -1 gpuctl explain --report here/report.1
+	assert_match "^comm $C \(3 ranks, epoch 1\): has failed at .*rank 1 \(device [0-9a-f]{16}\) lost: killed by signal 9"
+	assert_match 'gpuctl comm-shrink'
+	run -1 gpuctl explain --report here/report.1 --json
+	assert_match "\"state\":\"failed\",\"cause\":\"failed\",\"at_ms\":[0-9]+,\"comm\":$C,\"report\":1"
+}
+
 @test "memory is full" {
 	cluster 1
 	run gpuctl malloc --device 0 65M
@@ -224,24 +286,64 @@ meet() {
 
 @test "NCCL: a rank has not called" {
 	stuck 3 missing 1
-	says -- "allreduce #1 \(.*3 ranks, 4 MiB of f32, sum\) waits since .*: rank 1 \(device [0-9a-f]{16}, pid [0-9]+\) has not called it, or its stream waits for .* of its program, pid $VICTIM, its last was allreduce #0" \
+	says -- "allreduce #1 \(.*3 ranks, 4 MiB of f32, sum\) waits since .*: rank 1 \(device [0-9a-f]{16}, pid [0-9]+\) has not called it, its program is pid $VICTIM, its last was allreduce #0" \
 		'ranks 0 and 2 wait for it' "To go on: have the rank's program call it, or gpuctl comm-abort 1"
+	keyword not-called
 }
 
 @test "NCCL: its program is stopped" {
 	stuck 3 missing 1
 	kill -STOP "$VICTIM"
 	says -- "rank 1 .* has not called it: its program, pid $VICTIM, is stopped" "kill -CONT $VICTIM"
+	keyword program
 }
 
 @test "NCCL: a host function does not end" {
 	stuck 3 host 2
-	says -- "rank 2 .* has not called it, or its stream waits for a kernel, an event or a host function of its program, pid $VICTIM" 'ranks 0 and 1 wait for it'
+	says -- "rank 2 .* has not come to it: its stream waits for a host function of its program, pid $VICTIM, which sleeps \(thread [0-9]+\) for" \
+		'ranks 0 and 1 wait for it' "look where thread [0-9]+ of pid $VICTIM stands"
+	keyword host-function
 }
 
-@test "NCCL: an event that is never recorded" {
+@test "NCCL: an event of a stream that does not come to it" {
 	stuck 2 event 1
-	says -- "rank 1 .* or its stream waits for a kernel, an event or a host function of its program, pid $VICTIM" 'rank 0 waits for it'
+	says -- "rank 1 .* has not come to it: its stream waits for an event of another stream for .*; that one waits for a host function of its program, pid $VICTIM" 'rank 0 waits for it'
+	keyword event
+}
+
+@test "NCCL: a group is open" {
+	stuck 3 group 2
+	says -- "rank 2 .* has called it in a group: its program, pid $VICTIM, holds 1 operation in a group that is open for .*, and none of them runs before the group ends" 'end its group: ncclGroupEnd'
+	keyword group
+}
+
+@test "NCCL: a rank had no memory" {
+	stuck 3 memory 1
+	says -- "rank 1 .* has not called it: its device had no memory for 1 TiB at .*, its program is pid $VICTIM" 'To go on: free memory, or'
+	keyword no-memory
+}
+
+@test "NCCL: all send before they receive, all receive before they send" {
+	stuck 2 ring 0
+	says -- 'ranks 0 and 1 send, and none of them receives' 'group the sends with the receives: ncclGroupStart'
+	keyword all-send
+	unstuck
+	stuck 3 ring 1 --transport tcp
+	says -- 'ranks 0-2 receive, and none of them sends' 'group the sends'
+	keyword all-receive
+}
+
+@test "NCCL: a straggler" {
+	stuck 3 late 1
+	says -- 'goes on slowly for .*: rank 1 .* is late by [67][0-9][0-9] ms an operation, on average of the last [0-9]+'
+	keyword straggler
+}
+
+@test "CUDA: a kernel that does not end" {
+	need_cuda
+	PROGRAM=k_stuck stuck 2 1
+	says -- "rank 1 .* has not come to it: its stream runs kernel spin_for_good \(thread [0-9]+\) for" 'rank 0 waits for it' 'wait for the kernel'
+	keyword kernel
 }
 
 @test "NCCL: another size" {

@@ -91,6 +91,64 @@ recv_only(int r)
 		NCCL(ncclRecv(data[r], N, ncclFloat, (r + 1) % w.n, w.comm[r], w.stream[r]));
 }
 
+/* Its group is open for good, and all that the thread calls later is in it: it is to be the last rank. */
+static void
+group(int r)
+{
+	if (r == odd)
+		NCCL(ncclGroupStart());
+	all_reduce(r, w.comm[r], N, ncclFloat);
+}
+
+static void
+memory(int r)
+{
+	void *p;
+
+	CUDA(cudaSetDevice(r));
+	if (r == odd)
+		CHECK(cudaMalloc(&p, (size_t)1 << 40) == cudaErrorMemoryAllocation);
+	else
+		all_reduce(r, w.comm[r], N, ncclFloat);
+}
+
+static void
+pass_on(int r, int from, int to)
+{
+	CUDA(cudaSetDevice(r));
+	if (odd)
+		NCCL(ncclRecv(data[r], N, ncclFloat, from, w.comm[r], w.stream[r]));
+	NCCL(ncclSend(data[r], N, ncclFloat, to, w.comm[r], w.stream[r]));
+	if (!odd)
+		NCCL(ncclRecv(data[r], N, ncclFloat, from, w.comm[r], w.stream[r]));
+}
+
+/* All send to the next and then receive; with RANK 1 the other way round. */
+static void
+ring(int r)
+{
+	pass_on(r, (r + w.n - 1) % w.n, (r + 1) % w.n);
+}
+
+static void
+pause_for(void *arg)
+{
+	(void)arg;
+	usleep(700000);
+}
+
+/* It is late for each of many operations. */
+static void
+late(int r)
+{
+	CUDA(cudaSetDevice(r));
+	for (int i = 0; i < 300; i++) {
+		if (r == odd)
+			CUDA(cudaLaunchHostFunc(w.stream[r], pause_for, NULL));
+		all_reduce(r, w.comm[r], 1024, ncclFloat);
+	}
+}
+
 static ncclComm_t second[MAX_RANKS];
 
 static void
@@ -106,9 +164,10 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(int r);
-	} mode[] = {{"missing", missing}, {"size", size},      {"type", type},
-		    {"order", order},	  {"host", host},      {"event", event},
-		    {"recv", recv_only},  {"crossed", crossed}};
+	} mode[] = {{"missing", missing}, {"size", size},	{"type", type},
+		    {"order", order},	  {"host", host},	{"event", event},
+		    {"recv", recv_only},  {"crossed", crossed}, {"group", group},
+		    {"memory", memory},	  {"ring", ring},	{"late", late}};
 	char c;
 
 	CHECK(argc == 3 && pipe(gate) == 0);

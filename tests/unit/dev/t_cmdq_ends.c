@@ -113,7 +113,7 @@ test_death(const char *way)
 	must(cmdqs_bind(cmdqs[1], COMM, 1, (uint32_t)pid, "sleeper", &its, &err), &err);
 	ring_put(&q, &c);
 	while (record->waits_for != 1)
-		cmdqs_tick(cmdqs[0]);
+		cmdqs_tick(cmdqs[0], NULL);
 	ok(record->waits_since_ns <= clock_now_ns(), "%s: the record says who is waited for", way);
 	(void)his;
 	ring_put(&other, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 1}});
