@@ -83,8 +83,7 @@ static inline struct child
 child_start(const char *role, const char *addr)
 {
 	struct child c = {.pid = -1};
-	char self[] = "/proc/self/exe";
-	char *argv[] = {self, (char *)role, (char *)addr, NULL};
+	char *argv[] = {program_invocation_short_name, (char *)role, (char *)addr, NULL};
 	posix_spawn_file_actions_t fa;
 	int fd[2];
 	size_t n = 0;
@@ -95,7 +94,7 @@ child_start(const char *role, const char *addr)
 	posix_spawn_file_actions_adddup2(&fa, fd[1], 1);
 	posix_spawn_file_actions_addclose(&fa, fd[0]);
 	posix_spawn_file_actions_addclose(&fa, fd[1]);
-	if (posix_spawn(&c.pid, argv[0], &fa, NULL, argv, environ) != 0)
+	if (posix_spawn(&c.pid, "/proc/self/exe", &fa, NULL, argv, environ) != 0)
 		c.pid = -1;
 	posix_spawn_file_actions_destroy(&fa);
 	close(fd[1]);
