@@ -17,6 +17,17 @@ struct rates {
 	double waiting;	       /* share of the ranks' time that was spent waiting for peers */
 };
 
+/* What a device did between the two. Times of the operation at hand count so far; of streams beside each other busy_ns is
+ * the sum, and waited_ns at most the time that has passed. */
+struct rates_work {
+	uint64_t ops, ns, sent, received, busy_ns, waited_ns;
+	uint64_t bucket[FLIGHT_BUCKETS];
+};
+
+/* Of now->device[i]. False: there is no world before, or its process was another then, and all is 0. */
+bool rates_of_device(const struct world *now, const struct world *before, size_t i,
+		     struct rates_work *out);
+
 /* before NULL: all 0. */
 void rates_between(const struct world *now, const struct world *before, struct rates *out);
 

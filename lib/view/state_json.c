@@ -296,6 +296,7 @@ put_all(FILE *f, const struct world *w, const struct top *t, const struct rates 
 	member_hex(f, "instance", s->instance);
 	json_member("address", s->address, f);
 	member_u64(f, "waitingRequests", s->waiting);
+	member_u64(f, "commsMade", s->commsmade);
 	json_member("culprit", t->culprit, f);
 	put_rates(f, r);
 	fprintf(f, ",\"devices\":[");

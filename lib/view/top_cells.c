@@ -35,15 +35,24 @@ top_width(enum top_column c)
 	return columns[c].width;
 }
 
+static const struct {
+	const char *name, *word;
+} states[TOP_NSTATES] = {
+#define X(state, name, word) {name, word},
+    TOP_STATES(X)
+#undef X
+};
+
 const char *
 top_state_name(enum top_state s)
 {
-	static const char *const names[TOP_NSTATES] = {
-	    [TOP_FREE] = "free",    [TOP_SPARE] = "spare",   [TOP_IDLE] = "idle",
-	    [TOP_RUNS] = "running", [TOP_WAITS] = "waiting", [TOP_STOPPED] = "stopped",
-	    [TOP_GONE] = "gone",    [TOP_LOST] = "lost"};
+	return (unsigned)s < TOP_NSTATES ? states[s].name : "?";
+}
 
-	return (unsigned)s < TOP_NSTATES ? names[s] : "?";
+const char *
+top_state_word(enum top_state s)
+{
+	return (unsigned)s < TOP_NSTATES ? states[s].word : "?";
 }
 
 void
@@ -102,7 +111,7 @@ top_cell(const struct top_device *d, enum top_column c, char out[TOP_CELL])
 			snprintf(out, TOP_CELL, "%" PRIu64 ":%d", d->comm, d->rank);
 		break;
 	case TOP_STATE:
-		snprintf(out, TOP_CELL, "%s", top_state_name(d->state));
+		snprintf(out, TOP_CELL, "%s", top_state_word(d->state));
 		break;
 	case TOP_OP:
 		if (*d->op || *d->note)
@@ -156,7 +165,7 @@ compare_by(const struct top_device *a, const struct top_device *b, enum top_colu
 		return a->comm != b->comm ? compare((double)a->comm, (double)b->comm)
 					  : compare(a->rank, b->rank);
 	case TOP_STATE:
-		return strcmp(top_state_name(a->state), top_state_name(b->state));
+		return strcmp(top_state_word(a->state), top_state_word(b->state));
 	case TOP_OP:
 		return strcmp(a->op, b->op);
 	case TOP_STEP:

@@ -52,6 +52,7 @@ struct recorder {
 	uint64_t bytes;		  /* of the step */
 	union flight_record wait; /* one that may go on; kind 0: there is none */
 	uint64_t waits_from;	  /* ticks */
+	uint64_t told_ns, at_ns;  /* so much of it is counted, and when that was */
 	uint64_t waited;	  /* ticks, in all */
 };
 
@@ -134,6 +135,9 @@ void recorder_trace(struct recorder *m, const struct recorder_step *s, enum rc r
 
 /* The thread has to wait for a peer. */
 void recorder_waits(struct recorder *m, uint32_t peer);
+
+/* It goes on at now_ns (clock_now_ns): a long one is counted while it lasts. */
+void recorder_waits_on(struct recorder *m, uint64_t now_ns);
 
 /* The wait is over; rc not RC_OK: in vain. */
 void recorder_goes_on(struct recorder *m, enum rc rc);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "xport/progress.h"
+#include "xport/times.h"
 
 #define LEAST_NS 1000 /* of a wait or pause that is recorded */
 
@@ -229,6 +230,7 @@ recorder_waits(struct recorder *m, uint32_t peer)
 	now = recorder_clock(m);
 	m->waits = true;
 	m->waits_from = now;
+	m->told_ns = m->at_ns = 0;
 	if (!is_same_wait(m, peer)) {
 		if (flight_on(&m->w))
 			settle_wait(m);
@@ -243,6 +245,23 @@ recorder_waits(struct recorder *m, uint32_t peer)
 	atomic_store_explicit(&l->bytes, m->bytes, memory_order_relaxed);
 	atomic_store_explicit(&l->waits_in, m->step, memory_order_relaxed);
 	atomic_store_explicit(&l->waits_for, peer + 1, memory_order_release);
+}
+
+void
+recorder_waits_on(struct recorder *m, uint64_t now_ns)
+{
+	uint64_t ns;
+
+	if (!m || !m->waits || !flight_on(&m->w))
+		return;
+	if (m->at_ns == 0)
+		m->at_ns = now_ns;
+	if (now_ns - m->at_ns < TELL_WAIT_MS * NS_PER_MS)
+		return;
+	m->at_ns = now_ns;
+	ns = flight_ns(&m->w, ticks_now() - m->waits_from);
+	flight_add(&m->w.ring->counts.waited_ns, ns - m->told_ns);
+	m->told_ns = ns;
 }
 
 void
@@ -269,7 +288,7 @@ recorder_goes_on(struct recorder *m, enum rc rc)
 	m->wait.step.end = m->clock;
 	m->wait.step.result = (uint8_t)rc;
 	if (flight_on(&m->w))
-		flight_add(&m->w.ring->counts.waited_ns, ns);
+		flight_add(&m->w.ring->counts.waited_ns, ns > m->told_ns ? ns - m->told_ns : 0);
 }
 
 /* ---- other work */

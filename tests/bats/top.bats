@@ -49,7 +49,7 @@ opened() {
 
 pid_of() { gpuctl devices | awk -v k="$1" '$1 == k { print $7 }'; }
 pending() { gpuctl status --json | grep -q '"pending":1'; }
-lost_2() { gpuctl events | grep -q 'lost  *device 2 '; }
+lost_2() { gpuctl events | grep -q 'lost  *device [0-9a-f]* (gpu 2)'; }
 # in_step K - the device is in the middle of an operation
 in_step() { gpuctl top --once -d 1ms | grep -qE "^ +$1 .*[#-]+[1-9][0-9]*/[0-9]+ .*allreduce"; }
 
@@ -67,7 +67,7 @@ stop_rank_2() {
 	sees '^4 devices: 4 free; 0 communicators  every 0.1 s'
 	stop_rank_2
 	sees '^  2 +1:2 stopped +allreduce #0 781K r.* [#-]+ [0-9]+/[0-9]+ .*<-'
-	sees "^[1-3] waits? [0-9.]+ s for device 2 \(rank 1:2, pid $STOPPED\): stopped in step [0-9]+/[0-9]+ of "
+	sees "^[1-3] waits? [0-9.]+ s for rank 1:2 \(device [0-9a-f]{16}, pid $STOPPED\): stopped in step [0-9]+/[0-9]+ of "
 	sees '^ +1 +4 +1 in-progress abort .* 2 -$'
 	assert_equal "$(screen | wc -L)" 80
 	# The third row is the first device; the order is by index.
@@ -133,7 +133,7 @@ stop_rank_2() {
 	assert_equal "$(sed -n 4p two | xargs)" 'DEV RANK STATE STEP IN/s OUT/s MEM BUSY WAITS OPS/s PID ID OPERATION'
 	assert_equal "$(grep -cE '^  [0-3] +- free +- +- +- +- +0% - +0.0 +[0-9]+ [0-9a-f]{16} -$' two)" 8
 	stop_rank_2
-	told() { gpuctl top --once >once && sed -n 2p once | grep -q 'for device 2 (rank 1:2, '; }
+	told() { gpuctl top --once >once && sed -n 2p once | grep -q 'for rank 1:2 (device '; }
 	wait_until 10 told
 	assert_equal "$(awk '$1 == 2 && $2 == "1:2" { print $3, $11, $13, $14 }' once)" "stopped $STOPPED allreduce #0"
 	assert_equal "$(awk '$1 == 1 && $2 == 4 { print $4, $9 }' once)" 'in-progress 2'

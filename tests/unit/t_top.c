@@ -191,8 +191,8 @@ test_culprit(void)
 	   "all wait for the stopped one");
 	ok(t->comm[0].culprit == 3 && shows(&t->device[3], TOP_WAIT, "<-3"),
 	   "it is the communicator's");
-	ok(strcmp(t->culprit, "3 wait 1.0 s for device 3 (rank 7:0, pid 4713): stopped in step "
-			      "1/6 of allreduce #7 8M ring") == 0,
+	ok(strcmp(t->culprit, "3 wait 1.0 s for rank 7:0 (device 0000000000000004, pid 4713): stopped "
+			      "in step 1/6 of allreduce #7 8M ring") == 0,
 	   "%s", t->culprit);
 	top_free(t);
 	w->device[3].process = 'S';
