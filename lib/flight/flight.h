@@ -214,6 +214,8 @@ enum flight_ring_kind {
 	FLIGHT_COORDINATOR, /* steps of the coordinator */
 };
 
+#define FLIGHT_OWN_STREAM UINT64_MAX /* of a queue: it is in the order of no numbered stream */
+
 /* The operation at hand: its thread writes, anybody reads. `turn` is odd while there is one, and grows with
  * each beginning and end: what was read between two equal values of it belongs together, but for the last six. */
 struct flight_live {
