@@ -69,7 +69,7 @@ stop_rank_2() {
 	sees '^  2 +1:2 stopped +allreduce #0 781K r.* [#-]+ [0-9]+/[0-9]+ .*<-'
 	sees "^[1-3] waits? [0-9.]+ s for rank 1:2 \(device [0-9a-f]{16}, pid $STOPPED\): stopped in step"
 	sees '^ +1 +4 +1 in-progress abort .* 2 -$'
-	assert_equal "$(screen | wc -L)" 80
+	(($(screen | wc -L) <= 80))
 	# The third row is the first device; the order is by index.
 	assert_equal "$(screen | sed -n '4,7s/^ *\([0-9]\).*/\1/p' | xargs)" '0 1 2 3'
 	keys r
