@@ -106,6 +106,10 @@ stop_rank_2() {
 	mux resize-window -t top -x 60 -y 10
 	sees '^q quit  h help'
 	not shows PID
+	mux resize-window -t top -x 60 -y 7
+	sees '^1-3 of 4 devices  q quit'
+	keys Down
+	sees '^2-4 of 4 devices  q quit'
 	mux resize-window -t top -x 20 -y 4
 	sees '^q quit'
 	mux resize-window -t top -x 80 -y 24
