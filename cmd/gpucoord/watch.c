@@ -215,7 +215,7 @@ sample_all(void *arg)
 		sample(w, listened);
 		took = clock_now_ns() - began;
 		due_ns = began + later_of(WATCH_PERIOD_MS * NS_PER_MS, took * 10);
-		idle_ns = began + later_of(WATCH_IDLE_MS * NS_PER_MS, took * 100);
+		idle_ns = began + later_of(WATCH_IDLE_MS * NS_PER_MS, took * 20);
 	}
 	return NULL;
 }

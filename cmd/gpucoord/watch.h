@@ -2,7 +2,7 @@
  * watch.h - the live page's data: /events, /status.json and /trace.json, each from a world as it is now.
  *
  * A thread samples, at most four times a second while somebody listens to /events, and spends at most a tenth of its time
- * on it; at most once a second, and a hundredth, while nobody does: then the lines of the last minutes are there when
+ * on it; at most once a second, and a twentieth, while nobody does: then the lines of the last minutes are there when
  * somebody comes, and rates and states are of the last second. Another thread answers the other paths one after the other.
  */
 #ifndef GPUCOORD_WATCH_H

@@ -19,6 +19,20 @@ add_count(const struct flight_count *c, struct rates_work *s)
 		s->bucket[i] += counter(&c->bucket[i]);
 }
 
+uint64_t
+rates_on_way(const struct world *w, const struct world_recorder *r, const struct flight_live *l,
+	     double *share)
+{
+	double begin = (double)atomic_load(&l->way_begin), end = (double)atomic_load(&l->way_end);
+	double ns = (end - begin) * r->clock.ns_per_tick;
+
+	if (!flight_at_work(l) || atomic_load(&l->way_to) == 0 || !(ns > 0))
+		return 0;
+	*share = (double)world_ns_since(w, r, atomic_load(&l->way_begin)) / ns;
+	*share = *share < 1 ? *share : 1;
+	return (uint64_t)((double)(atomic_load(&l->way_bytes) & UINT32_MAX) * *share);
+}
+
 /* A ring's counters, and of the operation at hand what is done so far. */
 static struct rates_work
 sum_up(const struct world *w, const struct world_recorder *r, const struct flight_ring *ring)
@@ -28,7 +42,9 @@ sum_up(const struct world *w, const struct world_recorder *r, const struct fligh
 			       .received = counter(&c->received),
 			       .busy_ns = counter(&c->busy_ns),
 			       .waited_ns = counter(&c->waited_ns)};
+	double share;
 
+	s.sent += rates_on_way(w, r, &ring->live, &share);
 	if (flight_at_work(&ring->live))
 		s.busy_ns += world_ns_since(w, r, ring->live.op.begin);
 	for (unsigned k = 0; k < FLIGHT_COLLS * FLIGHT_CLASSES; k++)

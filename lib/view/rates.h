@@ -28,6 +28,10 @@ struct rates_work {
 bool rates_of_device(const struct world *now, const struct world *before, size_t i,
 		     struct rates_work *out);
 
+/* Bytes of the chunk on its way to another device that have left so far, and their share of it; 0: there is none. */
+uint64_t rates_on_way(const struct world *w, const struct world_recorder *r,
+		      const struct flight_live *l, double *share);
+
 /* before NULL: all 0. */
 void rates_between(const struct world *now, const struct world *before, struct rates *out);
 

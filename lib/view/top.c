@@ -219,6 +219,7 @@ set_device(const struct world *now, const struct world *before, size_t i, double
 				   .rank = -1,
 				   .waits_for = TOP_NOBODY,
 				   .waits_rank = -1,
+				   .share = -1,
 				   .used = m->usedbytes};
 	if (m->minmemaddr && m->maxmemaddr)
 		out->size = m->maxmemaddr->value - m->minmemaddr->value;
@@ -226,6 +227,35 @@ set_device(const struct world *now, const struct world *before, size_t i, double
 	if (m->state != 1)
 		set_rates(now, before, seconds, out);
 	set_state(now, d, out);
+}
+
+/* ---- chunks on their way over shaped links: both ends tell how far they are, and they count as they come */
+
+/* The ways of world w count per_s for the devices of `now`, which are t's. */
+static void
+add_ways(const struct world *w, const struct world *now, double per_s, struct top *t)
+{
+	for (size_t i = 0; i < w->ndevices; i++) {
+		const struct world_recorder *r = w->device[i].recorder;
+
+		for (size_t k = 0; r && k < r->nrings; k++) {
+			const struct flight_live *l = &r->ring[k].ring.live;
+			const struct world_device *to = NULL;
+			double share = -1;
+			uint64_t n = rates_on_way(w, r, l, &share);
+			size_t at = share < 0
+					? TOP_NOBODY
+					: device_at(w, l->op.comm, atomic_load(&l->way_to) - 1);
+
+			if (at != TOP_NOBODY)
+				to = world_device(now, w->device[at].meta->deviceid->value);
+			if (!to)
+				continue;
+			t->device[to - now->device].in += (double)n * per_s;
+			if (w == now)
+				t->device[i].share = t->device[to - now->device].share = share;
+		}
+	}
 }
 
 /* ---- who holds up whom */
@@ -379,6 +409,11 @@ top_new(const struct world *now, const struct world *before, struct top **out, s
 		set_device(now, before, i, t->seconds, &t->device[i]);
 		t->count[t->device[i].state]++;
 	}
+	add_ways(now, now, t->seconds > 0 ? 1 / t->seconds : 0, t);
+	if (t->seconds > 0)
+		add_ways(before, now, -1 / t->seconds, t);
+	for (size_t i = 0; i < t->ndevices; i++)
+		t->device[i].in = t->device[i].in > 0 ? t->device[i].in : 0;
 	set_blame(t);
 	say_culprit(t);
 	for (size_t i = 0; i < t->ncomms; i++) {

@@ -55,6 +55,8 @@ struct top_device {
 	int rank;      /* in it; -1 */
 	char op[64];   /* "allreduce #7 8M ring", or "" */
 	uint32_t step, steps;
+	double
+	    share; /* of its chunk that has gone over a shaped link, or come; -1: none is on its way */
 	double op_s;	    /* seconds since the operation began */
 	size_t waits_for;   /* index of a device; TOP_NOBODY */
 	int waits_rank;	    /* its rank; -1 */

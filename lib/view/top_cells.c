@@ -1,6 +1,7 @@
 /* The columns of top: what stands in a cell, and orders of rows. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ top_size(double v, char out[16])
 	snprintf(out, 16, u && tenths < 100 && tenths % 10 ? "%.1f%c" : "%.0f%c", v, units[u]);
 }
 
-/* "####-- 4/6": a bar of the steps that are done, and their numbers. */
+/* "####-- 4/6": a bar of the steps that are done, and their numbers; "4/6:45%": how far its chunk is. */
 static void
 step_text(const struct top_device *d, char out[TOP_CELL])
 {
@@ -80,6 +81,11 @@ step_text(const struct top_device *d, char out[TOP_CELL])
 
 	if (d->steps == 0) {
 		snprintf(out, TOP_CELL, "-");
+		return;
+	}
+	if (d->share >= 0) {
+		snprintf(out, TOP_CELL, "%" PRIu32 "/%" PRIu32 ":%.0f%%", d->step, d->steps,
+			 floor(d->share * 100));
 		return;
 	}
 	done = d->step > d->steps ? BAR : (unsigned)((uint64_t)d->step * BAR / d->steps);

@@ -94,9 +94,10 @@ void recorder_begin(struct recorder *m, size_t steps);
 /* How m->op has ended, at m->clock: its record. */
 struct recorder_result {
 	enum rc rc;
-	uint8_t flags;		 /* FLIGHT_BY_MEMORY */
-	uint64_t nbytes;	 /* of the operation */
-	uint64_t sent, received; /* bytes to and from peers */
+	uint8_t flags;	 /* FLIGHT_BY_MEMORY */
+	uint64_t nbytes; /* of the operation */
+	uint64_t sent,
+	    received; /* bytes to and from peers, without those that recorder_moved has told */
 };
 void recorder_done(struct recorder *m, const struct recorder_result *how);
 
@@ -152,6 +153,14 @@ recorder_missing(struct recorder *m, uint32_t peer)
 	if (m && m->nmissing < PROGRESS_MISSING_MAX)
 		m->missing[m->nmissing++] = peer;
 }
+
+/* ---- chunks by frames, which count as they go */
+
+/* A chunk of the operation at hand is on its way to the peer for so long. */
+void recorder_sends(struct recorder *m, uint32_t peer, uint64_t nbytes, uint64_t ns);
+
+/* So much has gone and come. No chunk is on its way. */
+void recorder_moved(struct recorder *m, uint64_t sent, uint64_t received);
 
 /* ---- what is no operation between ranks. It ends at m->clock; kind and end are filled in */
 

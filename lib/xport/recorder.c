@@ -45,6 +45,7 @@ recorder_open(struct recorder *m, struct flight *f, enum flight_ring_kind kind, 
 	m->turn = (atomic_load(&m->w.ring->live.turn) | 1u) + 1;
 	atomic_store(&m->w.ring->live.turn, m->turn);
 	atomic_store(&m->w.ring->live.waits_for, 0);
+	atomic_store(&m->w.ring->live.way_to, 0);
 	set(m, &m->w.ring->live);
 }
 
@@ -289,6 +290,37 @@ recorder_goes_on(struct recorder *m, enum rc rc)
 	m->wait.step.result = (uint8_t)rc;
 	if (flight_on(&m->w))
 		flight_add(&m->w.ring->counts.waited_ns, ns > m->told_ns ? ns - m->told_ns : 0);
+}
+
+/* ---- chunks */
+
+void
+recorder_sends(struct recorder *m, uint32_t peer, uint64_t nbytes, uint64_t ns)
+{
+	struct flight_live *l;
+	uint64_t now;
+
+	if (!m)
+		return;
+	l = recorder_live(m);
+	now = ticks_now();
+	atomic_store_explicit(&l->way_bytes, nbytes, memory_order_relaxed);
+	atomic_store_explicit(&l->way_begin, now, memory_order_relaxed);
+	atomic_store_explicit(&l->way_end, now + (uint64_t)((double)ns * (double)ticks_hz() / 1e9),
+			      memory_order_relaxed);
+	atomic_store_explicit(&l->way_to, peer + 1, memory_order_release);
+}
+
+void
+recorder_moved(struct recorder *m, uint64_t sent, uint64_t received)
+{
+	if (!m)
+		return;
+	atomic_store_explicit(&recorder_live(m)->way_to, 0, memory_order_relaxed);
+	if (!flight_on(&m->w))
+		return;
+	flight_add(&m->w.ring->counts.sent, sent);
+	flight_add(&m->w.ring->counts.received, received);
 }
 
 /* ---- other work */

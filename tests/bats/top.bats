@@ -155,6 +155,13 @@ stop_rank_2() {
 	wait_until 10 works
 }
 
+@test "top: over a slow link, the rate and the percentage of a step under way" {
+	slow_cluster
+	background gpuctl allreduce --type i32 --algo ring <v >sum 2>sum.err
+	under_way() { gpuctl top --once -d 100ms | awk '$4 ~ "^[0-9]+/[0-9]+:[0-9]+%$" && $5 ~ /^[4-7][0-9][0-9]K$/ && $6 ~ /^[4-7][0-9][0-9]K$/' | grep -q .; }
+	wait_until 10 under_way
+}
+
 @test "top without a cluster, a terminal or a known one is one line" {
 	run bounded gpuctl --coordinator "ipc://$T/none" top
 	assert_status 3

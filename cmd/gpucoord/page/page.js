@@ -127,7 +127,8 @@ function showDevice(tr, d) {
 	op.classList.toggle("void", idle);
 	op.lastChild.hidden = idle || !d.steps;
 	bar(op, d.steps ? d.step / d.steps : 0,
-	    idle ? "" : d.op + (d.steps ? " · step " + d.step + "/" + d.steps : ""));
+	    idle ? "" : d.op + (d.steps ? " · step " + d.step + "/" + d.steps : "") +
+		(typeof d.chunkDone === "number" ? ", " + Math.floor(d.chunkDone * 100) + " %" : ""));
 	say(waits, d.waitsFor === null ? "" : name(d.waitsFor) + " for " + duration(d.waitSeconds));
 	say(into, d.inBytesPerSecond ? join(bytes(d.inBytesPerSecond)) + "/s" : "");
 	say(out, d.outBytesPerSecond ? join(bytes(d.outBytesPerSecond)) + "/s" : "");
