@@ -98,7 +98,7 @@ states() { sed -n 's/^\tX([A-Z]*, "\([a-z]*\)", "\([a-z]*\)").*/\1 \2/p' "$ROOT/
 		assert s["format"] == 1 and [d["index"] for d in s["devices"]] == [0, 1]
 		assert [d["pid"] for d in s["devices"]] == [${DEVICES[0]}, ${DEVICES[1]}]
 		assert s["pid"] == $COORD and s["culprit"] == "" and s["events"][0]["kind"] == "started"
-		assert {d["state"] for d in s["devices"]} == {"free"}
+		assert {d["state"] for d in s["devices"]} == {"free"} and s["comms"] == [] and s["commsMade"] == 1
 		assert any(e["ph"] == "X" and e["name"].startswith("allreduce") for e in a), a
 	END
 	run get '/trace.json?last=nonsense'
@@ -107,6 +107,23 @@ states() { sed -n 's/^\tX([A-Z]*, "\([a-z]*\)", "\([a-z]*\)").*/\1 \2/p' "$ROOT/
 }
 
 all_free() { body /status.json >s.json && [ "$(grep -o '"state":"free"' s.json | wc -l)" -eq 2 ]; }
+
+@test "page: lines, rates and states are there before anybody listens" {
+	local fd line
+	cluster 2
+	background gpuctl bench allreduce -n 2 -b 64K -e 64K --iters 1000000
+	wait_until 10 rates_are_known
+	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT"
+	printf 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n' >&"$fd"
+	until [[ $line == data:* ]]; do read -r -t 10 -u "$fd" line; done
+	exec {fd}>&-
+	[[ $line == 'data: [['* ]]
+}
+# Between two operations a device is not idle.
+rates_are_known() {
+	body /status.json >s.json
+	grep -q '"rates":{"seconds":[1-9][^}]*"opsPerSecond":[1-9]' s.json && [ "$(grep -o '"state":"runs"' s.json | wc -l)" -eq 2 ]
+}
 
 @test "page: events have a limit of listeners, and strangers keep nobody off" {
 	local fd fds=() i
@@ -150,6 +167,8 @@ events_begin() {
 	browse 'wait=document.querySelectorAll("#device-rows tr[data-state=free]").length === 3' \
 		'wait=document.getElementById("link").dataset.state === "live"' \
 		'wait=/joined/.test(document.getElementById("events").textContent)' \
+		'wait=document.getElementById("comms-made").textContent === "No communicator yet."' \
+		'run=gpuctl barrier -n 3' 'wait=document.getElementById("comms-made").textContent === "No communicator now: 1 has ended."' \
 		'key=Tab' 'wait=document.activeElement.getAttribute("href") === "#devices"' \
 		'key=p' 'wait=document.getElementById("pause").getAttribute("aria-pressed") === "true"' \
 		'key=p' 'wait=document.getElementById("pause").getAttribute("aria-pressed") === "false"' \
