@@ -196,12 +196,6 @@ await_turn(struct watch *w, uint64_t due_ns, uint64_t idle_ns, bool *listened)
 	return !stops;
 }
 
-static uint64_t
-later_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static void *
 sample_all(void *arg)
 {
@@ -210,12 +204,13 @@ sample_all(void *arg)
 	bool listened;
 
 	while (await_turn(w, due_ns, idle_ns, &listened)) {
-		uint64_t began = clock_now_ns(), took;
+		uint64_t began = clock_now_ns(), took, period = WATCH_PERIOD_MS * NS_PER_MS;
 
 		sample(w, listened);
 		took = clock_now_ns() - began;
-		due_ns = began + later_of(WATCH_PERIOD_MS * NS_PER_MS, took * 10);
-		idle_ns = began + later_of(WATCH_IDLE_MS * NS_PER_MS, took * 20);
+		due_ns = began + (took * 10 > period ? took * 10 : period);
+		period = WATCH_IDLE_MS * NS_PER_MS;
+		idle_ns = began + (took * 20 > period ? took * 20 : period);
 	}
 	return NULL;
 }

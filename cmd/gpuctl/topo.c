@@ -249,18 +249,16 @@ print_row(const struct topo *t, int width, const char *first, const char *const 
 	putchar('\n');
 }
 
-/* The columns of the table of all pairs. */
-static size_t
-width_of(const struct topo *t)
+static int
+name_width(const struct topo *t)
 {
-	size_t most = 0;
+	int n, most = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		size_t n = (size_t)snprintf(NULL, 0, "dev%zu", t->index[i]);
-
+		n = snprintf(NULL, 0, "dev%zu", t->index[i]);
 		most = n > most ? n : most;
 	}
-	return (t->n + 1) * (most + 2) - 2;
+	return most;
 }
 
 /* "dev0-7,16": the devices that have this label, or the first of them. */
@@ -357,60 +355,40 @@ print_groups(const struct topo *t, struct err *err)
 }
 
 static enum rc
-print_matrix(const struct topo *t, struct err *err)
+print_matrix(const struct topo *t, int width, struct err *err)
 {
 	const char **word = alloc_zeroed(t->n, sizeof *word);
 	char(*name)[LABEL_MAX] = alloc_zeroed(t->n, sizeof *name);
-	enum rc rc = RC_OK;
-	int width = 0;
+	enum rc rc = name && word ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (size_t i = 0; name && word && i < t->n; i++) {
-		int n = snprintf(name[i], LABEL_MAX, "dev%zu", t->index[i]);
-
-		width = n > width ? n : width;
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
+		snprintf(name[i], LABEL_MAX, "dev%zu", t->index[i]);
 		word[i] = name[i];
 	}
-	if (name && word)
+	if (rc == RC_OK)
 		print_row(t, width, "", word);
-	for (size_t i = 0; name && word && i < t->n; i++) {
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
 		for (size_t j = 0; j < t->n; j++)
 			word[j] = cell_text[cell_at(t, i, j)];
 		print_row(t, width, name[i], word);
 	}
-	if (!name || !word)
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	free(word);
 	free(name);
 	return rc;
 }
 
-/* A line for each device that there is something to say of. */
-static void
-print_notes(const struct topo *t)
-{
-	const char *lead = "\n";
-	char note[NOTE_MAX];
-
-	for (size_t i = 0; i < t->n; i++)
-		for (size_t k = 0; k < NMAKERS; k++)
-			if (makers[k](t, i, note)) {
-				printf("%sdev%zu: %s\n", lead, t->index[i], note);
-				lead = "";
-			}
-}
-
-/* A line for all devices of which a maker says the same. */
+/* What a maker says: a line a device, or one for all of which it says the same. */
 static enum rc
-print_notes_together(const struct topo *t, note_maker *make, const char **lead, struct err *err)
+print_notes(const struct topo *t, note_maker *make, bool together, const char **lead,
+	    struct err *err)
 {
-	char(*note)[NOTE_MAX] = alloc_zeroed(t->n, sizeof *note);
+	char(*note)[NOTE_MAX] = alloc_zeroed(t->n, sizeof *note), name[NAMES_MAX];
 	size_t *label = alloc_zeroed(t->n, sizeof *label);
 	enum rc rc = note && label ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-	char name[NAMES_MAX];
 
 	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
 		make(t, i, note[i]);
-		for (label[i] = 0; strcmp(note[label[i]], note[i]) != 0;)
+		for (label[i] = together ? 0 : i; strcmp(note[label[i]], note[i]) != 0;)
 			label[i]++;
 	}
 	for (size_t i = 0; rc == RC_OK && i < t->n; i++)
@@ -427,9 +405,10 @@ print_notes_together(const struct topo *t, note_maker *make, const char **lead, 
 static enum rc
 print_text(const struct topo *t, bool all, struct err *err)
 {
+	int width = name_width(t);
+	bool groups = !all && (t->n + 1) * ((size_t)width + 2) > COLUMNS + 2;
+	enum rc rc = groups ? print_groups(t, err) : print_matrix(t, width, err);
 	const char *lead = "\n";
-	bool groups = !all && width_of(t) > COLUMNS;
-	enum rc rc = groups ? print_groups(t, err) : print_matrix(t, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -438,10 +417,8 @@ print_text(const struct topo *t, bool all, struct err *err)
 	       "NET  by sockets\n"
 	       "-    not known: no communicator has them both\n",
 	       groups ? "" : "X    itself\n");
-	if (!groups)
-		print_notes(t);
-	for (size_t k = 0; groups && k < NMAKERS && rc == RC_OK; k++)
-		rc = print_notes_together(t, makers[k], &lead, err);
+	for (size_t k = 0; k < NMAKERS && rc == RC_OK; k++)
+		rc = print_notes(t, makers[k], groups, &lead, err);
 	if (groups)
 		puts("\nWith --all: the table of all pairs.");
 	return rc;

@@ -236,7 +236,8 @@ static void
 add_ways(const struct world *w, const struct world *now, double per_s, struct top *t)
 {
 	for (size_t i = 0; i < w->ndevices; i++) {
-		const struct world_recorder *r = w->device[i].recorder;
+		const struct world_recorder *r =
+		    w->device[i].meta->state == 1 ? NULL : w->device[i].recorder;
 
 		for (size_t k = 0; r && k < r->nrings; k++) {
 			const struct flight_live *l = &r->ring[k].ring.live;
