@@ -220,8 +220,8 @@ enum flight_ring_kind {
  * each beginning and end: what was read between two equal values of it belongs together, but for the last six. */
 struct flight_live {
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t turn;
-	_Atomic uint32_t
-	    way_to; /* rank + 1 that a chunk is on its way to, on a shaped link; 0: none */
+	/* Rank + 1 that a chunk is on its way to, on a shaped link; 0: none. */
+	_Atomic uint32_t way_to;
 	struct flight_op op;
 	_Atomic uint32_t step, steps;	     /* step: from 1 */
 	_Atomic uint32_t waits_for;	     /* rank + 1; 0: nobody */

@@ -253,7 +253,7 @@ add_ways(const struct world *w, const struct world *now, double per_s, struct to
 			if (!to)
 				continue;
 			t->device[to - now->device].in += (double)n * per_s;
-			if (w == now)
+			if (w == now && t->device[i].state < TOP_STOPPED)
 				t->device[i].share = t->device[to - now->device].share = share;
 		}
 	}
@@ -413,8 +413,11 @@ top_new(const struct world *now, const struct world *before, struct top **out, s
 	add_ways(now, now, t->seconds > 0 ? 1 / t->seconds : 0, t);
 	if (t->seconds > 0)
 		add_ways(before, now, -1 / t->seconds, t);
-	for (size_t i = 0; i < t->ndevices; i++)
+	for (size_t i = 0; i < t->ndevices; i++) {
 		t->device[i].in = t->device[i].in > 0 ? t->device[i].in : 0;
+		if (t->device[i].state >= TOP_STOPPED)
+			t->device[i].share = -1;
+	}
 	set_blame(t);
 	say_culprit(t);
 	for (size_t i = 0; i < t->ncomms; i++) {

@@ -96,8 +96,8 @@ struct recorder_result {
 	enum rc rc;
 	uint8_t flags;	 /* FLIGHT_BY_MEMORY */
 	uint64_t nbytes; /* of the operation */
-	uint64_t sent,
-	    received; /* bytes to and from peers, without those that recorder_moved has told */
+	/* Bytes to and from peers, without those that recorder_moved has told. */
+	uint64_t sent, received;
 };
 void recorder_done(struct recorder *m, const struct recorder_result *how);
 

@@ -51,7 +51,7 @@ pid_of() { gpuctl devices | awk -v k="$1" '$1 == k { print $7 }'; }
 pending() { gpuctl status --json | grep -q '"pending":1'; }
 lost_2() { gpuctl events | grep -q 'lost  *device [0-9a-f]* (gpu 2)'; }
 # in_step K - the device is in the middle of an operation
-in_step() { gpuctl top --once -d 1ms | grep -qE "^ +$1 .*[#-]+[1-9][0-9]*/[0-9]+ .*allreduce"; }
+in_step() { gpuctl top --once -d 1ms | grep -qE "^ +$1 .* [#-]*[1-9][0-9]*/[0-9]+[0-9:%]* .*allreduce"; }
 
 # stop_rank_2 - in an all-reduce that takes long
 stop_rank_2() {

