@@ -1,7 +1,7 @@
 /*
  * Design notes. Three threads: the HTTP server's, which only queues and never waits; the sampler; the one that answers.
- * `lock` guards what they share, and is never held while a world is observed. The sampler alone has the worlds that
- * rates are taken between; so has the answerer its own.
+ * `lock` guards what they share, and is never held while a world is observed. The worlds that rates are taken from are the
+ * sampler's: it alone changes them, under `worlds`, which the answerer holds while it reads them.
  */
 #include "watch.h"
 
@@ -18,9 +18,8 @@
 #include "view/timeline.h"
 
 #define OBSERVE_MS 2000
-#define RATES_NS   NS_PER_SEC /* rates are over at least so long, if somebody looks for so long */
-#define BEFORE_NS  (60 * NS_PER_SEC)
-#define RECORDS	   64 /* of each ring: for the operation that ended last */
+#define RATES_NS   NS_PER_SEC /* rates are over at least so long */
+#define RECORDS	   64	      /* of each ring: for the operation that ended last */
 
 enum what { STATUS, TRACE };
 
@@ -51,6 +50,8 @@ struct watch {
 	struct curves *curves;
 	bool curves_changed; /* since the sampler told them */
 	uint64_t event;	     /* id of the last */
+	pthread_mutex_t worlds;
+	struct world *old, *newer; /* rates are since old; newer takes its place */
 };
 
 /* ---- points: throughput and latency of a second */
@@ -77,17 +78,11 @@ add_points(struct buf *out, const struct watch *w)
 
 /* ---- the sampler */
 
-struct sampler {
-	struct watch *w;
-	struct world *old, *newer; /* rates are since old; newer takes its place */
-};
-
-static void
-forget(struct sampler *s)
+/* What rates begin at; NULL: nothing yet. */
+static const struct world *
+before(const struct watch *w)
 {
-	world_free(s->old);
-	world_free(s->newer);
-	s->old = s->newer = NULL;
+	return w->old ? w->old : w->newer;
 }
 
 /* Lock held. */
@@ -116,18 +111,22 @@ tell_point(struct watch *w, uint64_t now_ns, const struct rates *r)
 
 /* Keep the world for rates of later ones. */
 static void
-keep(struct sampler *s, struct world *now, const struct rates *r)
+keep(struct watch *w, struct world *now, const struct rates *r)
 {
-	if (!s->newer) {
-		s->newer = now;
-	} else if (now->now_ns - s->newer->now_ns >= RATES_NS) {
-		tell_point(s->w, now->now_ns, r);
-		world_free(s->old);
-		s->old = s->newer;
-		s->newer = now;
-	} else {
+	struct world *gone;
+
+	if (w->newer && now->now_ns - w->newer->now_ns < RATES_NS) {
 		world_free(now);
+		return;
 	}
+	if (w->newer)
+		tell_point(w, now->now_ns, r);
+	pthread_mutex_lock(&w->worlds);
+	gone = w->old;
+	w->old = w->newer;
+	w->newer = now;
+	pthread_mutex_unlock(&w->worlds);
+	world_free(gone);
 }
 
 static void
@@ -147,47 +146,50 @@ tell_curves(struct watch *w)
 	buf_fini(&text);
 }
 
+/* Somebody listens, or only points are wanted. */
 static void
-sample(struct sampler *s)
+sample(struct watch *w, bool listened)
 {
-	struct watch *w = s->w;
 	struct world *now = NULL;
 	struct buf text = {0};
 	struct rates rates;
 	struct err err = {0};
 	uint64_t id;
 
-	if (observe_world(w->observer, RECORDS, deadline_in_ms(OBSERVE_MS), &now, &err) != RC_OK) {
+	if (observe_world(w->observer, listened ? RECORDS : 0, deadline_in_ms(OBSERVE_MS), &now,
+			  &err) != RC_OK) {
 		http_heartbeat(w->server);
 		return;
 	}
-	tell_curves(w);
-	pthread_mutex_lock(&w->lock);
-	id = next_event(w);
-	pthread_mutex_unlock(&w->lock);
-	if (state_json(now, s->old ? s->old : s->newer, &text, &rates, &err) == RC_OK)
-		http_publish(w->server, "status", id, text.data, text.len);
-	buf_fini(&text);
-	keep(s, now, &rates);
+	if (listened) {
+		tell_curves(w);
+		pthread_mutex_lock(&w->lock);
+		id = next_event(w);
+		pthread_mutex_unlock(&w->lock);
+		if (state_json(now, before(w), &text, &rates, &err) == RC_OK)
+			http_publish(w->server, "status", id, text.data, text.len);
+		buf_fini(&text);
+	} else {
+		rates_between(now, before(w), &rates);
+	}
+	keep(w, now, &rates);
 }
 
-/* Wait until it is time for a sample. False: the watch ends. */
+/* Wait until it is time for a sample; for one that nobody listens to, until idle_ns. False: the watch ends. */
 static bool
-await_turn(struct sampler *s, uint64_t due_ns)
+await_turn(struct watch *w, uint64_t due_ns, uint64_t idle_ns, bool *listened)
 {
-	struct watch *w = s->w;
 	bool stops;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->stops && !w->comes && deadline_left_ms(due_ns) > 0) {
-		struct timespec ts = deadline_timespec(due_ns);
+	while (!w->stops && !w->comes &&
+	       deadline_left_ms(http_listeners(w->server) ? due_ns : idle_ns) > 0) {
+		struct timespec ts =
+		    deadline_timespec(http_listeners(w->server) ? due_ns : idle_ns);
 
 		pthread_cond_clockwait(&w->changed, &w->lock, CLOCK_MONOTONIC, &ts);
 	}
-	while (!w->stops && !w->comes && http_listeners(w->server) == 0) {
-		forget(s);
-		pthread_cond_wait(&w->changed, &w->lock);
-	}
+	*listened = w->comes || http_listeners(w->server);
 	w->comes = false;
 	stops = w->stops;
 	pthread_mutex_unlock(&w->lock);
@@ -197,28 +199,23 @@ await_turn(struct sampler *s, uint64_t due_ns)
 static void *
 sample_all(void *arg)
 {
-	struct sampler s = {.w = arg};
-	uint64_t due_ns = 0;
+	struct watch *w = arg;
+	uint64_t due_ns = 0, idle_ns = 0;
+	bool listened;
 
-	while (await_turn(&s, due_ns)) {
-		uint64_t began = clock_now_ns(), took;
+	while (await_turn(w, due_ns, idle_ns, &listened)) {
+		uint64_t began = clock_now_ns(), took, period = WATCH_PERIOD_MS * NS_PER_MS;
 
-		sample(&s);
+		sample(w, listened);
 		took = clock_now_ns() - began;
-		due_ns = began + WATCH_PERIOD_MS * NS_PER_MS;
-		if (took * 10 > WATCH_PERIOD_MS * NS_PER_MS)
-			due_ns = began + took * 10;
+		due_ns = began + (took * 10 > period ? took * 10 : period);
+		period = WATCH_IDLE_MS * NS_PER_MS;
+		idle_ns = began + (took * 20 > period ? took * 20 : period);
 	}
-	forget(&s);
 	return NULL;
 }
 
 /* ---- the one that answers */
-
-struct answerer {
-	struct watch *w;
-	struct world *before; /* of the last /status.json */
-};
 
 static enum rc
 trace_add(void *arg, const void *data, size_t n, struct err *err)
@@ -235,24 +232,19 @@ trace_add(void *arg, const void *data, size_t n, struct err *err)
 
 /* The text of an answer. */
 static enum rc
-make(struct answerer *a, const struct waiting *q, struct buf *out, struct err *err)
+make(struct watch *w, const struct waiting *q, struct buf *out, struct err *err)
 {
 	static const size_t records[] = {[STATUS] = RECORDS, [TRACE] = SIZE_MAX};
 	struct world *now = NULL;
 	enum rc rc =
-	    observe_world(a->w->observer, records[q->what], deadline_in_ms(OBSERVE_MS), &now, err);
+	    observe_world(w->observer, records[q->what], deadline_in_ms(OBSERVE_MS), &now, err);
 
 	if (rc == RC_OK && q->what == STATUS) {
-		if (a->before && now->now_ns - a->before->now_ns > BEFORE_NS) {
-			world_free(a->before);
-			a->before = NULL;
-		}
-		rc = state_json(now, a->before, out, NULL, err);
+		pthread_mutex_lock(&w->worlds);
+		rc = state_json(now, before(w), out, NULL, err);
+		pthread_mutex_unlock(&w->worlds);
 		if (rc == RC_OK && !buf_add(out, "\n", 1))
 			rc = err_set(err, RC_NOMEM, "out of memory");
-		world_free(a->before);
-		a->before = now;
-		now = NULL;
 	} else if (rc == RC_OK) {
 		rc = timeline_of_world(now, q->last_ns, trace_add, out, NULL, err);
 	}
@@ -261,13 +253,13 @@ make(struct answerer *a, const struct waiting *q, struct buf *out, struct err *e
 }
 
 static void
-answer_one(struct answerer *a, const struct waiting *q)
+answer_one(struct watch *w, const struct waiting *q)
 {
 	struct http_answer answer = {0};
 	struct buf text = {0};
 	struct err err = {0};
 
-	if (make(a, q, &text, &err) == RC_OK) {
+	if (make(w, q, &text, &err) == RC_OK) {
 		http_answer_text(&answer, 200, "application/json", &text);
 	} else {
 		buf_fini(&text);
@@ -303,12 +295,10 @@ next_waiting(struct watch *w, struct waiting *q)
 static void *
 answer_all(void *arg)
 {
-	struct answerer a = {.w = arg};
 	struct waiting q;
 
-	while (next_waiting(a.w, &q))
-		answer_one(&a, &q);
-	world_free(a.before);
+	while (next_waiting(arg, &q))
+		answer_one(arg, &q);
 	return NULL;
 }
 
@@ -412,6 +402,7 @@ watch_new(struct observer *o, struct watch **out, struct err *err)
 	}
 	w->observer = o;
 	pthread_mutex_init(&w->lock, NULL);
+	pthread_mutex_init(&w->worlds, NULL);
 	pthread_cond_init(&w->changed, NULL);
 	*out = w;
 	return RC_OK;
@@ -451,5 +442,8 @@ watch_free(struct watch *w)
 	curves_free(w->curves);
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
+	pthread_mutex_destroy(&w->worlds);
+	world_free(w->old);
+	world_free(w->newer);
 	free(w);
 }

@@ -1,8 +1,9 @@
 /*
  * watch.h - the live page's data: /events, /status.json and /trace.json, each from a world as it is now.
  *
- * A thread samples while somebody listens to /events, at most four times a second, and spends at most a tenth of its
- * time on it. Another thread answers the other paths one after the other. When nobody looks both sleep.
+ * A thread samples, at most four times a second while somebody listens to /events, and spends at most a tenth of its time
+ * on it; at most once a second, and a twentieth, while nobody does: then the lines of the last minutes are there when
+ * somebody comes, and rates and states are of the last second. Another thread answers the other paths one after the other.
  */
 #ifndef GPUCOORD_WATCH_H
 #define GPUCOORD_WATCH_H
@@ -11,8 +12,9 @@
 #include "observe.h"
 
 #define WATCH_PERIOD_MS 250
-#define WATCH_POINTS	600 /* of throughput and latency, one a second, that a new listener gets */
-#define WATCH_ASKS	32  /* requests that wait for their answer */
+#define WATCH_IDLE_MS	1000 /* while nobody listens */
+#define WATCH_POINTS	600  /* of throughput and latency, one a second, that a new listener gets */
+#define WATCH_ASKS	32   /* requests that wait for their answer */
 #define WATCH_TRACE_MAX (128u << 20) /* bytes of a trace */
 #define WATCH_TRACE_S	10	     /* seconds that a trace has unless ?last= says else */
 

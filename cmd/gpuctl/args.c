@@ -160,7 +160,7 @@ static const struct option_row table[] = {
     {NULL, "N", "how many devices or ranks", AS_U32(nranks, 1, UINT32_MAX), LETTER('n')},
     {"raw", "TYPE", "binary on stdin and stdout, ranks one after the other", AS_KIND(type), AT(raw),
      NAMES_OF_TYPES},
-    {"all", NULL, "print every rank's result", AS_BOOL(all)},
+    {"all", NULL, "print every rank's result; topo: all pairs", AS_BOOL(all)},
     {"json", NULL, "print one JSON object", AS_BOOL(json)},
     {"batch", NULL, "print table after table as plain text", AS_BOOL(batch)},
     {"once", NULL, "print one table at once", AS_BOOL(once)},

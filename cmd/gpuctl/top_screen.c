@@ -177,8 +177,8 @@ put_help(int y)
 		put(y + (int)i, A_NORMAL, text[i]);
 }
 
-/* The rows that the filter leaves, from s->first on, in so many lines. */
-static void
+/* The rows that the filter leaves, from s->first on, in so many lines. How many those are. */
+static size_t
 put_devices(int y, int room, const struct top *t, struct top_settings *s,
 	    const struct top_layout *l)
 {
@@ -194,21 +194,28 @@ put_devices(int y, int room, const struct top *t, struct top_settings *s,
 		put_device(y++, l, &t->device[i]);
 		room--;
 	}
+	return n;
 }
 
+/* What is not in sight, and keys. */
 static void
-put_bottom(const struct top_settings *s)
+put_bottom(const struct top_settings *s, size_t ndevices, int room, size_t ncomms, int shown)
 {
-	char line[TOP_LINE];
+	char line[TOP_LINE], devices[64] = "", comms[64] = "";
 
+	if (room > 0 && ndevices > (size_t)room)
+		snprintf(devices, sizeof devices, "%zu-%zu of %zu devices  ", s->first + 1,
+			 s->first + (size_t)room, ndevices);
+	if (shown > 0 && ncomms > (size_t)shown)
+		snprintf(comms, sizeof comms, "%d of %zu communicators  ", shown, ncomms);
 	if (s->typing)
 		snprintf(line, sizeof line, "filter: %s_", s->filter);
 	else
-		snprintf(
-		    line, sizeof line,
-		    "q quit  h help  / filter%s%s  < > sort: %s%s  f %s  r reverse  + - interval",
-		    *s->filter ? ": " : "", s->filter, top_heading(s->sort), s->reverse ? "!" : "",
-		    s->frozen ? "go on" : "freeze");
+		snprintf(line, sizeof line,
+			 "%s%sq quit  h help  / filter%s%s  < > sort: %s%s  f %s  r reverse  + - "
+			 "interval",
+			 devices, comms, *s->filter ? ": " : "", s->filter, top_heading(s->sort),
+			 s->reverse ? "!" : "", s->frozen ? "go on" : "freeze");
 	put(LINES - 1, colour(DIM), line);
 }
 
@@ -217,6 +224,7 @@ top_screen_draw(const struct top *t, struct top_settings *s, const char *message
 {
 	struct top_layout l = top_layout_screen(COLS);
 	int ncomms = t ? (int)t->ncomms : 0, room;
+	size_t ndevices = 0;
 
 	erase();
 	put_top_lines(t, s, message);
@@ -229,11 +237,11 @@ top_screen_draw(const struct top *t, struct top_settings *s, const char *message
 		put_help(3);
 	} else if (t) {
 		put_headings(2, &l, s);
-		put_devices(3, room, t, s, &l);
+		ndevices = put_devices(3, room, t, s, &l);
 		if (ncomms)
 			put_comms(3 + room, t, (size_t)ncomms);
 	}
-	put_bottom(s);
+	put_bottom(s, ndevices, room, t && !s->help ? t->ncomms : 0, ncomms);
 	refresh();
 }
 

@@ -152,7 +152,7 @@ top_line_summary(const struct top *t, char out[TOP_LINE])
 	for (unsigned s = 0; s < TOP_NSTATES; s++) {
 		if (t->count[s] == 0)
 			continue;
-		append(out, "%s%zu %s", sep, t->count[s], top_state_name((enum top_state)s));
+		append(out, "%s%zu %s", sep, t->count[s], top_state_word((enum top_state)s));
 		sep = ", ";
 	}
 	append(out, "; %zu communicator%s", t->ncomms, t->ncomms == 1 ? "" : "s");

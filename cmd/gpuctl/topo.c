@@ -2,7 +2,8 @@
  * gpuctl topo - how each pair of devices reaches each other, like nvidia-smi topo -m.
  *
  * It shows the paths that communicators have: with --comm that one's, else those of all communicators, and
- * of a temporary one over the devices that are free.
+ * of a temporary one over the devices that are free. Of more devices than fit on a line it shows groups: devices of a
+ * group have the same paths to each device, and one path to each other.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,9 @@ enum cell { CELL_UNKNOWN, CELL_NET, CELL_P2P, CELL_SELF };
 
 #define NOTE_MAX  (GPUSIM_TEXT + 64)
 #define LABEL_MAX 24
+#define NAMES_MAX 128
+#define RANGES	  4  /* of a group's name */
+#define COLUMNS	  80 /* that a table may have */
 
 struct topo {
 	struct gpusim_device_info *device;
@@ -245,54 +249,179 @@ print_row(const struct topo *t, int width, const char *first, const char *const 
 	putchar('\n');
 }
 
+static int
+name_width(const struct topo *t)
+{
+	int n, most = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		n = snprintf(NULL, 0, "dev%zu", t->index[i]);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* "dev0-7,16": the devices that have this label, or the first of them. */
+static void
+name_all(const struct topo *t, const size_t *label, size_t which, char out[NAMES_MAX])
+{
+	size_t n = 0, ranges = 0, more = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < t->n; i++) {
+		size_t first = i;
+
+		if (label[i] != which)
+			continue;
+		while (i + 1 < t->n && label[i + 1] == which && t->index[i + 1] == t->index[i] + 1)
+			i++;
+		if (ranges++ >= RANGES)
+			more += i - first + 1;
+		else
+			n += (size_t)snprintf(out + n, NAMES_MAX - n,
+					      first == i ? "%s%zu" : "%s%zu-%zu", n ? "," : "dev",
+					      t->index[first], t->index[i]);
+	}
+	if (more)
+		snprintf(out + n, NAMES_MAX - n, " and %zu more", more);
+}
+
+static bool
+are_alike(const struct topo *t, size_t i, size_t j)
+{
+	if (cell_at(t, i, j) != cell_at(t, j, i))
+		return false;
+	for (size_t k = 0; k < t->n; k++)
+		if (k != i && k != j &&
+		    (cell_at(t, i, k) != cell_at(t, j, k) || cell_at(t, k, i) != cell_at(t, k, j)))
+			return false;
+	return true;
+}
+
+/* A group's line: its paths within, and to the others, of which those of the most frequent path are not named. */
+static void
+print_group(const struct topo *t, const size_t *group, size_t g, size_t *label)
+{
+	size_t count[CELL_SELF] = {0}, most = 0;
+	char name[NAMES_MAX];
+	const char *lead = "";
+
+	for (size_t i = 0; i < t->n; i++) {
+		label[i] = group[i] == g ? CELL_SELF : cell_at(t, g, i);
+		if (label[i] != CELL_SELF)
+			count[label[i]]++;
+	}
+	for (size_t c = 0; c < CELL_SELF; c++)
+		most = count[c] > count[most] ? c : most;
+	name_all(t, group, g, name);
+	printf("%-24s  ", name);
+	for (size_t i = g + 1; i < t->n && !*lead; i++)
+		if (group[i] == g) {
+			printf("%s with each other", cell_text[cell_at(t, g, i)]);
+			lead = ", ";
+		}
+	for (size_t c = CELL_SELF; c-- > 0;) {
+		if (c == most || count[c] == 0)
+			continue;
+		name_all(t, label, c, name);
+		printf("%s%s with %s", lead, cell_text[c], name);
+		lead = ", ";
+	}
+	if (count[most])
+		printf("%s%s with all %s", lead, cell_text[most], *lead ? "others" : "devices");
+	putchar('\n');
+}
+
 static enum rc
-print_matrix(const struct topo *t, struct err *err)
+print_groups(const struct topo *t, struct err *err)
+{
+	size_t *group = alloc_zeroed(t->n, sizeof *group);
+	size_t *label = alloc_zeroed(t->n, sizeof *label);
+	enum rc rc = RC_OK;
+
+	for (size_t i = 0; group && label && i < t->n; i++) {
+		group[i] = 0;
+		while (group[i] < i && (group[group[i]] != group[i] || !are_alike(t, group[i], i)))
+			group[i]++;
+	}
+	for (size_t i = 0; group && label && i < t->n; i++)
+		if (group[i] == i)
+			print_group(t, group, i, label);
+	if (!group || !label)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	free(group);
+	free(label);
+	return rc;
+}
+
+static enum rc
+print_matrix(const struct topo *t, int width, struct err *err)
 {
 	const char **word = alloc_zeroed(t->n, sizeof *word);
 	char(*name)[LABEL_MAX] = alloc_zeroed(t->n, sizeof *name);
-	enum rc rc = RC_OK;
-	int width = 0;
+	enum rc rc = name && word ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (size_t i = 0; name && word && i < t->n; i++) {
-		int n = snprintf(name[i], LABEL_MAX, "dev%zu", t->index[i]);
-
-		width = n > width ? n : width;
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
+		snprintf(name[i], LABEL_MAX, "dev%zu", t->index[i]);
 		word[i] = name[i];
 	}
-	if (name && word)
+	if (rc == RC_OK)
 		print_row(t, width, "", word);
-	for (size_t i = 0; name && word && i < t->n; i++) {
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
 		for (size_t j = 0; j < t->n; j++)
 			word[j] = cell_text[cell_at(t, i, j)];
 		print_row(t, width, name[i], word);
 	}
-	if (!name || !word)
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	free(word);
 	free(name);
 	return rc;
 }
 
+/* What a maker says: a line a device, or one for all of which it says the same. */
 static enum rc
-print_text(const struct topo *t, struct err *err)
+print_notes(const struct topo *t, note_maker *make, bool together, const char **lead,
+	    struct err *err)
 {
+	char(*note)[NOTE_MAX] = alloc_zeroed(t->n, sizeof *note), name[NAMES_MAX];
+	size_t *label = alloc_zeroed(t->n, sizeof *label);
+	enum rc rc = note && label ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
+		make(t, i, note[i]);
+		for (label[i] = together ? 0 : i; strcmp(note[label[i]], note[i]) != 0;)
+			label[i]++;
+	}
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++)
+		if (*note[i] && label[i] == i) {
+			name_all(t, label, i, name);
+			printf("%s%s: %s\n", *lead, name, note[i]);
+			*lead = "";
+		}
+	free(note);
+	free(label);
+	return rc;
+}
+
+static enum rc
+print_text(const struct topo *t, bool all, struct err *err)
+{
+	int width = name_width(t);
+	bool groups = !all && (t->n + 1) * ((size_t)width + 2) > COLUMNS + 2;
+	enum rc rc = groups ? print_groups(t, err) : print_matrix(t, width, err);
 	const char *lead = "\n";
-	char note[NOTE_MAX];
-	enum rc rc = print_matrix(t, err);
 
 	if (rc != RC_OK)
 		return rc;
-	printf("\nX    itself\n"
+	printf("\n%s"
 	       "P2P  by memory: each has mapped the other's\n"
 	       "NET  by sockets\n"
-	       "-    not known: no communicator has them both\n");
-	for (size_t i = 0; i < t->n; i++)
-		for (size_t k = 0; k < NMAKERS; k++)
-			if (makers[k](t, i, note)) {
-				printf("%sdev%zu: %s\n", lead, t->index[i], note);
-				lead = "";
-			}
-	return RC_OK;
+	       "-    not known: no communicator has them both\n",
+	       groups ? "" : "X    itself\n");
+	for (size_t k = 0; k < NMAKERS && rc == RC_OK; k++)
+		rc = print_notes(t, makers[k], groups, &lead, err);
+	if (groups)
+		puts("\nWith --all: the table of all pairs.");
+	return rc;
 }
 
 static void
@@ -346,7 +475,7 @@ run_topo(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK && a->json)
 		print_json(&t);
 	else if (rc == RC_OK)
-		rc = print_text(&t, err);
+		rc = print_text(&t, a->all, err);
 	topo_fini(&t);
 	return rc;
 }

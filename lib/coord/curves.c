@@ -19,8 +19,10 @@ struct curve {
 	uint64_t heard;	   /* the larger, the later */
 	uint32_t epochs;
 	char name[CURVES_NAME];
+	/* Of the points that came each stride-th, the first among them; and the newest, whichever it is. */
 	struct point point[CURVES_MAX_POINTS];
 	size_t n;
+	uint64_t came, stride;
 };
 
 struct curves {
@@ -55,17 +57,18 @@ curve_of(struct curves *c, uint64_t training)
 	return oldest;
 }
 
-/* Of the points every second one stays; the first and the newest do. */
 static void
-thin_out(struct curve *k)
+add_point(struct curve *k, const struct point *p)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < k->n; i += 2)
-		k->point[n++] = k->point[i];
-	if (k->n % 2 == 0)
-		k->point[n++] = k->point[k->n - 1];
-	k->n = n;
+	if (k->n && (k->came - 1) % k->stride != 0)
+		k->n--; /* it was there as the newest */
+	if (k->n == CURVES_MAX_POINTS) {
+		for (k->n = 0; k->n < CURVES_MAX_POINTS / 2; k->n++)
+			k->point[k->n] = k->point[2 * k->n];
+		k->stride *= 2;
+	}
+	k->point[k->n++] = *p;
+	k->came++;
 }
 
 enum rc
@@ -80,10 +83,8 @@ curves_put(struct curves *c, const GpuSim__TrainingPutRequest *m, uint64_t now_m
 			       "training %016" PRIx64 ": step %" PRIu64 " came before", m->training,
 			       m->step);
 	if (k->training != m->training)
-		*k = (struct curve){.training = m->training};
-	if (k->n == CURVES_MAX_POINTS)
-		thin_out(k);
-	k->point[k->n++] = (struct point){m->epoch, m->step, m->loss, m->accuracy, m->rate};
+		*k = (struct curve){.training = m->training, .stride = 1};
+	add_point(k, &(struct point){m->epoch, m->step, m->loss, m->accuracy, m->rate});
 	k->epochs = m->epochs;
 	k->at_ms = now_ms;
 	k->heard = ++c->heard;

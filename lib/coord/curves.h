@@ -1,7 +1,8 @@
 /*
  * curves.h - the curves of trainings: loss and accuracy by epoch, of the trainings that told them last.
  *
- * Pure, as all of this room; callers lock. A curve with too many points keeps every second one.
+ * Pure, as all of this room; callers lock. Of a long curve the points that are kept lie evenly over all of it, and the
+ * newest is one of them.
  */
 #ifndef COORD_CURVES_H
 #define COORD_CURVES_H

@@ -202,6 +202,7 @@ on_status(struct coord *c, struct pending *p, const GpuSim__Request *req, struct
 		r.devices = devices.p;
 		r.n_comms = comms_count(c);
 		r.comms = comms.comm;
+		r.commsmade = comms_last(c);
 		r.waiting = queue_length(c);
 		reply.body_case = GPU_SIM__REPLY__BODY_STATUS;
 		reply.status = &r;

@@ -438,7 +438,7 @@ queue_main(void *arg)
 	atomic_store(&q->waits_on, &q->page->tail);
 	pthread_mutex_lock(&s->lock);
 	recorder_open(&q->recorder, s->env.flight, FLIGHT_QUEUE, q->id,
-		      q->stream == CMDQS_OWN ? UINT64_MAX : q->stream, q->pid, "queue");
+		      q->stream == CMDQS_OWN ? FLIGHT_OWN_STREAM : q->stream, q->pid, "queue");
 	pthread_mutex_unlock(&s->lock);
 	serve_all(q, &why);
 	if (q->stream != CMDQS_OWN)

@@ -454,13 +454,15 @@ collective_record_begin(struct recorder *m, const struct program *p, const struc
 }
 
 void
-collective_record_end(struct recorder *m, const struct inst_coll *c, bool by_memory, enum rc rc)
+collective_record_end(struct recorder *m, const struct inst_coll *c, const struct xport_op *o,
+		      enum rc rc)
 {
-	struct recorder_result how = {.rc = rc,
-				      .flags = by_memory ? FLIGHT_BY_MEMORY : 0,
-				      .nbytes = c->nelem * c->elem,
-				      .sent = c->sent,
-				      .received = c->received};
+	struct recorder_result how = {
+	    .rc = rc,
+	    .flags = o->slots && !o->frames ? FLIGHT_BY_MEMORY : 0,
+	    .nbytes = c->nelem * c->elem,
+	    .sent = rc == RC_OK && c->sent > o->sent ? c->sent - o->sent : 0,
+	    .received = rc == RC_OK && c->received > o->received ? c->received - o->received : 0};
 
 	if (!m)
 		return;
@@ -531,12 +533,12 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 	if (rc == RC_INVAL && how.shares)
 		err_prefix(&local, "algorithm %s", inst_coll_algo(c));
 	if (rc != RC_OK && rc != RC_TIMEOUT) {
-		collective_record_end(recorder, c, false, rc);
+		collective_record_end(recorder, c, &o, rc);
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);
 	}
 	if (rc == RC_OK)
 		rc = run(&g, &local);
-	collective_record_end(recorder, c, o.slots && !o.frames, rc);
+	collective_record_end(recorder, c, &o, rc);
 	if (rc != RC_OK)
 		return say(c, p->rank, op, g.k, rc, &local, err);
 	recorder_end(recorder);

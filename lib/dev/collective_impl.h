@@ -23,8 +23,8 @@ void collective_name(struct recorder *m, const struct program *p, const struct i
 void collective_record_begin(struct recorder *m, const struct program *p, const struct inst_coll *c,
 			     uint64_t op, uint64_t begin, uint8_t ways);
 
-/* m->op has ended now. m may be NULL. */
-void collective_record_end(struct recorder *m, const struct inst_coll *c, bool by_memory,
+/* m->op has ended now; o is or was open for it. m may be NULL. */
+void collective_record_end(struct recorder *m, const struct inst_coll *c, const struct xport_op *o,
 			   enum rc rc);
 
 /* The peers of the steps from number `from` on hear that the operation is given up. */

@@ -45,7 +45,7 @@ end_pair(const struct set *t, struct pair *q, enum xport_ending how, struct err 
 	rc = xport_end(&q->o, how, err);
 	if (t->recorder) {
 		collective_name(t->recorder, t->p, q->c, q->op, t->begin);
-		collective_record_end(t->recorder, q->c, false, rc);
+		collective_record_end(t->recorder, q->c, &q->o, rc);
 	}
 	return rc;
 }

@@ -220,18 +220,24 @@ enum flight_ring_kind {
 	FLIGHT_COORDINATOR, /* steps of the coordinator */
 };
 
+#define FLIGHT_OWN_STREAM UINT64_MAX /* of a queue: it is in the order of no numbered stream */
+
 /* The operation at hand: its thread writes, anybody reads. `turn` is odd while there is one, and grows with
  * each beginning and end: what was read between two equal values of it belongs together, but for the last six. */
 struct flight_live {
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t turn;
-	uint32_t spare;
+	/* Rank + 1 that a chunk is on its way to, on a shaped link; 0: none. */
+	_Atomic uint32_t way_to;
 	struct flight_op op;
-	_Atomic uint32_t step, steps; /* step: from 1 */
-	_Atomic uint32_t waits_for;   /* rank + 1; 0: nobody */
-	_Atomic uint32_t waits_in;    /* step that it began to wait in */
-	_Atomic uint64_t since;	      /* waiting since, ticks */
-	_Atomic uint64_t bytes;	      /* of the step */
+	_Atomic uint32_t step, steps;	     /* step: from 1 */
+	_Atomic uint32_t waits_for;	     /* rank + 1; 0: nobody */
+	_Atomic uint32_t waits_in;	     /* step that it began to wait in */
+	_Atomic uint64_t since;		     /* waiting since, ticks */
+	_Atomic uint64_t bytes;		     /* of the step */
+	_Atomic uint64_t way_bytes;	     /* of the chunk on its way, which leaves at ... */
+	_Atomic uint64_t way_begin, way_end; /* ... and has left at, ticks */
 };
+_Static_assert(sizeof(struct flight_live) == 128, "two lines");
 
 /* What the thread does besides operations between ranks, if that takes long: its thread writes, anybody reads. */
 enum flight_task {

@@ -299,6 +299,9 @@ communicators(struct text *t, const GpuSim__StatusResponse *r)
 	family(t, "gpusim_communicators", "gauge", "Communicators by state.");
 	for (unsigned i = 0; i < NSTATES; i++)
 		sample(t, n[i], "state=\"%s\"", names[i]);
+	family(t, "gpusim_communicators_made", "counter",
+	       "Communicators so far, also those that have ended.");
+	single(t, r->commsmade, false);
 	family(t, "gpusim_runs_pending", "gauge", "Submitted runs that have not ended.");
 	single(t, pending, false);
 }

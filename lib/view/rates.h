@@ -17,6 +17,21 @@ struct rates {
 	double waiting;	       /* share of the ranks' time that was spent waiting for peers */
 };
 
+/* What a device did between the two. Times of the operation at hand count so far; of streams beside each other busy_ns is
+ * the sum, and waited_ns at most the time that has passed. */
+struct rates_work {
+	uint64_t ops, ns, sent, received, busy_ns, waited_ns;
+	uint64_t bucket[FLIGHT_BUCKETS];
+};
+
+/* Of now->device[i]. False: there is no world before, or its process was another then, and all is 0. */
+bool rates_of_device(const struct world *now, const struct world *before, size_t i,
+		     struct rates_work *out);
+
+/* Bytes of the chunk on its way to another device that have left so far, and their share of it; 0: there is none. */
+uint64_t rates_on_way(const struct world *w, const struct world_recorder *r,
+		      const struct flight_live *l, double *share);
+
 /* before NULL: all 0. */
 void rates_between(const struct world *now, const struct world *before, struct rates *out);
 

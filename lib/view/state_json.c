@@ -70,6 +70,10 @@ put_device(FILE *f, const struct world *w, const struct top_device *d)
 	json_member("op", d->op, f);
 	member_u64(f, "step", d->step);
 	member_u64(f, "steps", d->steps);
+	if (d->share >= 0)
+		member_real(f, "chunkDone", d->share);
+	else
+		fprintf(f, ",\"chunkDone\":null");
 	member_real(f, "opSeconds", d->op_s);
 	member_index(f, "waitsFor", d->waits_for);
 	member_real(f, "waitSeconds", d->waits_s);
@@ -296,6 +300,7 @@ put_all(FILE *f, const struct world *w, const struct top *t, const struct rates 
 	member_hex(f, "instance", s->instance);
 	json_member("address", s->address, f);
 	member_u64(f, "waitingRequests", s->waiting);
+	member_u64(f, "commsMade", s->commsmade);
 	json_member("culprit", t->culprit, f);
 	put_rates(f, r);
 	fprintf(f, ",\"devices\":[");

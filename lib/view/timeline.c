@@ -321,8 +321,10 @@ name_track(struct track *k, const struct timeline_ring *ring)
 		snprintf(k->name, sizeof k->name, "stream %" PRIu64, ring->id);
 		break;
 	case FLIGHT_QUEUE:
-		snprintf(k->name, sizeof k->name, "queue %" PRIu64 ", stream %" PRIu64, ring->id,
-			 ring->stream);
+		snprintf(k->name, sizeof k->name, "queue %" PRIu64, ring->id);
+		if (ring->stream != FLIGHT_OWN_STREAM)
+			snprintf(k->name, sizeof k->name, "queue %" PRIu64 ", stream %" PRIu64,
+				 ring->id, ring->stream);
 		break;
 	default:
 		snprintf(k->name, sizeof k->name, "%.15s", ring->name[0] ? ring->name : kind);

@@ -18,6 +18,14 @@
 
 #define DEPTH_MAX 8 /* of slices within a slice */
 
+/*
+ * Readers add a slice's time to its beginning in floating-point numbers of microseconds, and some cut both to whole ns: an
+ * end that equals another's beginning or end may come out later. So a slice begins GAP_NS behind the one before it on
+ * its thread, and what lies within it ends INNER_NS before it.
+ */
+#define GAP_NS	 1
+#define INNER_NS 3
+
 /* ---- what a slice says */
 
 static void
@@ -232,13 +240,13 @@ add_arrow(struct track *k, const struct lane *lane, const struct arrows *a,
 	flow_add(t, &e);
 }
 
-/* Steps, sorted, within an interval of a lane. */
-static void
+/* Steps, sorted, within an interval of a lane. When the last ends. */
+static uint64_t
 write_steps(struct track *k, const struct lane *lane, const struct flight_clock *c,
 	    const struct arrows *a, const union flight_record *v, size_t n, uint64_t begin_ns,
 	    uint64_t end_ns)
 {
-	uint64_t ends[DEPTH_MAX] = {end_ns}, at = begin_ns;
+	uint64_t ends[DEPTH_MAX] = {end_ns}, at = begin_ns, most = begin_ns, last;
 	size_t depth = 1;
 
 	for (size_t i = 0; i < n; i++) {
@@ -246,18 +254,23 @@ write_steps(struct track *k, const struct lane *lane, const struct flight_clock 
 		uint64_t b = timeline_ns(k->p->t, c, s->begin), e = timeline_ns(k->p->t, c, s->end);
 
 		b = b > at ? b : at;
-		while (depth > 1 && ends[depth - 1] <= b)
+		while (depth > 1 && ends[depth - 1] <= b) {
 			depth--;
-		if (depth == DEPTH_MAX)
-			depth--;
-		b = b < ends[depth - 1] ? b : ends[depth - 1];
-		e = e < ends[depth - 1] ? e : ends[depth - 1];
-		e = e > b ? e : b;
+			b = b > ends[depth] + GAP_NS ? b : ends[depth] + GAP_NS;
+		}
+		last = ends[depth - 1] > at + INNER_NS ? ends[depth - 1] - INNER_NS : at;
+		if (b > last)
+			b = last > at ? last + GAP_NS : at;
+		e = e > last ? last : e;
+		e = e > b && depth < DEPTH_MAX ? e : b;
+		most = e > most ? e : most;
 		write_step(k, lane, c, s, b, e, false);
 		add_arrow(k, lane, a, s, b, e);
-		ends[depth++] = e;
+		if (depth < DEPTH_MAX)
+			ends[depth++] = e;
 		at = b;
 	}
+	return most;
 }
 
 /* ---- operations */
@@ -340,10 +353,10 @@ write_waiting(struct track *k, const struct lane *lane, const struct flight_cloc
 	uint32_t peer = atomic_load(&live->waits_for);
 	uint64_t since = timeline_ns(k->p->t, c, atomic_load(&live->since));
 
-	if (peer == 0 || since > end_ns)
+	since = since > from_ns + GAP_NS ? since : from_ns + GAP_NS;
+	if (peer == 0 || since + INNER_NS > end_ns)
 		return;
-	since = since > from_ns ? since : from_ns;
-	begin_slice(k, lane, "wait", since, end_ns);
+	begin_slice(k, lane, "wait", since, end_ns - INNER_NS);
 	wait_name(o, peer);
 	trace_args(o);
 	trace_number(o, "step", atomic_load(&live->waits_in));
@@ -376,19 +389,17 @@ slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *
 		free(v);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
-	b = b > lane->end_ns ? b : lane->end_ns;
+	b = b > lane->end_ns ? b : lane->end_ns + GAP_NS;
 	e = e > b ? e : b;
 	process_ranked(k->p, op->rank);
 	write_op(k, lane, c, op, v, n, b, e, live);
 	if (n)
 		qsort(v, n, sizeof *v, by_begin);
-	write_steps(k, lane, c, &a, v, n, b, e);
-	if (live) {
-		until = n ? timeline_ns(t, c, last_tick(op, v, n)) : b;
-		write_waiting(k, lane, c, live, until > b ? until : b, e);
-	} else if (op->result == RC_OK && op->end) {
+	until = write_steps(k, lane, c, &a, v, n, b, e);
+	if (live)
+		write_waiting(k, lane, c, live, until, e);
+	else if (op->result == RC_OK && op->end)
 		process_moved(k->p, e, op_bytes(op));
-	}
 	lane->end_ticks = live ? UINT64_MAX : end;
 	lane->end_ns = e;
 	free(v);
@@ -467,7 +478,7 @@ slice_alone(struct track *k, const struct flight_clock *c, const union flight_re
 	lane = track_lane(k, r->step.begin);
 	if (!lane)
 		return err_set(err, RC_NOMEM, "out of memory");
-	b = b > lane->end_ns ? b : lane->end_ns;
+	b = b > lane->end_ns ? b : lane->end_ns + GAP_NS;
 	e = e > b ? e : b;
 	if (r->kind == FLIGHT_WAIT || r->kind == FLIGHT_STEP) {
 		write_step(k, lane, c, &r->step, b, e, true);

@@ -8,40 +8,11 @@
 #include "base/buf.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
+#include "view/rates.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
 
-/* ---- a recorder's counters */
-
-struct sums {
-	uint64_t sent, received, busy_ns, ops;
-};
-
-static uint64_t
-read_counter(const _Atomic uint64_t *at)
-{
-	return atomic_load_explicit(at, memory_order_relaxed);
-}
-
-static struct sums
-sum_up(const struct world *w, const struct world_recorder *r)
-{
-	struct sums s = {0};
-
-	for (size_t i = 0; i < r->nrings; i++) {
-		const struct flight_counts *c = &r->ring[i].ring.counts;
-		const struct flight_live *live = &r->ring[i].ring.live;
-
-		s.sent += read_counter(&c->sent);
-		s.received += read_counter(&c->received);
-		s.busy_ns += read_counter(&c->busy_ns);
-		if (flight_at_work(live))
-			s.busy_ns += world_ns_since(w, r, live->op.begin);
-		for (unsigned k = 0; k < FLIGHT_COLLS * FLIGHT_CLASSES; k++)
-			s.ops += read_counter(&c->op[k / FLIGHT_CLASSES][k % FLIGHT_CLASSES].n);
-	}
-	return s;
-}
+/* ---- rates */
 
 static double
 rate(uint64_t now, uint64_t before, double seconds)
@@ -49,23 +20,18 @@ rate(uint64_t now, uint64_t before, double seconds)
 	return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
 }
 
-/* The rates of a device whose process is the same in both worlds. */
 static void
-set_rates(const struct world *now, const struct world *before, const struct world_device *d,
-	  double seconds, struct top_device *out)
+set_rates(const struct world *now, const struct world *before, double seconds,
+	  struct top_device *out)
 {
-	const struct world_device *was = before ? world_device(before, out->id) : NULL;
-	struct sums a, b;
+	struct rates_work w;
 
-	if (!was || !was->recorder || !d->recorder ||
-	    was->recorder->header.incarnation != d->recorder->header.incarnation)
+	if (!rates_of_device(now, before, out->index, &w))
 		return;
-	a = sum_up(before, was->recorder);
-	b = sum_up(now, d->recorder);
-	out->in = rate(b.received, a.received, seconds);
-	out->out = rate(b.sent, a.sent, seconds);
-	out->ops = rate(b.ops, a.ops, seconds);
-	out->busy = rate(b.busy_ns, a.busy_ns, seconds * 1e9);
+	out->in = (double)w.received / seconds;
+	out->out = (double)w.sent / seconds;
+	out->ops = (double)w.ops / seconds;
+	out->busy = (double)w.busy_ns / 1e9 / seconds;
 }
 
 /* ---- the operation at hand */
@@ -169,6 +135,23 @@ set_told(const struct world *w, struct top_device *out)
 		}
 }
 
+/* It is between two operations. Whose was the last? The live lines have it still. */
+static void
+set_worked(const struct world_recorder *r, struct top_device *out)
+{
+	const struct flight_op *last = NULL;
+
+	for (size_t i = 0; i < r->nrings; i++) {
+		const struct flight_live *l = &r->ring[i].ring.live;
+
+		if (atomic_load(&l->turn) && (!last || l->op.begin > last->begin))
+			last = &l->op;
+	}
+	out->state = TOP_RUNS;
+	if (last && last->begin && (last->comm == out->comm || out->comm == 0))
+		name_op(last, out->op, sizeof out->op);
+}
+
 /* ---- devices */
 
 static int
@@ -199,6 +182,8 @@ set_state(const struct world *w, const struct world_device *d, struct top_device
 		set_live(w, d->recorder, live, out);
 	else if (!d->recorder)
 		set_told(w, out);
+	else if (out->busy >= TOP_WORKED)
+		set_worked(d->recorder, out);
 	if (!d->recorder && *d->why_not)
 		note(out, "%s", d->why_not, "", "");
 	if (m->state == 1) {
@@ -234,13 +219,44 @@ set_device(const struct world *now, const struct world *before, size_t i, double
 				   .rank = -1,
 				   .waits_for = TOP_NOBODY,
 				   .waits_rank = -1,
+				   .share = -1,
 				   .used = m->usedbytes};
 	if (m->minmemaddr && m->maxmemaddr)
 		out->size = m->maxmemaddr->value - m->minmemaddr->value;
 	out->rank = rank_in(now, out->comm, out->id);
+	if (m->state != 1)
+		set_rates(now, before, seconds, out);
 	set_state(now, d, out);
-	if (out->state != TOP_LOST)
-		set_rates(now, before, d, seconds, out);
+}
+
+/* ---- chunks on their way over shaped links: both ends tell how far they are, and they count as they come */
+
+/* The ways of world w count per_s for the devices of `now`, which are t's. */
+static void
+add_ways(const struct world *w, const struct world *now, double per_s, struct top *t)
+{
+	for (size_t i = 0; i < w->ndevices; i++) {
+		const struct world_recorder *r =
+		    w->device[i].meta->state == 1 ? NULL : w->device[i].recorder;
+
+		for (size_t k = 0; r && k < r->nrings; k++) {
+			const struct flight_live *l = &r->ring[k].ring.live;
+			const struct world_device *to = NULL;
+			double share = -1;
+			uint64_t n = rates_on_way(w, r, l, &share);
+			size_t at = share < 0
+					? TOP_NOBODY
+					: device_at(w, l->op.comm, atomic_load(&l->way_to) - 1);
+
+			if (at != TOP_NOBODY)
+				to = world_device(now, w->device[at].meta->deviceid->value);
+			if (!to)
+				continue;
+			t->device[to - now->device].in += (double)n * per_s;
+			if (w == now && t->device[i].state < TOP_STOPPED)
+				t->device[i].share = t->device[to - now->device].share = share;
+		}
+	}
 }
 
 /* ---- who holds up whom */
@@ -336,17 +352,17 @@ say_culprit(struct top *t)
 	if (at == TOP_NOBODY)
 		return;
 	d = &t->device[at];
-	if (*d->op)
+	if (d->steps)
 		snprintf(what, sizeof what, "%s in step %" PRIu32 "/%" PRIu32 " of %s",
-			 d->state == TOP_WAITS ? "it is" : top_state_name(d->state), d->step,
+			 d->state == TOP_WAITS ? "it is" : top_state_word(d->state), d->step,
 			 d->steps, d->op);
 	else if (d->state >= TOP_STOPPED)
-		snprintf(what, sizeof what, "%s", top_state_name(d->state));
+		snprintf(what, sizeof what, "%s", top_state_word(d->state));
 	snprintf(t->culprit, sizeof t->culprit,
-		 "%" PRIu32 " wait%s %.1f s for device %zu (rank %" PRIu64 ":%d, pid %" PRIu32
-		 "): %s",
-		 d->waited_by, d->waited_by == 1 ? "s" : "", longest_wait(t), d->index, d->comm,
-		 d->rank, d->pid, what);
+		 "%" PRIu32 " wait%s %.1f s for rank %" PRIu64 ":%d (device %016" PRIx64
+		 ", pid %" PRIu32 "): %s",
+		 d->waited_by, d->waited_by == 1 ? "s" : "", longest_wait(t), d->comm, d->rank,
+		 d->id, d->pid, what);
 }
 
 /* ---- communicators */
@@ -393,6 +409,14 @@ top_new(const struct world *now, const struct world *before, struct top **out, s
 	for (size_t i = 0; i < t->ndevices; i++) {
 		set_device(now, before, i, t->seconds, &t->device[i]);
 		t->count[t->device[i].state]++;
+	}
+	add_ways(now, now, t->seconds > 0 ? 1 / t->seconds : 0, t);
+	if (t->seconds > 0)
+		add_ways(before, now, -1 / t->seconds, t);
+	for (size_t i = 0; i < t->ndevices; i++) {
+		t->device[i].in = t->device[i].in > 0 ? t->device[i].in : 0;
+		if (t->device[i].state >= TOP_STOPPED)
+			t->device[i].share = -1;
 	}
 	set_blame(t);
 	say_culprit(t);

@@ -18,17 +18,33 @@
 #define TOP_CELL    96	       /* bytes of a cell's text, its end included */
 #define TOP_NOBODY  SIZE_MAX
 
+/*
+ * The states, each with its name for programs (/status.json, the page's style) and its word for people. The first three
+ * have done nothing since the world before.
+ *
+ *	idle	of a communicator
+ *	runs	in an operation; or it worked for TOP_WORKED of the time since the world before
+ *	waits	in one, and waits for a peer for longer than TOP_LONG_NS
+ *	stopped	its process stands still, as after SIGSTOP
+ *	gone	its process has ended, and the coordinator has not noticed yet
+ */
+#define TOP_STATES(X)                    \
+	X(FREE, "free", "free")          \
+	X(SPARE, "spare", "spare")       \
+	X(IDLE, "idle", "idle")          \
+	X(RUNS, "runs", "running")       \
+	X(WAITS, "waits", "waiting")     \
+	X(STOPPED, "stopped", "stopped") \
+	X(GONE, "gone", "gone")          \
+	X(LOST, "lost", "lost")
+
 enum top_state {
-	TOP_FREE,
-	TOP_SPARE,
-	TOP_IDLE,    /* of a communicator, and in no operation */
-	TOP_RUNS,    /* in an operation */
-	TOP_WAITS,   /* in one, and waits for a peer for longer than TOP_LONG_NS */
-	TOP_STOPPED, /* its process stands still, as after SIGSTOP */
-	TOP_GONE,    /* its process has ended, and the coordinator has not noticed yet */
-	TOP_LOST,
-	TOP_NSTATES
+#define X(state, name, word) TOP_##state,
+	TOP_STATES(X)
+#undef X
+	    TOP_NSTATES
 };
+#define TOP_WORKED 0.005
 
 struct top_device {
 	size_t index; /* as gpuctl devices counts */
@@ -39,6 +55,8 @@ struct top_device {
 	int rank;      /* in it; -1 */
 	char op[64];   /* "allreduce #7 8M ring", or "" */
 	uint32_t step, steps;
+	double
+	    share; /* of its chunk that has gone over a shaped link, or come; -1: none is on its way */
 	double op_s;	    /* seconds since the operation began */
 	size_t waits_for;   /* index of a device; TOP_NOBODY */
 	int waits_rank;	    /* its rank; -1 */
@@ -71,8 +89,8 @@ struct top {
 	size_t count[TOP_NSTATES];
 	double seconds; /* that the rates are of; 0: there was no world before, all rates are 0 */
 	char culprit
-	    [256]; /* whom the most wait for: "3 wait 1.5 s for device 2 (rank 7:1, pid 4711): stopped in step
-			      3/6 of allreduce #7 8M ring"; or "" */
+	    [256]; /* whom the most wait for: "3 wait 1.5 s for rank 7:1 (device 344571db47e33eb3, pid 4711):
+			      stopped in step 3/6 of allreduce #7 8M ring"; or "" */
 };
 
 /* Of a world, and of an earlier one or NULL. Keeps nothing of them. RC_NOMEM. */
@@ -113,8 +131,9 @@ void top_sort(struct top *t, enum top_column by, bool reverse);
 /* Does a text, in any case, stand in a cell of the device or in its note? "" does. */
 bool top_matches(const struct top_device *d, const char *text);
 
-/* Words, static: "running", "lost". */
+/* Static: "runs" for programs, "running" for people. */
 const char *top_state_name(enum top_state s);
+const char *top_state_word(enum top_state s);
 
 /* "1.2G": at most 5 bytes and the end, of bytes or bytes a second; "-" for nothing. */
 void top_size(double nbytes, char out[16]);

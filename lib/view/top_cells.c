@@ -1,6 +1,7 @@
 /* The columns of top: what stands in a cell, and orders of rows. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,15 +36,24 @@ top_width(enum top_column c)
 	return columns[c].width;
 }
 
+static const struct {
+	const char *name, *word;
+} states[TOP_NSTATES] = {
+#define X(state, name, word) {name, word},
+    TOP_STATES(X)
+#undef X
+};
+
 const char *
 top_state_name(enum top_state s)
 {
-	static const char *const names[TOP_NSTATES] = {
-	    [TOP_FREE] = "free",    [TOP_SPARE] = "spare",   [TOP_IDLE] = "idle",
-	    [TOP_RUNS] = "running", [TOP_WAITS] = "waiting", [TOP_STOPPED] = "stopped",
-	    [TOP_GONE] = "gone",    [TOP_LOST] = "lost"};
+	return (unsigned)s < TOP_NSTATES ? states[s].name : "?";
+}
 
-	return (unsigned)s < TOP_NSTATES ? names[s] : "?";
+const char *
+top_state_word(enum top_state s)
+{
+	return (unsigned)s < TOP_NSTATES ? states[s].word : "?";
 }
 
 void
@@ -62,7 +72,7 @@ top_size(double v, char out[16])
 	snprintf(out, 16, u && tenths < 100 && tenths % 10 ? "%.1f%c" : "%.0f%c", v, units[u]);
 }
 
-/* "####-- 4/6": a bar of the steps that are done, and their numbers. */
+/* "####-- 4/6": a bar of the steps that are done, and their numbers; "4/6:45%": how far its chunk is. */
 static void
 step_text(const struct top_device *d, char out[TOP_CELL])
 {
@@ -71,6 +81,11 @@ step_text(const struct top_device *d, char out[TOP_CELL])
 
 	if (d->steps == 0) {
 		snprintf(out, TOP_CELL, "-");
+		return;
+	}
+	if (d->share >= 0) {
+		snprintf(out, TOP_CELL, "%" PRIu32 "/%" PRIu32 ":%.0f%%", d->step, d->steps,
+			 floor(d->share * 100));
 		return;
 	}
 	done = d->step > d->steps ? BAR : (unsigned)((uint64_t)d->step * BAR / d->steps);
@@ -102,7 +117,7 @@ top_cell(const struct top_device *d, enum top_column c, char out[TOP_CELL])
 			snprintf(out, TOP_CELL, "%" PRIu64 ":%d", d->comm, d->rank);
 		break;
 	case TOP_STATE:
-		snprintf(out, TOP_CELL, "%s", top_state_name(d->state));
+		snprintf(out, TOP_CELL, "%s", top_state_word(d->state));
 		break;
 	case TOP_OP:
 		if (*d->op || *d->note)
@@ -156,7 +171,7 @@ compare_by(const struct top_device *a, const struct top_device *b, enum top_colu
 		return a->comm != b->comm ? compare((double)a->comm, (double)b->comm)
 					  : compare(a->rank, b->rank);
 	case TOP_STATE:
-		return strcmp(top_state_name(a->state), top_state_name(b->state));
+		return strcmp(top_state_word(a->state), top_state_word(b->state));
 	case TOP_OP:
 		return strcmp(a->op, b->op);
 	case TOP_STEP:

@@ -322,6 +322,10 @@ frames_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes
 		}
 		if (rc == RC_OK)
 			rc = find_bytes(o, peer, &a->frame, data, nbytes, err);
+		if (rc == RC_OK) {
+			recorder_moved(o->recorder, 0, *nbytes);
+			o->received += *nbytes;
+		}
 	}
 	o->frames->expected.payload = NULL;
 	pthread_mutex_unlock(&x->lock);

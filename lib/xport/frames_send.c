@@ -237,12 +237,19 @@ frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, 
 		uint64_t busy_ns = shaper_out(&x->shaper, clock_now_ns(), nbytes);
 
 		f->tx[f->tx_next % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
-		if (busy_ns)
+		if (busy_ns) {
+			uint64_t now = clock_now_ns();
+
+			recorder_sends(o->recorder, peer, nbytes,
+				       busy_ns > now ? busy_ns - now : 0);
 			rc = frames_await_time(o, peer, busy_ns, err);
+		}
 		shaper_woke(&x->shaper, busy_ns, clock_now_ns());
 	}
 	if (rc == RC_OK)
 		rc = send_posted(o, peer, err);
+	recorder_moved(o->recorder, rc == RC_OK ? nbytes : 0, 0);
+	o->sent += rc == RC_OK ? nbytes : 0;
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }

@@ -52,6 +52,7 @@ struct recorder {
 	uint64_t bytes;		  /* of the step */
 	union flight_record wait; /* one that may go on; kind 0: there is none */
 	uint64_t waits_from;	  /* ticks */
+	uint64_t told_ns, at_ns;  /* so much of it is counted, and when that was */
 	uint64_t waited;	  /* ticks, in all */
 };
 
@@ -93,9 +94,10 @@ void recorder_begin(struct recorder *m, size_t steps);
 /* How m->op has ended, at m->clock: its record. */
 struct recorder_result {
 	enum rc rc;
-	uint8_t flags;		 /* FLIGHT_BY_MEMORY */
-	uint64_t nbytes;	 /* of the operation */
-	uint64_t sent, received; /* bytes to and from peers */
+	uint8_t flags;	 /* FLIGHT_BY_MEMORY */
+	uint64_t nbytes; /* of the operation */
+	/* Bytes to and from peers, without those that recorder_moved has told. */
+	uint64_t sent, received;
 };
 void recorder_done(struct recorder *m, const struct recorder_result *how);
 
@@ -135,6 +137,9 @@ void recorder_trace(struct recorder *m, const struct recorder_step *s, enum rc r
 /* The thread has to wait for a peer. */
 void recorder_waits(struct recorder *m, uint32_t peer);
 
+/* It goes on at now_ns (clock_now_ns): a long one is counted while it lasts. */
+void recorder_waits_on(struct recorder *m, uint64_t now_ns);
+
 /* The wait is over; rc not RC_OK: in vain. */
 void recorder_goes_on(struct recorder *m, enum rc rc);
 
@@ -148,6 +153,14 @@ recorder_missing(struct recorder *m, uint32_t peer)
 	if (m && m->nmissing < PROGRESS_MISSING_MAX)
 		m->missing[m->nmissing++] = peer;
 }
+
+/* ---- chunks by frames, which count as they go */
+
+/* A chunk of the operation at hand is on its way to the peer for so long. */
+void recorder_sends(struct recorder *m, uint32_t peer, uint64_t nbytes, uint64_t ns);
+
+/* So much has gone and come. No chunk is on its way. */
+void recorder_moved(struct recorder *m, uint64_t sent, uint64_t received);
 
 /* ---- what is no operation between ranks. It ends at m->clock; kind and end are filled in */
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "xport/progress.h"
+#include "xport/times.h"
 
 #define LEAST_NS 1000 /* of a wait or pause that is recorded */
 
@@ -45,6 +46,7 @@ recorder_open(struct recorder *m, struct flight *f, enum flight_ring_kind kind, 
 	atomic_store(&m->w.ring->live.turn, m->turn);
 	atomic_store(&m->w.ring->live.waits_for, 0);
 	recorder_task(m, NULL);
+	atomic_store(&m->w.ring->live.way_to, 0);
 	set(m, &m->w.ring->live);
 }
 
@@ -230,6 +232,7 @@ recorder_waits(struct recorder *m, uint32_t peer)
 	now = recorder_clock(m);
 	m->waits = true;
 	m->waits_from = now;
+	m->told_ns = m->at_ns = 0;
 	if (!is_same_wait(m, peer)) {
 		if (flight_on(&m->w))
 			settle_wait(m);
@@ -244,6 +247,23 @@ recorder_waits(struct recorder *m, uint32_t peer)
 	atomic_store_explicit(&l->bytes, m->bytes, memory_order_relaxed);
 	atomic_store_explicit(&l->waits_in, m->step, memory_order_relaxed);
 	atomic_store_explicit(&l->waits_for, peer + 1, memory_order_release);
+}
+
+void
+recorder_waits_on(struct recorder *m, uint64_t now_ns)
+{
+	uint64_t ns;
+
+	if (!m || !m->waits || !flight_on(&m->w))
+		return;
+	if (m->at_ns == 0)
+		m->at_ns = now_ns;
+	if (now_ns - m->at_ns < TELL_WAIT_MS * NS_PER_MS)
+		return;
+	m->at_ns = now_ns;
+	ns = flight_ns(&m->w, ticks_now() - m->waits_from);
+	flight_add(&m->w.ring->counts.waited_ns, ns - m->told_ns);
+	m->told_ns = ns;
 }
 
 void
@@ -270,7 +290,38 @@ recorder_goes_on(struct recorder *m, enum rc rc)
 	m->wait.step.end = m->clock;
 	m->wait.step.result = (uint8_t)rc;
 	if (flight_on(&m->w))
-		flight_add(&m->w.ring->counts.waited_ns, ns);
+		flight_add(&m->w.ring->counts.waited_ns, ns > m->told_ns ? ns - m->told_ns : 0);
+}
+
+/* ---- chunks */
+
+void
+recorder_sends(struct recorder *m, uint32_t peer, uint64_t nbytes, uint64_t ns)
+{
+	struct flight_live *l;
+	uint64_t now;
+
+	if (!m)
+		return;
+	l = recorder_live(m);
+	now = ticks_now();
+	atomic_store_explicit(&l->way_bytes, nbytes, memory_order_relaxed);
+	atomic_store_explicit(&l->way_begin, now, memory_order_relaxed);
+	atomic_store_explicit(&l->way_end, now + (uint64_t)((double)ns * (double)ticks_hz() / 1e9),
+			      memory_order_relaxed);
+	atomic_store_explicit(&l->way_to, peer + 1, memory_order_release);
+}
+
+void
+recorder_moved(struct recorder *m, uint64_t sent, uint64_t received)
+{
+	if (!m)
+		return;
+	atomic_store_explicit(&recorder_live(m)->way_to, 0, memory_order_relaxed);
+	if (!flight_on(&m->w))
+		return;
+	flight_add(&m->w.ring->counts.sent, sent);
+	flight_add(&m->w.ring->counts.received, received);
 }
 
 /* ---- other work */

@@ -10,6 +10,7 @@
 
 #define POLL_MS	      200  /* between looks at an operation: well below the retransmit timeout */
 #define RETRANSMIT_MS 1000 /* or a quarter of the communicator's timeout, whichever is shorter */
+#define TELL_WAIT_MS  100  /* between the countings of a wait that lasts */
 #define LAST_WORD_MS  500  /* an end waits so long for room for its last frames, and not for ever */
 #define READ_MS	      200 /* nearer to a deadline a thread reads no connection: twice the longest read */
 

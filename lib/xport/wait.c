@@ -51,6 +51,8 @@ xport_await(struct wait *w, struct err *err)
 		seen = n;
 		if (w->pauses == 0)
 			recorder_waits(recorder, w->peer);
+		else
+			recorder_waits_on(recorder, w->now_ns);
 		rc = xport_verdict(o, err);
 		if (rc == RC_OK && w->now_ns >= w->until_ns)
 			break;

@@ -166,6 +166,7 @@ struct xport_op {
 	struct exchange *frames; /* NULL: every peer is reached by its memory */
 	struct slot_set *slots;	 /* NULL: no peer is */
 	uint64_t ticket, allow_ns;
+	uint64_t sent, received; /* bytes by frames, so far */
 	bool numbered;
 	uint32_t kind;
 	const char *call;

@@ -77,7 +77,7 @@ told() {
 		lose 1; wait_until 10 is 1 lost; seq 3 | gpuctl allreduce'
 	assert_status 1
 	assert_output 6
-	told 'gpuctl: allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device 1 \([0-9a-f]{16}\) was lost [0-9.]+ s ago: killed by signal 9$'
+	told 'gpuctl: allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 1\) was lost [0-9.]+ s ago: killed by signal 9$'
 }
 
 @test "spare: what was on the lost device is on the one in its place" {
@@ -95,16 +95,16 @@ told() {
 		kill -TERM $(gpuctl devices | awk "\$1 == 1 { print \$7 }"); wait_until 10 is 1 lost; gpuctl comm-init -n 3'
 	assert_match ' lost .*  lost at 20[0-9-]+ [0-9:]+: killed by signal 9'$'\n'
 	assert_match '"lost_at_ms":[0-9]+,"lost_why":"killed by signal 9","lost_remedy":""'
-	told 'comm-init: 3 devices wanted, 2 of 3 there; device 2 \([0-9a-f]{16}\) was lost [0-9.]+ s ago: killed by signal 9'
-	told 'allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device 2 \([0-9a-f]{16}\) was lost [0-9.]+ s ago: killed by signal 9'
-	told '1 of 3 there; device 1 .* ago: ended with exit status 0; device 2 '
+	told 'comm-init: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
+	told 'allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
+	told '1 of 3 there; device [0-9a-f]{16} \(gpu 1\) .* ago: ended with exit status 0; device [0-9a-f]{16} \(gpu 2\) '
 }
 
 @test "a spare that is dead itself is not waited for" {
 	cluster 2 --spares 1 --on-failure spare -- '
 		C=$(gpuctl comm-init -n 2); lose 2; lose 1
 		failed; gpuctl comm-status $C; lose 0'
-	assert_match 'failed: comm 1 .*no spare device is left; device 2 \([0-9a-f]{16}\) was lost .*: killed by signal 9'
+	assert_match 'failed: comm 1 .*no spare device is left; device [0-9a-f]{16} \(gpu 2\) was lost .*: killed by signal 9'
 	cluster 2 --on-failure spare -- 'C=$(gpuctl comm-init -n 2); lose 1; failed; gpuctl comm-status $C'
 	assert_match 'failed: comm 1 .*no spare device is left; report: [^ ]*'$'\n'
 }
@@ -114,5 +114,5 @@ told() {
 		C=$(gpuctl comm-init -n 2); rm $(gpuctl devices --json | grep -o "/dev/shm/[^\"]*1\""  | tr -d \")
 		lose 1; failed; gpuctl comm-status $C; gpuctl comm-destroy $C; gpuctl comm-init -n 2'
 	assert_match 'failed: .* cannot be started again: its memory file /dev/shm/[^ ]*: No such file'
-	told '1 of 2 there; device 1 .* killed by signal 9, cannot be started again: its memory file'
+	told '1 of 2 there; device [0-9a-f]{16} \(gpu 1\) .* killed by signal 9, cannot be started again: its memory file'
 }

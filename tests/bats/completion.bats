@@ -10,7 +10,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(offers --ti)" --timeout
 	assert_equal "$(offers --timeout 5s all)" 'allreduce allgather alltoall allgatherv alltoallv'
 	assert_equal "$(offers --coordinator x)" ''
-	assert_equal "$(offers topo --)" '--comm --json'
+	assert_equal "$(offers topo --)" '--comm --all --json'
 	assert_equal "$(offers allreduce --a)" '--addr --algo --algo-file --async --all'
 	assert_equal "$(offers allreduce --type f | tr ' ' '\n' | sort | xargs)" 'f16 f32 f64 f8e4m3 f8e5m2'
 	assert_equal "$(offers allreduce --raw i3)" i32

@@ -57,7 +57,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	assert_equal "$(kinds)" 'started joined joined lost recovered restarted started'
 	gpuctl status --json | grep -o '"operations":[0-9]*' | cmp - operations
 	run gpuctl events
-	assert_match '4  20[0-9]{2}-[0-9-]+ [0-9:]+  lost  *device 1 [(]0000000000000002[)], rank 1 of comm 1, lost: its connection broke'
+	assert_match '4  20[0-9]{2}-[0-9-]+ [0-9:]+  lost  *device 0000000000000002 [(]gpu 1[)], rank 1 of comm 1, lost: its connection broke'
 	assert_match 'recovered  *comm 1 has recovered: rank 1 .* lost: .*; shrink, 1 rank at epoch 2'
 }
 
@@ -95,6 +95,6 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 		kill -9 $(gpuctl devices | awk "\$1 == 1 { print \$7 }")
 		until gpuctl events | grep restarted; do :; done >/dev/null; gpuctl events'
 	assert_status 0
-	assert_match 'lost  *device 1 [(][0-9a-f]{16}[)] lost: killed by signal 9'$'\n'
-	assert_match 'restarted  *device 1 [(][0-9a-f]{16}[)] was started again by the coordinator, pid [0-9]+$'
+	assert_match 'lost  *device [0-9a-f]{16} [(]gpu 1[)] lost: killed by signal 9'$'\n'
+	assert_match 'restarted  *device [0-9a-f]{16} [(]gpu 1[)] was started again by the coordinator, pid [0-9]+$'
 }

@@ -132,7 +132,7 @@ meet() {
 	says -- 'has failed at|is lost, killed by signal 9'
 	run gpuctl barrier --comm "$C"
 	says -- 'has failed at [0-9:.]+: .*rank 1 \(device [0-9a-f]{16}\) lost: killed by signal 9' 'What happened:' \
-		'device 1 \([0-9a-f]{16}\), rank 1 of comm 1, lost: killed by signal 9' "gpuctl comm-shrink $C makes one of the ranks that live"
+		'device [0-9a-f]{16} \(gpu 1\), rank 1 of comm 1, lost: killed by signal 9' "gpuctl comm-shrink $C makes one of the ranks that live"
 }
 
 @test "a device is started again: the epoch has changed" {

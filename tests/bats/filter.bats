@@ -263,7 +263,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 			try allreduce --raw i32 <in; try broadcast --all --type i32 <<<1; try barrier
 			try scatter <<<"1 2 3 4"; try bench -e 8 --iters 1; seq 4 | try allreduce'
 		assert_equal "$(grep -cx 1 <<<"$output")" 6
-		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): 4 devices wanted, 3 of 4 there; device 2 \([0-9a-f]{16}\) was lost .* ago: killed by signal 9$' \
+		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): 4 devices wanted, 3 of 4 there; device [0-9a-f]{16} \(gpu 2\) was lost .* ago: killed by signal 9$' \
 			<<<"$output")" 6
 	done
 }

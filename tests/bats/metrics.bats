@@ -122,6 +122,7 @@ counts() { scrape >text && [ "$(value "$1")" = 1 ]; }
 		run promtool check rules rules.yml
 		assert_status 0
 	fi
+	grep -qx 'sum(gpusim_communicators)' queries # of all states
 	# Each label that a query names is one of its metric.
 	grep -o '{[a-z]*[!=]*"[a-z-]*"}' queries | tr -d '{}' | sed 's/!=/=/' | sort -u >labels
 	while read -r label; do

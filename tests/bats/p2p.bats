@@ -49,6 +49,19 @@ $LEGEND"
 	assert_match 'dev1  P2P   X'
 }
 
+@test "more devices than a line has room for: a line a group; --all: the table" {
+	run machine 12 'gpuctl topo; gpuctl topo --all | wc -L'
+	assert_status 0
+	assert_equal "${lines[0]}" 'dev0-11                   P2P with each other'
+	assert_equal "$(head -n -1 <<<"$output" | wc -L)" 45
+	assert_equal "${lines[-1]}" 89
+	run machine 12 'gpuctl comm-init 1 3 5 7 9 10 11 >/dev/null; gpuctl comm-init 0 2 >/dev/null; gpuctl topo'
+	assert_status 0
+	assert_equal "${lines[0]}" 'dev0,2                    P2P with each other, - with all others'
+	assert_equal "${lines[1]}" 'dev1,3,5,7 and 3 more     P2P with each other, - with all others'
+	assert_match 'dev0,2: busy in communicator 2'$'\n''dev1,3,5,7 and 3 more: busy in communicator 1'
+}
+
 # all_by_sockets REASON - as topo prints two devices
 all_by_sockets() {
 	assert_status 0

@@ -67,10 +67,29 @@ browser() {
 	assert_match '^HTTP/1.1 200 '
 }
 
+# states - the names of devices' states in /status.json, and their words for people
+states() { sed -n 's/^\tX([A-Z]*, "\([a-z]*\)", "\([a-z]*\)").*/\1 \2/p' "$ROOT/lib/view/top.h"; }
+
+@test "page: style, legend and manuals have the states of /status.json, and no other" {
+	coordinator
+	body / >whole
+	states | cut -d ' ' -f 1 | sort >names
+	at_least "$(wc -l <names)" 8
+	grep '^\[data-state=.* { --tone: ' whole | grep -o 'data-state=[a-z]*' | sed 's/.*=//' | sort >styled
+	diff names styled
+	grep -o 'class="key" data-state="[a-z]*"' whole | cut -d '"' -f 4 | sort >legend
+	at_least "$(wc -l <legend)" 5
+	assert_equal "$(comm -13 names legend)" ''
+	sed -n 's/^\.Pq \(free ,.*\)/\1/p' "$ROOT/man/gpucoord.8" | sed 's/ No or / , /; s/ ,/\n/g' | xargs -n 1 | sort >manual
+	diff names manual
+	sed -n '/^\.It Li STATE/,/^\.It Li OPERATION/s/^\.Cm //p' "$ROOT/man/gpuctl.1" | tr -c 'a-z\n' '\n' | grep . | sort >top
+	states | cut -d ' ' -f 2 | sort | diff - top
+}
+
 @test "page: status.json and trace.json are JSON, and say what gpuctl says" {
 	cluster 2
 	printf '1 2\n3 4\n' | bounded gpuctl allreduce
-	body /status.json >s.json
+	wait_until 10 all_free # a second after the operation
 	body /trace.json >t.json
 	body '/trace.json?last=all' >a.json
 	python3 - <<-END
@@ -79,12 +98,31 @@ browser() {
 		assert s["format"] == 1 and [d["index"] for d in s["devices"]] == [0, 1]
 		assert [d["pid"] for d in s["devices"]] == [${DEVICES[0]}, ${DEVICES[1]}]
 		assert s["pid"] == $COORD and s["culprit"] == "" and s["events"][0]["kind"] == "started"
-		assert {d["state"] for d in s["devices"]} == {"free"}
+		assert {d["state"] for d in s["devices"]} == {"free"} and s["comms"] == [] and s["commsMade"] == 1
 		assert any(e["ph"] == "X" and e["name"].startswith("allreduce") for e in a), a
 	END
 	run get '/trace.json?last=nonsense'
 	assert_match '^HTTP/1.1 400 '
 	assert_match "last=.*nonsense"
+}
+
+all_free() { body /status.json >s.json && [ "$(grep -o '"state":"free"' s.json | wc -l)" -eq 2 ]; }
+
+@test "page: lines, rates and states are there before anybody listens" {
+	local fd line
+	cluster 2
+	background gpuctl bench allreduce -n 2 -b 64K -e 64K --iters 1000000
+	wait_until 10 rates_are_known
+	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT"
+	printf 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n' >&"$fd"
+	until [[ $line == data:* ]]; do read -r -t 10 -u "$fd" line; done
+	exec {fd}>&-
+	[[ $line == 'data: [['* ]]
+}
+# Between two operations a device is not idle.
+rates_are_known() {
+	body /status.json >s.json
+	grep -q '"rates":{"seconds":[1-9][^}]*"opsPerSecond":[1-9]' s.json && [ "$(grep -o '"state":"runs"' s.json | wc -l)" -eq 2 ]
 }
 
 @test "page: events have a limit of listeners, and strangers keep nobody off" {
@@ -129,6 +167,8 @@ events_begin() {
 	browse 'wait=document.querySelectorAll("#device-rows tr[data-state=free]").length === 3' \
 		'wait=document.getElementById("link").dataset.state === "live"' \
 		'wait=/joined/.test(document.getElementById("events").textContent)' \
+		'wait=document.getElementById("comms-made").textContent === "No communicator yet."' \
+		'run=gpuctl barrier -n 3' 'wait=document.getElementById("comms-made").textContent === "No communicator now: 1 has ended."' \
 		'key=Tab' 'wait=document.activeElement.getAttribute("href") === "#devices"' \
 		'key=p' 'wait=document.getElementById("pause").getAttribute("aria-pressed") === "true"' \
 		'key=p' 'wait=document.getElementById("pause").getAttribute("aria-pressed") === "false"' \
@@ -147,6 +187,18 @@ events_begin() {
 	[ -s phone.png ]
 }
 
+@test "page: in a browser: each state has its colour, which can be read, and its arc; light, dark, on a phone" {
+	browser
+	cluster 1
+	local look
+	look=$(<"$ROOT/tests/bats/fixtures/page_states.js")
+	look=print=${look/STATES/[$(states | sed 's/ .*//; s/.*/"&"/' | paste -sd ,)]}
+	browse 'wait=document.querySelector("#device-rows tr[data-state=free]")' scheme=light "$look" scheme=dark "$look" \
+		size=390x844 "$look" scheme=light "$look" >told
+	assert_equal "$(sort -u told)" ''
+	[ "$(wc -l <told)" -eq 4 ]
+}
+
 @test "page: in a browser: a training's curve, its ring, and the one that all wait for" {
 	browser
 	cluster 4 --allow-inject --heartbeat 400ms --missed 64/64 # a stopped device is not lost before the browser has seen it
@@ -158,11 +210,13 @@ events_begin() {
 	browse 'wait=!document.getElementById("training").hidden' \
 		'wait=document.querySelector("#c-loss .l").getAttribute("d").length > 10' \
 		'wait=document.querySelectorAll(".card svg .node").length === 4' \
+		'wait=document.querySelectorAll(".card svg .node[data-state=runs] .done").length > 1' \
+		'wait=document.querySelectorAll("#device-rows tr[data-state=runs]").length === 4' \
 		'wait=document.querySelector(".card svg").getAttribute("aria-label").includes("as a ring")' \
 		'wait=points.length > 0 && points[points.length - 1][1] > 0' \
 		'run=gpuctl inject --comm 1 stop rank=2 at=allreduce#next.step2' \
 		'wait=document.querySelector("#device-rows tr:nth-child(3)").dataset.state === "stopped"' \
-		'wait=document.getElementById("culprit").textContent.includes("device 2")' \
+		'wait=document.getElementById("culprit").textContent.includes("rank 1:2 (device ")' \
 		'wait=document.querySelectorAll(".card svg path.wait.blame").length > 0' \
 		"run=kill -CONT $pid" \
 		'wait=document.getElementById("culprit").hidden'

@@ -86,9 +86,10 @@ function tile(id, [number, unit], more) {
 
 // ---- devices
 
+// By its rank, as the card has it; its index is a place in today's list, and its id is long.
 function name(i) {
 	const d = status.devices[i];
-	return d ? "device " + d.index : "?";
+	return !d ? "?" : d.rank === null ? "device " + d.id : "rank " + d.rank;
 }
 
 function deviceRow() {
@@ -118,15 +119,16 @@ function showDevice(tr, d) {
 	const [dev, rank, state, op, waits, into, out, mem, busy] = tr.children;
 	const idle = !d.op;
 	tr.dataset.state = d.state;
-	say(dev.firstChild, "device " + d.index);
-	say(dev.lastChild, "gpu" + d.gpu + " · pid " + d.pid);
+	say(dev.firstChild, d.id);
+	say(dev.lastChild, "gpu " + d.gpu + " · pid " + d.pid);
 	say(rank, d.rank === null ? "" : d.comm + ":" + d.rank);
 	say(state.firstChild, d.state);
 	say(state.lastChild, d.note);
 	op.classList.toggle("void", idle);
 	op.lastChild.hidden = idle || !d.steps;
 	bar(op, d.steps ? d.step / d.steps : 0,
-	    idle ? "" : d.op + (d.steps ? " · step " + d.step + "/" + d.steps : ""));
+	    idle ? "" : d.op + (d.steps ? " · step " + d.step + "/" + d.steps : "") +
+		(typeof d.chunkDone === "number" ? ", " + Math.floor(d.chunkDone * 100) + " %" : ""));
 	say(waits, d.waitsFor === null ? "" : name(d.waitsFor) + " for " + duration(d.waitSeconds));
 	say(into, d.inBytesPerSecond ? join(bytes(d.inBytesPerSecond)) + "/s" : "");
 	say(out, d.outBytesPerSecond ? join(bytes(d.outBytesPerSecond)) + "/s" : "");
@@ -201,7 +203,7 @@ function arrow(a, b, rim, bend, style) {
 }
 
 // The label lies away from the middle, where no edge runs.
-function node([x, y], radius, rank, d, [ux, uy]) {
+function node([x, y], radius, rank, d, label, [ux, uy]) {
 	const g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 	const share = d && d.op && d.steps ? Math.min(1, d.step / d.steps) : 0;
 	const length = 2 * Math.PI * radius;
@@ -211,10 +213,10 @@ function node([x, y], radius, rank, d, [ux, uy]) {
 			"stroke-dasharray": `${(length * share).toFixed(1)} ${length.toFixed(1)}`}));
 	g.append(draw("circle", {class: "core", cx: x, cy: y, r: radius - 4}));
 	g.append(draw("text", {x, y}, rank));
-	if (d && radius > 13)
+	if (label && radius > 13)
 		g.append(draw("text", {class: "under", x: x + ux * (radius + 7), y: y + uy * (radius + 13),
-			"text-anchor": ux > 0.3 ? "start" : ux < -0.3 ? "end" : "middle"}, "device " + d.index));
-	g.append(draw("title", null, d ? `rank ${rank}: device ${d.index} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: gone`));
+			"text-anchor": ux > 0.3 ? "start" : ux < -0.3 ? "end" : "middle"}, label));
+	g.append(draw("title", null, d ? `rank ${rank}: device ${d.id} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: gone`));
 	return g;
 }
 
@@ -226,7 +228,7 @@ function field(svg, c) {
 		const d = status.devices[i], g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 		g.append(draw("rect", {x: 5 + r % across * size, y: 5 + Math.floor(r / across) * size, width: size - 3,
 			height: size - 3, rx: 3, fill: "var(--tone)"}));
-		g.append(draw("title", null, `rank ${r}: ${d ? "device " + d.index + " " + d.state : "gone"}`));
+		g.append(draw("title", null, `rank ${r}: ${d ? "device " + d.id + " " + d.state : "gone"}`));
 		return g;
 	}));
 }
@@ -255,7 +257,8 @@ function picture(svg, c) {
 		if (a < n && b < n)
 			parts.push(...arrow(at[a], at[b], radius + 2, both.has(b + "," + a) && shape !== "tree" ? 10 : 0,
 				runs ? "edge on" : "edge"));
-	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d, outward(at[r], shape))));
+	const gpus = new Set(devices.map((d) => d && d.gpu)).size === n; // each has its number
+	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d, gpus && d ? "gpu " + d.gpu : "", outward(at[r], shape))));
 	devices.forEach((d, r) => {
 		const to = d && d.waitsFor !== null ? c.devices.indexOf(d.waitsFor) : -1;
 		if (to >= 0 && to !== r)
@@ -454,6 +457,8 @@ function show() {
 	showTiles();
 	keyed($("comm-list"), status.comms, (c) => c.id, commCard, showComm);
 	$("comms-empty").hidden = status.comms.length > 0;
+	say($("comms-made"), status.commsMade === 0 ? "No communicator yet." : status.commsMade === 1
+		? "No communicator now: 1 has ended." : `No communicator now: ${status.commsMade} have ended.`);
 	keyed($("device-rows"), status.devices, (d) => d.id, deviceRow, showDevice);
 	$("devices-empty").hidden = status.devices.length > 0;
 	document.querySelector("#devices .scroll").hidden = status.devices.length === 0;

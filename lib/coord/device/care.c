@@ -358,9 +358,9 @@ devices_name_lost(const struct coord *c, bool spares, struct text *t)
 		if (!d->lost || d->spare != spares || n++ >= SHOW_LOST)
 			continue;
 		device_remedy(c, d, remedy, sizeof remedy);
-		text_add(t, "; device %zu (%016" PRIx64 ") was lost %.1f s ago: %s%s%s", i, d->id,
-			 (double)device_lost_for(c, d) / 1e3, d->loss.why, *remedy ? ", " : "",
-			 remedy);
+		text_add(t, "; device %016" PRIx64 " (gpu %u) was lost %.1f s ago: %s%s%s", d->id,
+			 d->ordinal, (double)device_lost_for(c, d) / 1e3, d->loss.why,
+			 *remedy ? ", " : "", remedy);
 	}
 	if (n > SHOW_LOST)
 		text_add(t, "; and %zu more", n - SHOW_LOST);

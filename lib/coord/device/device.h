@@ -118,7 +118,7 @@ void device_revive(struct coord *c, struct device *d, bool stuck);
 void device_spawn(struct coord *c, struct device *d);
 /* It is lost, and about to be back or replaced by a spare. */
 bool device_returns(const struct coord *c, const struct device *d);
-/* "; device 2 (..) was lost 3.1 s ago: killed by signal 9", of the lost spares, or of all others; or "". */
+/* "; device 344571db47e33eb3 (gpu 2) was lost 3.1 s ago: killed by signal 9", of the lost spares, or of all others; or "". */
 void devices_name_lost(const struct coord *c, bool spares, struct text *t);
 /* The device is large enough to replace the lost one, and has not failed to. */
 bool device_serves(const struct device *d, const struct device *lost);

@@ -567,15 +567,12 @@ event_device(struct coord *c, GpuSim__EventKind kind, const struct device *d, co
 	struct event e = {.kind = kind, .device = d->id, .ordinal = d->ordinal};
 	char text[EVENT_TEXT_MAX / 2], who[64];
 	uint32_t rank;
-	size_t at = 0;
 	va_list ap;
 
-	while (at < c->devices->n && c->devices->v[at] != d)
-		at++;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	snprintf(who, sizeof who, "device %zu (%016" PRIx64 ")", at, d->id);
+	snprintf(who, sizeof who, "device %016" PRIx64 " (gpu %u)", d->id, d->ordinal);
 	e.comm = c->devices->hooks->seat(c, d, &rank);
 	if (e.comm) {
 		e.rank = rank + 1;

@@ -87,10 +87,11 @@ t_exit(void)
 	ok(!strcmp(at(&h, 2)->loss->why, "ended with exit status 2"), "its exit status is told");
 	exited(&h, 99999, 9);
 	h.now += 3100;
-	ok(h_failed(&h, h_comm_init(&h, 9, 4, false), RC_FAILED,
-		    "4 devices wanted, 2 of 4 there; device 1 (0000000000000002) was lost 3.1 s "
-		    "ago: killed by signal 9; device 2 (0000000000000003) was lost 3.1 s ago: "
-		    "ended with exit status 2"),
+	ok(h_failed(
+	       &h, h_comm_init(&h, 9, 4, false), RC_FAILED,
+	       "4 devices wanted, 2 of 4 there; device 0000000000000002 (gpu 0) was lost 3.1 s "
+	       "ago: killed by signal 9; device 0000000000000003 (gpu 0) was lost 3.1 s ago: "
+	       "ended with exit status 2"),
 	   "who wants more devices than there are hears of the lost ones");
 	tick(&h);
 	ok(h.spawned[2] == 0, "which stay lost");

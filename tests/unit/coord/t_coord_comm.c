@@ -75,8 +75,8 @@ t_named(void)
 		    "device 0000000000000002 lost: no word from it for 5.0s"),
 	   "a lost one is refused");
 	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY,
-		    "busy: 2 devices wanted, 1 free of 4: comm 1 has 3, comm 2 has 2; device 1 "
-		    "(0000000000000002) was lost 0.0 s ago: no word from it for 5.0s"),
+		    "busy: 2 devices wanted, 1 free of 4: comm 1 has 3, comm 2 has 2; device "
+		    "0000000000000002 (gpu 0) was lost 0.0 s ago: no word from it for 5.0s"),
 	   "devices of two communicators are not free");
 	h_fini(&h);
 }

@@ -71,12 +71,12 @@ t_story(void)
 	   "events have numbers and a time");
 	ok(says(r, 0, GPU_SIM__EVENT_KIND__STARTED, "the coordinator has started") &&
 	       says(r, 1, GPU_SIM__EVENT_KIND__JOINED,
-		    "device 0 (0000000000000001) joined at ipc:///dev1, pid 100501") &&
+		    "device 0000000000000001 (gpu 0) joined at ipc:///dev1, pid 100501") &&
 	       says(r, 2, GPU_SIM__EVENT_KIND__JOINED,
-		    "device 1 (0000000000000002) joined at ipc:///dev2, pid 200502"),
+		    "device 0000000000000002 (gpu 0) joined at ipc:///dev2, pid 200502"),
 	   "the coordinator starts, devices join");
 	ok(says(r, 3, GPU_SIM__EVENT_KIND__LOST,
-		"device 1 (0000000000000002), rank 1 of comm 1, lost: killed by signal 9") &&
+		"device 0000000000000002 (gpu 0), rank 1 of comm 1, lost: killed by signal 9") &&
 	       r->events[3]->deviceid == 2 && r->events[3]->commid == 1 && r->events[3]->rank == 2,
 	   "one is lost, a rank of a communicator");
 	ok(r->events[4]->kind == GPU_SIM__EVENT_KIND__RECOVERED && r->events[4]->commid == 1 &&
@@ -84,7 +84,7 @@ t_story(void)
 		      "comm 1 has recovered: rank 1 (device 0000000000000002) lost"),
 	   "which recovers");
 	ok(says(r, 5, GPU_SIM__EVENT_KIND__RESTARTED,
-		"device 1 (0000000000000002) was started again, pid 201502"),
+		"device 0000000000000002 (gpu 0) was started again, pid 201502"),
 	   "then somebody starts it again");
 	h.alive[1] = false;
 	h_advance(&h, H_LOST_MS + 200);
@@ -95,7 +95,7 @@ t_story(void)
 	ok(r->n_events == 3 && r->events[0]->kind == GPU_SIM__EVENT_KIND__LOST &&
 	       r->events[1]->kind == GPU_SIM__EVENT_KIND__COMM_FAILED &&
 	       says(r, 2, GPU_SIM__EVENT_KIND__BACK,
-		    "device 0 (0000000000000001), rank 0 of comm 1, is back"),
+		    "device 0000000000000001 (gpu 0), rank 0 of comm 1, is back"),
 	   "a communicator fails, a device is back");
 	h_crash(&h);
 	h_advance(&h, H_BEAT_MS);

@@ -162,10 +162,10 @@ t_lost(void)
 	   "more than there are are not waited for");
 	h.alive[2] = false;
 	h_advance(&h, H_LOST_MS);
-	ok(h_failed(
-	       &h, ask(&h, 1, 3, 0), RC_FAILED,
-	       "3 devices wanted, 2 of 3 there; device 1 (0000000000000002) was lost 0.0 s ago: no "
-	       "word from it for 5.0s"),
+	ok(h_failed(&h, ask(&h, 1, 3, 0), RC_FAILED,
+		    "3 devices wanted, 2 of 3 there; device 0000000000000002 (gpu 0) was lost 0.0 "
+		    "s ago: no "
+		    "word from it for 5.0s"),
 	   "one that is lost is none that is in use");
 	all = ask(&h, 1, 3, 50000);
 	one = ask(&h, 2, 2, 50000);

@@ -3,6 +3,7 @@
  */
 #include "tap.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,10 +207,47 @@ test_curves(void)
 	buf_fini(&out);
 }
 
+/* Whatever its length, the points lie evenly, but for the newest, and there are enough of them. */
+static void
+test_even(void)
+{
+	struct curves *c = curves_new();
+	struct err err = {0};
+	bool good = true;
+	uint64_t n = 0;
+
+	for (uint64_t length = 1; length < 200000 && good; length += length / 3 + 1) {
+		uint64_t last = 0, stride = 0, points = 0, epoch;
+		struct buf out = {0};
+
+		for (; n < length; n++)
+			good = good && put(c, 2, n, 1) == RC_OK;
+		curves_json(c, &out, &err);
+		buf_add(&out, "", 1);
+		for (const char *at = strstr(out.data, "[["); at; at = strstr(at + 1, ",[")) {
+			epoch = strtoull(at + 2, NULL, 10);
+			stride = points == 1 ? epoch : stride;
+			good = good && (points < 2 || epoch - last == stride ||
+					(epoch == length - 1 && epoch - last < stride));
+			last = epoch;
+			points++;
+		}
+		good = good && last == length - 1 && points <= CURVES_MAX_POINTS &&
+		       points >= (length < 256 ? length : 256);
+		if (!good)
+			printf("# of %" PRIu64 ": %" PRIu64 " points, stride %" PRIu64 "\n", length,
+			       points, stride);
+		buf_fini(&out);
+	}
+	ok(good, "points lie evenly over all of a curve");
+	curves_free(c);
+}
+
 int
 main(void)
 {
 	test_state();
 	test_curves();
+	test_even();
 	return tap_done();
 }

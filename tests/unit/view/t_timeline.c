@@ -1,10 +1,12 @@
 /* Recorders as a trace: which events come of which records, how they nest, which arrows are drawn, and what is left out. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "chance.h"
 #include "coll/plan.h"
 #include "tap.h"
 #include "view/timeline.h"
@@ -41,30 +43,36 @@ count(const char *what)
 	return n;
 }
 
-/* A slice as its line has it. */
+/* A slice as its line has it */
 struct slice {
 	unsigned pid, tid;
-	double begin, end;
+	double begin, dur;
 	char cat[16];
 };
 
 static bool
 slice_of(const char *line, struct slice *out)
 {
-	double dur;
+	return sscanf(line,
+		      "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%lf,\"dur\":%lf,\"cat\":\"%15[a-"
+		      "z]\"",
+		      &out->pid, &out->tid, &out->begin, &out->dur, out->cat) == 5;
+}
 
-	if (sscanf(
-		line,
-		"{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%lf,\"dur\":%lf,\"cat\":\"%15[a-z]\"",
-		&out->pid, &out->tid, &out->begin, &dur, out->cat) != 5)
-		return false;
-	out->end = out->begin + dur;
-	return true;
+/* As readers have a slice's times: in floating-point numbers; rounded to ns; cut to ns. */
+static double
+seen(const struct slice *s, unsigned how, bool end)
+{
+	if (how == 0)
+		return s->begin + (end ? s->dur : 0);
+	if (how == 1)
+		return nearbyint(s->begin * 1000) + (end ? nearbyint(s->dur * 1000) : 0);
+	return trunc(s->begin * 1000) + (end ? trunc(s->dur * 1000) : 0);
 }
 
 /* Does each slice either lie within the one before it that is open on its thread, or begin after it? */
 static bool
-nests(void)
+nests_as(unsigned how)
 {
 	static struct slice open[64][16];
 	static unsigned depth[64];
@@ -79,15 +87,27 @@ nests(void)
 			continue;
 		if (s.tid >= 64)
 			return false;
-		while (depth[s.tid] && open[s.tid][depth[s.tid] - 1].end <= s.begin + 1e-4)
+		while (depth[s.tid] &&
+		       seen(&open[s.tid][depth[s.tid] - 1], how, true) <= seen(&s, how, false))
 			depth[s.tid]--;
 		top = depth[s.tid] ? &open[s.tid][depth[s.tid] - 1] : NULL;
-		good = !top || (strcmp(s.cat, "op") != 0 && s.end <= top->end + 1e-4);
+		good = !top ||
+		       (strcmp(s.cat, "op") != 0 && seen(&s, how, true) <= seen(top, how, true) &&
+			seen(&s, how, false) >= seen(top, how, false));
+		if (!good)
+			printf("# (%u) %s: %.3f + %.3f after %.3f + %.3f\n", how, s.cat, s.begin,
+			       s.dur, top->begin, top->dur);
 		if (depth[s.tid] < 16)
 			open[s.tid][depth[s.tid]++] = s;
 	}
 	free(copy);
 	return good;
+}
+
+static bool
+nests(void)
+{
+	return nests_as(0) && nests_as(1) && nests_as(2);
 }
 
 /* One event a line, in an array that is closed. */
@@ -260,6 +280,70 @@ test_overlap(void)
 	end_pair(&p);
 }
 
+static uint64_t
+chance_to(uint64_t *state, uint64_t most)
+{
+	return xorshift(state) % (most + 1);
+}
+
+/* Operations end to end, with steps and waits that begin and end where others do, at any time of a day. */
+static void
+test_random(void)
+{
+	const struct timeline_ring ring = {.kind = FLIGHT_STREAM, .opened = 1};
+	uint64_t state = 7, at, hour = UINT64_C(3600) * NS_PER_SEC;
+	GpuSim__DeviceMetadata meta = GPU_SIM__DEVICE_METADATA__INIT;
+	GpuSim__DeviceId id = GPU_SIM__DEVICE_ID__INIT;
+	bool good = true;
+
+	id.value = 9;
+	meta.deviceid = &id;
+	for (unsigned round = 0; round < 40 && good; round++) {
+		struct flight_clock clock = {.ns_per_tick = round % 2 ? 1 : 0.3337};
+		struct timeline_process *p;
+		struct timeline *t;
+		struct err err = {0};
+
+		keep_nothing();
+		timeline_new(keep, NULL, 0, &t, &err);
+		p = timeline_process(t, &meta);
+		at = chance_to(&state, 24 * hour);
+		for (uint64_t seq = 0; seq < 100; seq++) {
+			uint64_t begin = at, end = at + chance_to(&state, round % 4 ? 3000 : 12);
+			union flight_record r[9] = {0};
+			unsigned n = (unsigned)chance_to(&state, 8);
+
+			for (unsigned i = 0; i < n; i++) {
+				uint64_t most = end - begin, b = begin + chance_to(&state, most);
+
+				b = i && chance_to(&state, 2) ? r[i - 1].step.end : b;
+				r[i].step = (struct flight_step){
+				    .kind = i % 2 ? FLIGHT_WAIT : FLIGHT_STEP,
+				    .what = 1,
+				    .peer = 1,
+				    .begin = b,
+				    .end =
+					chance_to(&state, 2) ? end : b + chance_to(&state, end - b),
+				    .comm = 7,
+				    .seq = seq};
+			}
+			r[n].op = (struct flight_op){.kind = FLIGHT_OP,
+						     .dtype = GPUSIM_F32,
+						     .begin = begin,
+						     .end = end,
+						     .comm = 7,
+						     .seq = seq,
+						     .nranks = 2};
+			timeline_records(p, &ring, &clock, r, n + 1, &err);
+			at = end + (chance_to(&state, 3) ? 0 : chance_to(&state, 500));
+		}
+		timeline_end(t, NULL, &err);
+		buf_add(&text, "", 1);
+		good = count("\"cat\":\"op\"") == 100 && nests();
+	}
+	ok(good, "slices nest for all who read their times");
+}
+
 static void
 test_half_traced(void)
 {
@@ -392,6 +476,17 @@ test_bounds(void)
 	timeline_new(keep, NULL, 1000, &t, &err);
 	p = timeline_process(t, &meta);
 	ok(p == timeline_process(t, &meta), "a device has one process");
+	for (uint32_t i = 1; i < 3; i++) {
+		const struct timeline_ring queue = {.index = i,
+						    .kind = FLIGHT_QUEUE,
+						    .id = i,
+						    .stream = i == 1 ? FLIGHT_OWN_STREAM : 5,
+						    .opened = 1};
+		const union flight_record k = {
+		    .kernel = {.kind = FLIGHT_KERNEL, .begin = 10, .end = 20}};
+
+		timeline_records(p, &queue, &clock, &k, 1, &err);
+	}
 	for (uint64_t i = 0; i < 3 * TIMELINE_STEPS && rc == RC_OK; i++) {
 		r.step.begin = r.step.end = 10 + i;
 		r.step.seq = i;
@@ -401,6 +496,8 @@ test_bounds(void)
 	ok(rc == RC_OK && timeline_end(t, &sum, &err) == RC_OK && sum.lost == 12,
 	   "steps whose operation does not end take no more memory");
 	buf_add(&text, "", 1);
+	ok(count("\"name\":\"queue 1\"") == 1 && count("\"name\":\"queue 2, stream 5\"") == 1,
+	   "a queue's stream, where it has one with a number");
 	ok(count("\"lost_records\":12,\"damaged_records\":3,\"steps_left_out\":") == 1,
 	   "the trace says what it lacks");
 	timeline_new(keep, NULL, 1000, &t, &err);
@@ -417,6 +514,7 @@ main(void)
 {
 	test_steps();
 	test_overlap();
+	test_random();
 	test_half_traced();
 	test_running();
 	test_others();

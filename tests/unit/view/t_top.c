@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tap.h"
+#include "view/rates.h"
 #include "view/top.h"
 #include "world_test.h"
 
@@ -138,6 +139,87 @@ test_rates(void)
 	world_free(now);
 }
 
+/* States and shares are of the time between two worlds, and no share of one stream is more than all of it. */
+static void
+test_between(void)
+{
+	struct world *before = world_of_four(10 * SECOND), *now = world_of_four(11 * SECOND);
+	struct rates r;
+	struct top *t;
+
+	for (unsigned i = 0; i < N; i++) {
+		put_live(now, i, 1, -1, 0);
+		ring_of(now, i, 1)->live.turn = 14; /* it has ended */
+	}
+	ring_of(now, 0, 1)->counts.busy_ns = SECOND * 9 / 10;
+	ring_of(now, 1, 1)->counts.busy_ns = SECOND / 1000;
+	ring_of(now, 2, 1)->counts.busy_ns = SECOND + SECOND / 100;
+	now->status->devices[3]->commid = 0;
+	ring_of(now, 3, 1)->counts.busy_ns = SECOND / 2;
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned k = 0; k < N; k++)
+			ring_of(now, k, i)->counts.waited_ns = 3 * SECOND;
+	ok(top_new(now, before, &t, NULL) == RC_OK && t->device[0].state == TOP_RUNS &&
+	       shows(&t->device[0], TOP_BUSY, "90%") &&
+	       shows(&t->device[0], TOP_OP, "allreduce #7 8M ring") &&
+	       shows(&t->device[0], TOP_STEP, "-"),
+	   "who has worked runs, also between two operations");
+	ok(t->device[1].state == TOP_IDLE && shows(&t->device[1], TOP_BUSY, "0%"),
+	   "who has hardly worked is idle");
+	ok(shows(&t->device[2], TOP_BUSY, "100%"), "a stream is busy all of the time at most");
+	ok(t->device[3].state == TOP_RUNS, "of a communicator that has ended, too");
+	rates_between(now, before, &r);
+	ok(r.waiting == 1, "and waits all of the time at most: %g", r.waiting);
+	top_free(t);
+	ok(top_new(now, NULL, &t, NULL) == RC_OK && t->device[0].state == TOP_IDLE &&
+	       t->device[3].state == TOP_FREE,
+	   "of one moment alone nothing else is known");
+	top_free(t);
+	world_free(before);
+	world_free(now);
+}
+
+/* Device 0 (rank 3) sends a chunk of 10,000 bytes to rank 1 (device 2), which takes 4 s, since 9 s. */
+static void
+test_slow_link(void)
+{
+	struct world *before = world_of_four(10 * SECOND), *now = world_of_four(11 * SECOND),
+		     *w[] = {before, now};
+	struct top *t;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct flight_live *l = &ring_of(w[i], 0, 1)->live;
+
+		put_live(w[i], 0, 2, -1, 0);
+		put_live(w[i], 2, 2, 3, 9 * SECOND);
+		l->way_to = 2;
+		l->way_bytes = 10000;
+		l->way_begin = 9 * SECOND;
+		l->way_end = 13 * SECOND;
+	}
+	top_new(now, before, &t, NULL);
+	ok(t->device[0].out == 2500 && t->device[2].in == 2500 && t->device[0].in == 0 &&
+	       t->device[2].out == 0,
+	   "a chunk on its way counts as far as it is, at both ends: %g %g", t->device[0].out,
+	   t->device[2].in);
+	ok(shows(&t->device[0], TOP_STEP, "2/6:50%") && shows(&t->device[2], TOP_STEP, "2/6:50%") &&
+	       shows(&t->device[1], TOP_STEP, "-"),
+	   "how far it is");
+	top_free(t);
+	ring_of(now, 0, 1)->live.way_to = 0;
+	ring_of(now, 0, 1)->counts.sent = ring_of(now, 2, 1)->counts.received = 10000;
+	ok(top_new(now, before, &t, NULL) == RC_OK && t->device[0].out == 7500 &&
+	       t->device[2].in == 7500 && shows(&t->device[0], TOP_STEP, "#--- 2/6"),
+	   "when it has come the rest counts");
+	top_free(t);
+	ring_of(now, 0, 1)->live.way_to = 77;
+	ring_of(now, 0, 1)->live.way_end = 1;
+	ok(top_new(now, before, &t, NULL) == RC_OK && t->device[0].share < 0, "nonsense is none");
+	top_free(t);
+	world_free(before);
+	world_free(now);
+}
+
 static void
 test_states(void)
 {
@@ -191,8 +273,9 @@ test_culprit(void)
 	   "all wait for the stopped one");
 	ok(t->comm[0].culprit == 3 && shows(&t->device[3], TOP_WAIT, "<-3"),
 	   "it is the communicator's");
-	ok(strcmp(t->culprit, "3 wait 1.0 s for device 3 (rank 7:0, pid 4713): stopped in step "
-			      "1/6 of allreduce #7 8M ring") == 0,
+	ok(strcmp(t->culprit,
+		  "3 wait 1.0 s for rank 7:0 (device 0000000000000004, pid 4713): stopped "
+		  "in step 1/6 of allreduce #7 8M ring") == 0,
 	   "%s", t->culprit);
 	top_free(t);
 	w->device[3].process = 'S';
@@ -321,6 +404,8 @@ int
 main(void)
 {
 	test_rates();
+	test_between();
+	test_slow_link();
 	test_states();
 	test_culprit();
 	test_told();

@@ -172,6 +172,59 @@ test_waits(struct recorder *m)
 	   (unsigned long long)sum, (unsigned long long)counted);
 }
 
+/* The times that recorder_waits_on is told are made up; what it counts is not. */
+static void
+test_long_wait(struct recorder *m)
+{
+	struct flight_ring ring;
+	uint64_t before, meanwhile, after, last;
+
+	read_ring(0, &ring);
+	before = atomic_load(&ring.counts.waited_ns);
+	begin(m, 10);
+	recorder_waits(m, 2);
+	work(50);
+	recorder_waits_on(m, NS_PER_SEC);
+	read_ring(0, &ring);
+	ok(atomic_load(&ring.counts.waited_ns) == before, "a wait is counted when it is over");
+	recorder_waits_on(m, 2 * NS_PER_SEC);
+	read_ring(0, &ring);
+	meanwhile = atomic_load(&ring.counts.waited_ns) - before;
+	recorder_goes_on(m, RC_OK);
+	end(m, RC_OK);
+	read_ring(0, &ring);
+	after = atomic_load(&ring.counts.waited_ns) - before;
+	last = flight_ns(&m->w, r[n - 2].step.waited);
+	ok(meanwhile >= 50000 && after >= meanwhile && after <= last + 1 && last <= after + 1,
+	   "a long one while it lasts, and not twice");
+}
+
+static void
+test_chunks(struct recorder *m)
+{
+	struct flight_ring ring;
+	uint64_t sent, received, ticks;
+
+	read_ring(0, &ring);
+	sent = atomic_load(&ring.counts.sent);
+	received = atomic_load(&ring.counts.received);
+	begin(m, 11);
+	recorder_sends(m, 1, 5000, NS_PER_SEC);
+	read_ring(0, &ring);
+	ticks = atomic_load(&ring.live.way_end) - atomic_load(&ring.live.way_begin);
+	ok(atomic_load(&ring.live.way_to) == 2 && atomic_load(&ring.live.way_bytes) == 5000 &&
+	       ticks > ticks_hz() / 100 * 99 && ticks < ticks_hz() / 100 * 101 &&
+	       atomic_load(&ring.counts.sent) == sent,
+	   "a chunk is on its way to a peer, for so long");
+	recorder_moved(m, 5000, 0);
+	recorder_moved(m, 0, 70);
+	read_ring(0, &ring);
+	ok(atomic_load(&ring.live.way_to) == 0 && atomic_load(&ring.counts.sent) == sent + 5000 &&
+	       atomic_load(&ring.counts.received) == received + 70,
+	   "chunks count when they have gone and come");
+	end(m, RC_OK);
+}
+
 static void
 test_trace(struct recorder *m)
 {
@@ -315,6 +368,8 @@ main(void)
 	recorder_open(&m, flight, FLIGHT_STREAM, 3, 3, 0, "stream");
 	test_operation(&m);
 	test_waits(&m);
+	test_long_wait(&m);
+	test_chunks(&m);
 	test_trace(&m);
 	test_off();
 	test_together(&m);
