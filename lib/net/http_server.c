@@ -332,6 +332,8 @@ step(struct http_server *s, const struct pollfd p[NPOLLED])
 			hand_over(s, &s->ask[i]);
 	resume_ready(s);
 	MHD_run(s->mhd);
+	MHD_run(
+	    s->mhd); /* libmicrohttpd 1.0 reads a request in the run after the one that begins with it */
 	/* Those that MHD has refused: it has closed their sockets. */
 	for (size_t i = 0; i < HTTP_PLACES; i++)
 		if (s->ask[i].phase == HTTP_HANDED)
