@@ -13,7 +13,17 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 DESTDIR ?=
-CC      ?= cc
+# CROSS=aarch64-linux-gnu- builds for arm64: each tool for the other processor has this prefix, and a name of its own, as ever.
+CROSS   ?=
+tool     = $(if $(filter default undefined,$(origin $(1))),$(eval $(1) := $(CROSS)$(2)))
+$(call tool,CC,$(if $(CROSS),gcc,cc))
+$(call tool,CXX,g++)
+$(call tool,AR,ar)
+$(call tool,LD,ld)
+$(call tool,NM,nm)
+$(call tool,OBJCOPY,objcopy)
+$(call tool,STRIP,strip)
+$(call tool,PKG_CONFIG,pkg-config)
 PROTOC_C ?= protoc-c
 VERSION := $(shell sed -n 's/^\#define GPUSIM_VERSION "\(.*\)"/\1/p' include/gpusim.h)
 # Before 1.0 a minor version may change the C interface, and then the library's name.
@@ -26,12 +36,12 @@ house_cflags   := -std=c11 -O2 -g1 -fPIC -pthread -Wall -Wextra -Wshadow -Wstric
 house_ldflags  := -pthread
 nng_a          := $(shell $(CC) -print-file-name=libnng.a)
 # nng's own TLS, where it has one.
-nng_libs       := $(if $(shell nm -u $(nng_a) 2>/dev/null | grep mbedtls),-lmbedtls -lmbedx509 -lmbedcrypto)
+nng_libs       := $(if $(shell $(NM) -u $(nng_a) 2>/dev/null | grep mbedtls),-lmbedtls -lmbedx509 -lmbedcrypto)
 api_libs       := $(nng_libs) -lprotobuf-c -lz -lm
 house_libs     := $(api_libs) -ldl
 image_libs     := -lpng -ljpeg
 grpc_libs      := -lnghttp2
-curses_libs    := $(or $(shell pkg-config --libs ncurses 2>/dev/null),-lncurses)
+curses_libs    := $(or $(shell $(PKG_CONFIG) --libs ncurses 2>/dev/null),-lncurses -ltinfo)
 http_libs      := -lmicrohttpd
 algo_libs      := -lexpat
 ifdef SAN
@@ -69,9 +79,11 @@ nvcc_bin := $(if $(wildcard lib/nvcc/*.c),$(home)/bin/nvcc)
 nccl_home := $(nccl_inc) $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
-# mnist-train --backend mpi, if MPI is installed; not under sanitizers, which find leaks of MPI.
+# The fetchers of data have one name, in the build and installed.
+fetchers := gpusim-fetch-mnist gpusim-fetch-fashion
+# mnist-train --backend mpi, if MPI is installed; not under sanitizers, which find leaks of MPI, nor for another processor.
 MPICC    ?= mpicc
-MPI      ?= $(if $(SAN),0,$(if $(shell command -v $(MPICC)),1,0))
+MPI      ?= $(if $(SAN)$(CROSS),0,$(if $(shell command -v $(MPICC)),1,0))
 ifneq ($(MPI),0)
 mpi_bin  := $(BUILD)/bin/mnist-train-mpi
 mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
@@ -89,7 +101,7 @@ clusters := $(wildcard examples/clusters/*.ini)
 failures := $(wildcard examples/failures/*.ini)
 
 .PHONY: all
-all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(examples) $(own_kernels) $(converters)
+all: $(bin) $(fetchers:%=$(BUILD)/bin/%) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(examples) $(own_kernels) $(converters)
 
 # ---- generated code, objects, libraries, programs
 
@@ -143,7 +155,7 @@ $(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno
 
 $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 	@rm -f $@
-	@twice=$$(nm --defined-only -g $(lib_obj) | awk 'NF == 3 && $$2 ~ /[TDBR]/ { print $$3 }' | sort | uniq -d); \
+	@twice=$$($(NM) --defined-only -g $(lib_obj) | awk 'NF == 3 && $$2 ~ /[TDBR]/ { print $$3 }' | sort | uniq -d); \
 	[ -z "$$twice" ] || { echo "$@: defined twice:" $$twice >&2; exit 1; }
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
@@ -151,13 +163,13 @@ $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 # that also uses the shared nng has two separate copies.
 $(BUILD)/nng.o: $(nng_a) lib/net/nng.syms tools/private-nng
 	@mkdir -p $(@D)
-	$(call say,LD='$(LD)' tools/private-nng '$(nng_a)' lib/net/nng.syms $@,NNG,$@)
+	$(call say,LD='$(LD)' AR='$(AR)' NM='$(NM)' OBJCOPY='$(OBJCOPY)' tools/private-nng '$(nng_a)' lib/net/nng.syms $@,NNG,$@)
 
 # Other programs see gpusim_* and no other symbol.
 $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 	@rm -f $@
 	@$(LD) -r -o $(BUILD)/obj/libgpusim.o $^
-	@objcopy --wildcard --keep-global-symbol='gpusim_*' $(BUILD)/obj/libgpusim.o
+	@$(OBJCOPY) --wildcard --keep-global-symbol='gpusim_*' $(BUILD)/obj/libgpusim.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
 $(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map
@@ -189,6 +201,14 @@ $(home)/include/%: include/nccl/%
 $(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_obj))
 	@mkdir -p $(@D)
 	$(call link,$^ -lm)
+# One that runs here and compiles for the other processor; it is not installed.
+BUILD_CC ?= cc
+nvcc     := $(if $(CROSS),$(home)/bin/nvcc-$(CROSS),$(nvcc_bin))
+ifneq ($(CROSS),)
+$(nvcc): $(wildcard lib/nvcc/*.c lib/base/*.c)
+	@mkdir -p $(@D)
+	$(call say,$(BUILD_CC) $(house_cppflags) -std=c11 -O1 -pthread -o $@ $^ -lm,CC,$@)
+endif
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
 $(BUILD)/e2e/deadly: extra_libs := -lcjson $(curses_libs) $(algo_libs)
@@ -209,6 +229,10 @@ $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$^ $(extra_libs) $(house_libs))
+
+$(fetchers:%=$(BUILD)/bin/%): $(BUILD)/bin/gpusim-%:
+	@mkdir -p $(@D)
+	@ln -sf $(CURDIR)/tools/$* $@
 
 # MPI's own compiler driver, with our compiler in it.
 ifneq ($(MPI),0)
@@ -342,7 +366,7 @@ $(validate): $(BUILD)/obj/tests/clusters/validate.o $(BUILD)/libhouse.a
 # mpi_*.c need MPI.
 nccl_c   := $(if $(filter 0,$(MPI)),$(filter-out tests/nccl/mpi_%,$(wildcard tests/nccl/*.c)),$(wildcard tests/nccl/*.c))
 nccl_e2e := $(nccl_c:tests/nccl/%.c=$(BUILD)/e2e/nccl/%) \
-    $(if $(and $(nvcc_bin),$(shell command -v g++)),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
+    $(if $(and $(nvcc_bin),$(shell command -v $(CXX))),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
 e2e: $(e2e) $(nccl_e2e) $(validate)
 
 $(nccl_e2e): $(nccl_inc) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(wildcard tests/nccl/*.h)
@@ -352,9 +376,9 @@ $(BUILD)/e2e/nccl/%: tests/nccl/%.c
 	@mkdir -p $(@D)
 	$(call say,$(CC) -D_GNU_SOURCE -I$(home)/include $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -Wl$(comma)-rpath$(comma)'$$ORIGIN/../../nccl/lib' -o $@ $< $(nccl_libs) -lm,CC,$<)
-$(BUILD)/e2e/nccl/%: tests/nccl/%.cu $(nvcc_bin)
+$(BUILD)/e2e/nccl/%: tests/nccl/%.cu $(nvcc)
 	@mkdir -p $(@D)
-	$(call say,$(home)/bin/nvcc -O1 -g $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$s) \
+	$(call say,$(nvcc) -ccbin '$(CXX)' -O1 -g $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$s) \
 	    -Xlinker -rpath -Xlinker '$$ORIGIN/../../nccl/lib' -o $@ $< $(nccl_libs),NVCC,$<)
 
 $(BUILD)/e2e/corpus: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/e2e/corpus_*.c))
@@ -453,13 +477,15 @@ demo: $(bin) data
 
 # ---- install
 
-# MODE:SOURCE:TARGET of each file; tools/tree installs and removes them.
+# MODE:SOURCE:TARGET of each file; tools/tree installs them, strips those whose MODE ends with s, and removes them.
 to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 share     := $(PREFIX)/share
-installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
+installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(call to,644,include/gpusim.h include/gpusim_lab.h include/gpusim_kernel.h,$(PREFIX)/include) \
-    $(call to,644,$(BUILD)/libgpusim.a,$(LIBDIR)) \
-    644:$(BUILD)/libgpusim.so:$(LIBDIR)/libgpusim.so.$(SOVERSION) link:libgpusim.so.$(SOVERSION):$(LIBDIR)/libgpusim.so \
+    $(call to,755,$(fetchers:gpusim-%=tools/%),$(share)/gpusim/fetch) $(call to,644,tools/fetch-lib.bash,$(share)/gpusim/fetch) \
+    $(foreach f,$(fetchers),link:../share/gpusim/fetch/$(f:gpusim-%=%):$(PREFIX)/bin/$f) \
+    $(call to,644s,$(BUILD)/libgpusim.a,$(LIBDIR)) \
+    644s:$(BUILD)/libgpusim.so:$(LIBDIR)/libgpusim.so.$(SOVERSION) link:libgpusim.so.$(SOVERSION):$(LIBDIR)/libgpusim.so \
     $(foreach m,$(man),$(call to,644,$m,$(share)/man/man$(subst .,,$(suffix $m)))) \
     $(call to,644,$(wildcard examples/data/*.csv),$(share)/gpusim/data) \
     $(call to,644,$(configs),$(share)/gpusim/config) \
@@ -470,8 +496,8 @@ installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish
 # The home, and a link by which gpuctl finds it from its own folder.
 nccl_dir  := $(LIBDIR)/gpusim/nccl
-installed += $(foreach h,$(nccl_inc),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755,$(nvcc_bin),$(nccl_dir)/bin) \
-    $(call to,755,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) \
+installed += $(foreach h,$(nccl_inc),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
+    $(call to,755s,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) \
     link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
 manifest  := $(share)/gpusim/installed
@@ -483,7 +509,7 @@ install: all
 	    sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|' \
 	        $$in >$$pc/$$(basename $$in .in) || exit 1; \
 	done && \
-	tools/tree install '$(DESTDIR)' $(manifest) $(installed) \
+	STRIP='$(STRIP)' tools/tree install '$(DESTDIR)' $(manifest) $(installed) \
 	    644:$$pc/gpusim.pc:$(LIBDIR)/pkgconfig/gpusim.pc 644:$$pc/gpusim-nccl.pc:$(LIBDIR)/pkgconfig/gpusim-nccl.pc
 
 uninstall:
@@ -491,7 +517,7 @@ uninstall:
 
 # The files of the Debian package lie in BUILD while it is made.
 deb: all
-	@tools/deb $(BUILD)
+	@CC='$(CC)' tools/deb $(BUILD)
 
 .PHONY: clean help
 clean:
@@ -509,10 +535,11 @@ help:
 	@echo 'bench          speed beside the peers that are installed, as ratios; bench/README.md'
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
 	@echo 'abi            the C interface against include/gpusim.abi'
-	@echo 'install        install into DESTDIR/PREFIX; uninstall removes it'
+	@echo 'install        install into DESTDIR/PREFIX, stripped (not with STRIP=:); uninstall removes it'
 	@echo 'deb            make a Debian package in $(BUILD); needs dpkg-dev'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 TEST_JOBS=4 PROVE_FLAGS V=1'
+	@echo 'CROSS=aarch64-linux-gnu- builds for arm64, with the tools of that prefix and the libraries that they find'
 	@echo 'MPI=0 leaves out mnist-train --backend mpi, which needs MPICC=mpicc'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \

@@ -59,7 +59,7 @@ find_data(char out[PATH_MAX], struct err *err)
 		}
 	return err_set(err, RC_FAILED,
 		       "no MNIST in $GPUSIM_DATA, data/mnist or beside the program: "
-		       "'make data' or 'tools/fetch-mnist DIR' fetch it, --data DIR names it");
+		       "'gpusim-fetch-mnist data/mnist' fetches it, --data DIR names it");
 }
 
 /* A relative path that is not here may lie beside the program, in its sources or installed. */

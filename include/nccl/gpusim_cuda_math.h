@@ -259,6 +259,13 @@ GPUSIM_1(double, __dsqrt_rn, double, sqrt(a))
 #define __tanf(a)	   tanf(a)
 #define __powf(a, b)	   powf(a, b)
 #define __sincosf(a, s, c) sincosf(a, s, c)
+/* So here: newer C libraries have these, and theirs round otherwise. */
+#define rsqrtf gpusim_rsqrtf
+#define rsqrt  gpusim_rsqrt
+#define sinpif gpusim_sinpif
+#define cospif gpusim_cospif
+#define sinpi  gpusim_sinpi
+#define cospi  gpusim_cospi
 GPUSIM_1(float, rsqrtf, float, 1 / sqrtf(a))
 GPUSIM_1(double, rsqrt, double, 1 / sqrt(a))
 GPUSIM_1(float, rcbrtf, float, 1 / cbrtf(a))

@@ -77,7 +77,11 @@ struct reader {
 static uint32_t
 line_of(const struct reader *x)
 {
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+	return (uint32_t)XML_GetCurrentLineNumber64(x->parser);
+#else
 	return (uint32_t)XML_GetCurrentLineNumber(x->parser);
+#endif
 }
 
 /* The first error ends the parsing. Always false. */

@@ -17,6 +17,7 @@
 
 enum http_phase {
 	HTTP_SILENT,   /* nothing has come; MHD does not have it yet */
+	HTTP_HANDED,   /* MHD has it, and has not begun with it */
 	HTTP_READING,  /* its head */
 	HTTP_WAITING,  /* for http_reply; suspended */
 	HTTP_WRITING,  /* its answer */
@@ -60,7 +61,6 @@ struct http_server {
 	atomic_bool stops;
 	atomic_uint nlisteners;
 	struct http_feed feed;
-	struct http_ask *arrives; /* while MHD takes its connection */
 	struct http_ask ask[HTTP_PLACES];
 	struct http_drain drain[HTTP_DRAINS];
 };

@@ -112,7 +112,20 @@ drain_step(struct http_drain *d, bool readable)
 		drain_close(d);
 }
 
-/* MHD has taken a connection, or closes one. */
+/* The place of a connection that MHD begins with; NULL if it was given up. */
+static struct http_ask *
+place_of(struct http_server *s, struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *i =
+	    MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	for (size_t k = 0; i && k < HTTP_PLACES; k++)
+		if (s->ask[k].phase == HTTP_HANDED && s->ask[k].fd == i->connect_fd)
+			return &s->ask[k];
+	return NULL;
+}
+
+/* MHD begins with a connection, in MHD_add_connection or in MHD_run as its version likes, or closes one. */
 static void
 on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 	      enum MHD_ConnectionNotificationCode what)
@@ -121,12 +134,16 @@ on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 	struct http_ask *ask;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = s->arrives;
-		s->arrives->mhd = mhd;
-		s->arrives->phase = HTTP_READING;
+		ask = *context = place_of(s, mhd);
+		if (ask) {
+			ask->mhd = mhd;
+			ask->phase = HTTP_READING;
+		}
 		return;
 	}
 	ask = *context;
+	if (!ask)
+		return;
 	if (ask->phase == HTTP_LISTENING)
 		atomic_fetch_sub(&s->nlisteners, 1);
 	http_answer_fini(ask);
@@ -230,12 +247,9 @@ hand_over(struct http_server *s, struct http_ask *ask)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n == 1 && first >= 'A' && first <= 'Z') {
-		s->arrives = ask;
+		ask->phase = HTTP_HANDED;
 		MHD_add_connection(s->mhd, ask->fd, (struct sockaddr *)&ask->address,
 				   ask->naddress);
-		s->arrives = NULL;
-		if (ask->phase == HTTP_SILENT) /* it was refused, and its socket is closed */
-			ask->fd = -1;
 		return;
 	}
 	if (n == 1 && send(ask->fd, none, strlen(none), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
@@ -318,6 +332,12 @@ step(struct http_server *s, const struct pollfd p[NPOLLED])
 			hand_over(s, &s->ask[i]);
 	resume_ready(s);
 	MHD_run(s->mhd);
+	MHD_run(
+	    s->mhd); /* libmicrohttpd 1.0 reads a request in the run after the one that begins with it */
+	/* Those that MHD has refused: it has closed their sockets. */
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (s->ask[i].phase == HTTP_HANDED)
+			s->ask[i] = (struct http_ask){.fd = -1};
 	end_late(s);
 	/* Last: a new connection must not push out one whose request has come. */
 	if (p[LISTEN].revents)

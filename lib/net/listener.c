@@ -52,7 +52,7 @@ listen_now(struct listener *l)
 	if (rv != 0)
 		return rv;
 	if (l->path.fd >= 0)
-		nng_listener_setopt_int(l->nl, NNG_OPT_IPC_PERMISSIONS, 0600);
+		nng_listener_set_int(l->nl, NNG_OPT_IPC_PERMISSIONS, 0600);
 	rv = tls_listener(l->nl, l->addr);
 	if (rv == 0)
 		rv = nng_listener_start(l->nl, 0);
@@ -69,7 +69,7 @@ learn_address(struct listener *l)
 	const char *host, *colon;
 	int scheme;
 
-	if (nng_listener_getopt_sockaddr(l->nl, NNG_OPT_LOCADDR, &sa) == 0)
+	if (nng_listener_get_addr(l->nl, NNG_OPT_LOCADDR, &sa) == 0)
 		net_addr_set_port(l->addr, ntohs(sa.s_family == NNG_AF_INET6 ? sa.s_in6.sa_port
 									     : sa.s_in.sa_port));
 	snprintf(l->dial, sizeof l->dial, "%s", l->addr);
@@ -88,13 +88,13 @@ learn_address(struct listener *l)
 static int
 set_limits(struct listener *l, size_t max)
 {
-	int rv = nng_setopt_size(l->sock, NNG_OPT_RECVMAXSZ, max);
+	int rv = nng_socket_set_size(l->sock, NNG_OPT_RECVMAXSZ, max);
 
 	if (rv == 0)
 		rv = nng_pipe_notify(l->sock, NNG_PIPE_EV_ADD_PRE, on_pipe, l);
 	if (rv == 0)
 		rv = nng_pipe_notify(l->sock, NNG_PIPE_EV_REM_POST, on_pipe, l);
-	nng_setopt_bool(l->sock, NNG_OPT_TCP_KEEPALIVE, true);
+	nng_socket_set_bool(l->sock, NNG_OPT_TCP_KEEPALIVE, true);
 	return rv;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Design notes. Four defects of nng 1.5.2, each mended where nng calls a function: nng.syms names the calls.
+ * Design notes. Five defects of nng (1.5.2 to 1.10), each mended where nng calls a function: nng.syms names the calls.
  *
  * An operation on a byte stream that is posted after its aio was stopped is forgotten: its callback never
  * runs. nng's transports read a message in two operations and post the second from the callback of the
@@ -16,12 +16,21 @@
  * A socket is entered in epoll with no events wanted before it connects. epoll reports a Unix socket that is
  * not connected as hung up, whatever is wanted, and nng's poller spins until another thread connects it.
  * EPOLLONESHOT has it reported once.
+ *
+ * mbedtls since 3.6.3 refuses every server whose name the client has not set, and nng cannot say that there is none
+ * to check. Here the authority decides, and names are not checked.
  */
 #include "net/private.h"
 
 #include <sys/socket.h>
 
 #define BACKLOG 4096 /* the kernel has its own limit below it */
+
+/* Weak, because an nng without TLS is linked without mbedtls. */
+__attribute__((weak)) int mbedtls_ssl_setup(struct mbedtls_ssl_context *ssl,
+					    const struct mbedtls_ssl_config *conf);
+__attribute__((weak)) int mbedtls_ssl_set_hostname(struct mbedtls_ssl_context *ssl,
+						   const char *name);
 
 /* nng prints to these. Its objects cannot name the C library's in a shared library of ours. */
 FILE *net_nng_stdout, *net_nng_stderr;
@@ -79,4 +88,12 @@ net_nng_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		event = &once;
 	}
 	return epoll_ctl(epfd, op, fd, event);
+}
+
+int
+net_nng_ssl_setup(struct mbedtls_ssl_context *ssl, const struct mbedtls_ssl_config *conf)
+{
+	int rv = mbedtls_ssl_setup(ssl, conf);
+
+	return rv ? rv : mbedtls_ssl_set_hostname(ssl, NULL);
 }

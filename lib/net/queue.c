@@ -58,7 +58,7 @@ learn_port(struct net_queue *q)
 {
 	nng_sockaddr sa;
 
-	if (nng_listener_getopt_sockaddr(q->listener, NNG_OPT_LOCADDR, &sa) == 0)
+	if (nng_listener_get_addr(q->listener, NNG_OPT_LOCADDR, &sa) == 0)
 		net_addr_set_port(q->addr, ntohs(sa.s_family == NNG_AF_INET6 ? sa.s_in6.sa_port
 									     : sa.s_in.sa_port));
 }
@@ -66,14 +66,14 @@ learn_port(struct net_queue *q)
 static int
 listen_at(struct net_queue *q)
 {
-	int rv = nng_setopt_size(q->sock, NNG_OPT_RECVMAXSZ, NET_QUEUE_MAX);
+	int rv = nng_socket_set_size(q->sock, NNG_OPT_RECVMAXSZ, NET_QUEUE_MAX);
 
 	if (rv == 0)
 		rv = nng_listener_create(&q->listener, q->sock, q->addr);
 	if (rv != 0)
 		return rv;
 	if (q->path.fd >= 0)
-		nng_listener_setopt_int(q->listener, NNG_OPT_IPC_PERMISSIONS, 0600);
+		nng_listener_set_int(q->listener, NNG_OPT_IPC_PERMISSIONS, 0600);
 	rv = tls_listener(q->listener, q->addr);
 	if (rv == 0)
 		rv = nng_listener_start(q->listener, 0);
@@ -115,12 +115,12 @@ static int
 dial(struct net_queue *q)
 {
 	nng_dialer d;
-	int rv = nng_setopt_size(q->sock, NNG_OPT_RECVMAXSZ, NET_QUEUE_MAX);
+	int rv = nng_socket_set_size(q->sock, NNG_OPT_RECVMAXSZ, NET_QUEUE_MAX);
 
 	if (rv == 0)
-		rv = nng_setopt_ms(q->sock, NNG_OPT_RECONNMINT, NET_RECONNECT_MS);
+		rv = nng_socket_set_ms(q->sock, NNG_OPT_RECONNMINT, NET_RECONNECT_MS);
 	if (rv == 0)
-		rv = nng_setopt_ms(q->sock, NNG_OPT_RECONNMAXT, NET_RECONNECT_MAX_MS);
+		rv = nng_socket_set_ms(q->sock, NNG_OPT_RECONNMAXT, NET_RECONNECT_MAX_MS);
 	if (rv == 0)
 		rv = nng_dialer_create(&d, q->sock, q->addr);
 	if (rv == 0)
@@ -174,7 +174,7 @@ net_queue_put(struct net_queue *q, const void *message, size_t nbytes, int timeo
 		return queue_err(q, rv, err);
 	rv = nng_msg_append(msg, message, nbytes);
 	if (rv == 0)
-		rv = nng_setopt_ms(q->sock, NNG_OPT_SENDTIMEO, timeout_ms);
+		rv = nng_socket_set_ms(q->sock, NNG_OPT_SENDTIMEO, timeout_ms);
 	if (rv == 0)
 		rv = nng_sendmsg(q->sock, msg, timeout_ms == 0 ? NNG_FLAG_NONBLOCK : 0);
 	if (rv == 0)
@@ -189,7 +189,7 @@ net_queue_take(struct net_queue *q, void *message, size_t size, size_t *nbytes, 
 {
 	enum rc rc = RC_OK;
 	nng_msg *msg;
-	int rv = nng_setopt_ms(q->sock, NNG_OPT_RECVTIMEO, timeout_ms);
+	int rv = nng_socket_set_ms(q->sock, NNG_OPT_RECVTIMEO, timeout_ms);
 
 	if (rv == 0)
 		rv = nng_recvmsg(q->sock, &msg, timeout_ms == 0 ? NNG_FLAG_NONBLOCK : 0);

@@ -245,7 +245,7 @@ call_new(struct rpc_client *c)
 		free(call);
 		return NULL;
 	}
-	nng_ctx_setopt_ms(call->ctx, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
+	nng_ctx_set_ms(call->ctx, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
 	return call;
 }
 

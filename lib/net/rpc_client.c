@@ -195,17 +195,17 @@ client_dial(nng_dialer d, int within_ms)
 static int
 set_options(struct rpc_client *c)
 {
-	int rv = nng_setopt_size(c->sock, NNG_OPT_RECVMAXSZ, WIRE_CONTROL_MAX);
+	int rv = nng_socket_set_size(c->sock, NNG_OPT_RECVMAXSZ, WIRE_CONTROL_MAX);
 
 	if (rv == 0)
-		rv = nng_setopt_ms(c->sock, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
+		rv = nng_socket_set_ms(c->sock, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
 	if (rv == 0)
 		rv = nng_pipe_notify(c->sock, NNG_PIPE_EV_ADD_POST, on_pipe, c);
 	if (rv == 0)
 		rv = nng_pipe_notify(c->sock, NNG_PIPE_EV_REM_POST, on_pipe, c);
-	nng_setopt_ms(c->sock, NNG_OPT_RECONNMINT, 10);
-	nng_setopt_ms(c->sock, NNG_OPT_RECONNMAXT, NET_RECONNECT_MAX_MS);
-	nng_setopt_bool(c->sock, NNG_OPT_TCP_KEEPALIVE, true);
+	nng_socket_set_ms(c->sock, NNG_OPT_RECONNMINT, 10);
+	nng_socket_set_ms(c->sock, NNG_OPT_RECONNMAXT, NET_RECONNECT_MAX_MS);
+	nng_socket_set_bool(c->sock, NNG_OPT_TCP_KEEPALIVE, true);
 	return rv;
 }
 

@@ -249,7 +249,7 @@ tls_dialer(nng_dialer d, const char *addr)
 {
 	if (!tls_address(addr))
 		return 0;
-	return nng_dialer_setopt_ptr(d, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_CLIENT));
+	return nng_dialer_set_ptr(d, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_CLIENT));
 }
 
 int
@@ -257,7 +257,7 @@ tls_listener(nng_listener l, const char *addr)
 {
 	if (!tls_address(addr))
 		return 0;
-	return nng_listener_setopt_ptr(l, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_SERVER));
+	return nng_listener_set_ptr(l, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_SERVER));
 }
 
 int

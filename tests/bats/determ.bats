@@ -47,6 +47,28 @@ machine() {
 	assert_match 'good'
 }
 
+# Digests of a machine of x86-64; the vectors are the same in every awk.
+@test "each algorithm has the same bits on every processor" {
+	awk 'BEGIN {
+		for (r = 0; r < 4; r++)
+			for (k = 0; k < 1003; k++)
+				printf "%.7g%s", ((k * 7919 + r * 104729) % 10007 - 5000) / 97 * 10 ^ (k % 7), k < 1002 ? " " : "\n"
+	}' >in
+	machine 4 'for algo in ring ring-chunked halving-doubling recursive-doubling tree pairwise twoshot; do
+			echo $algo $(gpuctl allreduce --type f32 --algo $algo --chunk 500 --all <in | cksum) $(
+				gpuctl allreduce --type bf16 --algo $algo --chunk 500 --all <in | cksum)
+		done' >out
+	diff out - <<-'END'
+		ring 2507545747 38724 2497464997 26256
+		ring-chunked 189590476 38808 2497464997 26256
+		halving-doubling 823325927 39060 2497464997 26256
+		recursive-doubling 1332750592 38624 2497464997 26256
+		tree 1154526228 38644 2497464997 26256
+		pairwise 3066661746 38704 2497464997 26256
+		twoshot 3851975256 38808 2497464997 26256
+	END
+}
+
 @test "short floats, reductions and parts of a vector too, in place and out of it" {
 	vectors 4 331 >in
 	machine 4 'list=()

@@ -24,10 +24,10 @@ setup() {
 	chmod +x program hangs
 }
 
-# As in `make check`, but for what this bats has put into the environment.
+# As in `make check`, but for what this bats has put into the environment, its own folder in PATH too.
 prove_files() {
 	local ours=("${!BATS_@}")
-	run --separate-stderr env "${ours[@]/#/-u}" -C "$ROOT" prove -j2 -e tests/tap "$@"
+	run --separate-stderr env "${ours[@]/#/-u}" -C "$ROOT" PATH="${PATH//$BATS_LIBEXEC:/}" prove -j2 -e tests/tap "$@"
 }
 
 @test "a failure shows its tests with their diagnostics, together; success shows nothing" {

@@ -62,6 +62,52 @@ END
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$INSTALLED")" ''
 }
 
+# symbols FILE - of its functions, as a debugger would have them
+symbols() { nm "$1" 2>/dev/null | grep -c ' t ' || true; }
+
+@test "what is installed is stripped, unless STRIP=:" {
+	((${#SANITIZE[@]} == 0)) || skip 'sanitizers keep symbols of their own'
+	objects=(bin/{gpudev,gpucoord,gpuctl,mnist-train} lib/libgpusim.so lib/gpusim/nccl/lib/lib{cudart,nccl}.so
+		lib/gpusim/nccl/bin/nvcc)
+	house_make install
+	for file in "${objects[@]}" lib/libgpusim.a; do
+		run readelf -WS "$INSTALLED/$file"
+		assert_status 0
+		[[ $output != *.debug_info* ]]
+	done
+	for file in "${objects[@]}"; do
+		assert_equal "$file $(symbols "$INSTALLED/$file")" "$file 0"
+	done
+	house_make install STRIP=:
+	for file in "${objects[@]}" lib/libgpusim.a; do
+		(($(symbols "$INSTALLED/$file") > 0))
+	done
+}
+
+# The way of the installed script, offline: from a mirror that is a folder, whose files are not MNIST's.
+@test "the fetcher is installed, and messages name it" {
+	house_make install
+	run env -C "$T" -u GPUSIM_DATA "$INSTALLED/bin/mnist-train"
+	assert_status 1
+	assert_match "'gpusim-fetch-mnist data/mnist' fetches it"
+	assert_equal "$(grep -rlE 'make data|tools/fetch-[mf]' "$INSTALLED")" ''
+	mkdir stubs
+	ln -s /bin/false stubs/npm
+	run --separate-stderr env PATH="$T/stubs:$INSTALLED/bin:/usr/bin:/bin" GPUSIM_DATA_MIRRORS="file://$ROOT/tests/data" \
+		gpusim-fetch-mnist data/mnist
+	assert_status 1
+	[[ $stderr == 'gpusim-fetch-mnist: data/mnist: no source has train-images-idx3-ubyte: '*'wrong SHA-256'* ]]
+	[[ ! -e data/mnist ]]
+	for name in mnist fashion; do
+		run "$BUILD/bin/gpusim-fetch-$name" -h
+		assert_status 0
+		assert_match "^gpusim-fetch-$name DIR - "
+		run "$INSTALLED/bin/gpusim-fetch-$name"
+		assert_status 2
+		assert_output "usage: gpusim-fetch-$name DIR"
+	done
+}
+
 # listing - all below $T, directories too
 listing() { find "$T" -printf '%y %P\n' | LC_ALL=C sort; }
 

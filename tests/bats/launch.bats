@@ -477,6 +477,22 @@ container_devices() {
 		while read -r path; do assert_file "$ROOT/$path"; done
 }
 
+@test "Containerfile: its image has the libraries that the programs are linked with" {
+	grep -q '^VERSION_CODENAME=bookworm' /etc/os-release || skip 'not the Debian that it is made of'
+	((${#SANITIZE[@]} == 0)) || skip 'with the sanitizers they have others'
+	sed '1,/ AS build/d' "$EXAMPLES/Containerfile" | sed '1,/^FROM/d' | grep -oE '[^[:space:]]+' >there
+	for program in "$BUILD"/bin/gpu{dev,coord,ctl} "$BUILD/bin/mnist-train"; do
+		ldd "$program" 2>&1 | sed -nE 's|.* => (/.*) \(.*|\1|p'
+	done | xargs -n 1 readlink -f | sort -u | while read -r library; do
+		dpkg -S "*/$(uname -m)-linux-gnu/*${library##*/}" | cut -d : -f 1
+	done | sort -u >wanted
+	# shellcheck disable=SC2046 # words
+	apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+		$(grep -xE 'lib.*|zlib1g' there) 2>/dev/null | grep -oE '^[^[:space:]]+' | sort -u >brought
+	run comm -23 wanted brought
+	assert_output ''
+}
+
 @test "compose.yaml: each device in its container, and they learn what they learn here" {
 	local runtime
 	for program in podman podman-compose unshare ip; do
