@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,11 @@ parse_rate(const char *s, uint64_t *bits_per_s, struct err *err)
 
 	if (rc == RC_OK && v == 0)
 		rc = err_set(err, RC_INVAL, "'%.64s': nothing goes through at 0 bits a second", s);
+	else if (rc == RC_OK && v < 1000)
+		rc = err_set(err, RC_INVAL,
+			     "'%.64s' is %" PRIu64 " bits a second, and 1kb is the least; did you "
+			     "mean '%" PRIu64 "Gb' or '%" PRIu64 "Mb'?",
+			     s, v, v, v);
 	if (rc == RC_OK)
 		*bits_per_s = v;
 	return rc;

@@ -20,7 +20,7 @@ enum rc parse_size(const char *s, uint64_t *nbytes, struct err *err);
 /* "500ms", "5s", "2m", "10us"; a bare number is seconds. Result in nanoseconds. */
 enum rc parse_duration(const char *s, uint64_t *ns, struct err *err);
 
-/* Bits a second: "1Gb", "100Mb", "56kb" (powers of 1000); a bare number is bits. Not 0. */
+/* Bits a second, 1 kb at least: "1Gb", "100Mb", "56kb" (powers of 1000); a bare number is bits. */
 enum rc parse_rate(const char *s, uint64_t *bits_per_s, struct err *err);
 
 /* A finite double, lo <= value <= hi. */

@@ -248,8 +248,8 @@ check_grpc(const struct launch_config *cfg, struct err *err)
 
 	if (!cfg->grpc)
 		return RC_OK;
-	if (!colon || parse_u64(colon + 1, 0, 65535, &port, NULL) != RC_OK)
-		return err_set(err, RC_INVAL, "--grpc: '%s' is not host:port", cfg->grpc);
+	if (parse_u64(colon ? colon + 1 : cfg->grpc, 0, 65535, &port, NULL) != RC_OK)
+		return err_set(err, RC_INVAL, "--grpc: '%s' has no port", cfg->grpc);
 	last = port + (uint64_t)(cfg->ndevices + cfg->nspares);
 	if (port && last > 65535)
 		return err_set(err, RC_INVAL, "--grpc: the last device would have port %" PRIu64,

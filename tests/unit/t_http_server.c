@@ -96,7 +96,7 @@ test_answers(const char *addr)
 {
 	static const char get[] = "GET /hello?x=1 HTTP/1.1\r\nHost: a\r\n\r\n";
 	static const char head[] = "HEAD /big HTTP/1.0\n\n";
-	static const char large[] = "GET /big HTTP/1.1\r\n\r\n";
+	static const char large[] = "GET /big HTTP/1.1\r\nHost: a\r\n\r\n";
 	char out[4096];
 	size_t n;
 
@@ -109,7 +109,7 @@ test_answers(const char *addr)
 	ok(n < 500 && strstr(out, "Content-Length: 4194304\r\n"), "HEAD: the length and no body");
 	n = ask(addr, large, strlen(large), out, sizeof out);
 	ok(n == BIG + (size_t)(strstr(out, "\r\n\r\n") + 4 - out), "a large body comes whole");
-	ok(asks(addr, "GET /nothing HTTP/1.1\r\n\r\n", "404 Not Found"), "nothing there");
+	ok(asks(addr, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"), "nothing there");
 }
 
 static void
@@ -117,15 +117,17 @@ test_refusals(const char *addr)
 {
 	static char much[200000];
 
-	ok(asks(addr, "POST /hello HTTP/1.1\r\nContent-Length: 9\r\n\r\nabcdefghi",
+	ok(asks(addr, "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabcdefghi",
 		"405 Method Not Allowed"),
 	   "POST");
-	ok(asks(addr, "DELETE /hello HTTP/1.1\r\n\r\n", "405 Method Not Allowed"), "DELETE");
+	ok(asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "400 Bad Request"), "HTTP/1.1 without Host");
+	ok(asks(addr, "GET /hello HTTP/1.0\r\n\r\n", "200 OK"), "HTTP/1.0 needs none");
+	ok(asks(addr, "DELETE /hello HTTP/1.1\r\nHost: a\r\n\r\n", "405 Method Not Allowed"), "DELETE");
 	ok(asks(addr, "GET /hello HTTP/2.0\r\n\r\n", "505 HTTP Version Not Supported"),
 	   "another version");
-	ok(asks(addr, "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n\r\n", "404 Not Found"),
+	ok(asks(addr, "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
 	   "a path of dots is a name like any other");
-	ok(asks(addr, "GET hello HTTP/1.1\r\n\r\n", "400 Bad Request"), "no path");
+	ok(asks(addr, "GET hello HTTP/1.1\r\nHost: a\r\n\r\n", "400 Bad Request"), "no path");
 	ok(asks(addr, "\x16\x03\x01 \x02 \xff\n\n", "400 Bad Request"), "garbage");
 	ok(asks(addr, "\r\n\r\n", "400 Bad Request"), "nothing");
 	memset(much, 'a', sizeof much);
@@ -134,7 +136,7 @@ test_refusals(const char *addr)
 	ok(asks(addr, much, "431 Request Header Fields Too Large"), "a head without an end");
 	memset(much, 'a', 3000);
 	memcpy(much, "GET /", 5);
-	memcpy(much + 2000, " HTTP/1.1\r\n\r\n", 14);
+	memcpy(much + 2000, " HTTP/1.1\r\nHost: a\r\n\r\n", 23);
 	ok(asks(addr, much, "400 Bad Request"), "a path that is too long");
 }
 
@@ -143,7 +145,7 @@ static void
 test_crowd(const char *addr)
 {
 	static int fd[3 * HTTP_SERVER_MAX_CONNS];
-	static const char large[] = "GET /big HTTP/1.1\r\n\r\n";
+	static const char large[] = "GET /big HTTP/1.1\r\nHost: a\r\n\r\n";
 	size_t n = sizeof fd / sizeof fd[0];
 	bool good = true;
 
@@ -151,9 +153,9 @@ test_crowd(const char *addr)
 		fd[i] = raw_connect(addr);
 		good = good && fd[i] >= 0;
 		if (i % 50 == 0)
-			good = good && asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "200 OK");
+			good = good && asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK");
 	}
-	ok(good && asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "200 OK"),
+	ok(good && asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
 	   "a crowd that is silent holds nobody off");
 	for (size_t i = 0; i < n; i++)
 		close(fd[i]);
@@ -162,7 +164,7 @@ test_crowd(const char *addr)
 		fd[i] = raw_connect(addr);
 		good = good && fd[i] >= 0 && raw_write(fd[i], large, strlen(large));
 	}
-	ok(good && asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "200 OK"),
+	ok(good && asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
 	   "nor does one that takes nothing of what it asked for");
 	for (size_t i = 0; i < n; i++)
 		close(fd[i]);
@@ -197,7 +199,7 @@ test_hosts(const char *addr)
 static void
 test_later(const char *addr)
 {
-	static const char get[] = "GET /later HTTP/1.1\r\n\r\n";
+	static const char get[] = "GET /later HTTP/1.1\r\nHost: a\r\n\r\n";
 	static const struct http_answer late = {
 	    .status = 200, .body = "late\n", .nbytes = 5, .release = release};
 	int fd = raw_connect(addr), before = released;
@@ -205,7 +207,7 @@ test_later(const char *addr)
 
 	raw_write(fd, get, strlen(get));
 	sem_wait(&is_kept);
-	ok(asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "200 OK"),
+	ok(asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
 	   "others are answered while one waits");
 	http_reply(kept, &late);
 	(void)(recv(fd, out, sizeof out - 1, MSG_WAITALL) < 0);
@@ -219,7 +221,7 @@ test_later(const char *addr)
 	while (__atomic_load_n(&released, __ATOMIC_SEQ_CST) < before + 3)
 		sched_yield();
 	ok(true, "an answer to somebody who has gone is given back");
-	ok(asks(addr, "GET /echo?b=2&a=5s HTTP/1.1\r\nx-a: 5s\r\n\r\n", "200 OK"),
+	ok(asks(addr, "GET /echo?b=2&a=5s HTTP/1.1\r\nHost: a\r\nx-a: 5s\r\n\r\n", "200 OK"),
 	   "arguments and headers");
 }
 
@@ -248,7 +250,7 @@ wait_listeners(struct http_server *s, unsigned n)
 static void
 test_streams(struct http_server *s, const char *addr)
 {
-	static const char get[] = "GET /events HTTP/1.1\r\n\r\n";
+	static const char get[] = "GET /events HTTP/1.1\r\nHost: a\r\n\r\n";
 	int fd[HTTP_SERVER_MAX_STREAMS];
 	char *large = malloc(1 << 20);
 	bool good = true;
@@ -260,7 +262,7 @@ test_streams(struct http_server *s, const char *addr)
 	}
 	ok(good && http_listeners(s) == HTTP_SERVER_MAX_STREAMS, "listeners get their beginning");
 	ok(asks(addr, get, "503 Service Unavailable"), "one too many is told so");
-	ok(asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "200 OK"), "others are answered");
+	ok(asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"), "others are answered");
 	http_publish(s, "tick", 7, "one\ntwo", 7);
 	for (int i = 0; i < HTTP_SERVER_MAX_STREAMS; i++)
 		good = good && strstr(hear(fd[i], "two\n\n"),
@@ -331,7 +333,7 @@ main(void)
 	test_later(addr);
 	test_streams(s, addr);
 	released = 0;
-	ok(asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "200 OK"), "it still answers");
+	ok(asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"), "it still answers");
 	test_crowd(addr);
 	http_server_stop(s);
 	ok(released > HTTP_SERVER_MAX_CONNS, "what was lent for answers is given back");
