@@ -43,6 +43,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/host.h"
 #include "base/parse.h"
 #include "base/rundir.h"
@@ -269,6 +270,9 @@ prepare(struct launch *l, const struct launch_config *cfg, char *const *argv, st
 		return err->rc;
 	if (!fill_standard() || getrlimit(RLIMIT_NOFILE, &l->nofile) < 0)
 		return err_set(err, RC_FAILED, "%s", strerror(errno));
+	if (daemon_check_files(l->nofile.rlim_max, (uint64_t)cfg->ndevices + (uint64_t)cfg->nspares,
+			       err) != RC_OK)
+		return err->rc;
 	prctl(PR_GET_NAME, l->name);
 	find_bindir(l);
 	if (make_dir(l, err) == RC_OK)
