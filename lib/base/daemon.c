@@ -41,8 +41,8 @@ daemon_check_files(uint64_t limit, uint64_t ndevices, struct err *err)
 	if (limit >= need)
 		return RC_OK;
 	return err_set(err, RC_FAILED,
-		       "%" PRIu64 " open files are allowed (ulimit -n), %" PRIu64 " are needed", limit,
-		       need);
+		       "%" PRIu64 " open files are allowed (ulimit -n), %" PRIu64 " are needed",
+		       limit, need);
 }
 
 enum rc
