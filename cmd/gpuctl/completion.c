@@ -100,27 +100,29 @@ devices(const struct line *l)
 }
 
 static void
-offer_name(void *arg, const char *name)
+ready(const struct line *l, const char *kind)
 {
-	offer(arg, name, NULL);
+	struct buf names = {0};
+	char *save;
+
+	cluster_names(kind, &names);
+	for (char *w = names.data ? strtok_r(names.data, ", ", &save) : NULL; w;
+	     w = strtok_r(NULL, ", ", &save))
+		offer(l, w, NULL);
+	buf_fini(&names);
+	puts(":files");
 }
 
 static void
 clusters(const struct line *l)
 {
-	struct line any = *l;
-
-	cluster_names("clusters", offer_name, &any);
-	puts(":files");
+	ready(l, "clusters");
 }
 
 static void
 failures(const struct line *l)
 {
-	struct line any = *l;
-
-	cluster_names("failures", offer_name, &any);
-	puts(":files");
+	ready(l, "failures");
 }
 
 static bool
@@ -373,7 +375,9 @@ valued_option(const struct line *l, const char *word, bool *apart)
 
 	for (unsigned i = 0; i < l->nrows; i++)
 		if (l->rows[i].arg && *l->rows[i].arg != '[' &&
-		    strlen(option_spelled(&l->rows[i], own)) == n && strncmp(own, word, n) == 0) {
+		    ((strlen(option_spelled(&l->rows[i], own)) == n &&
+		      strncmp(own, word, n) == 0) ||
+		     (n == 2 && *word == '-' && word[1] && word[1] == l->rows[i].letter))) {
 			*apart = !eq;
 			return &l->rows[i];
 		}
@@ -466,58 +470,50 @@ complete_verb(struct line *l, int at, int from)
 		offer_operand(l);
 }
 
-/* A row of --help-options; what it points to stays until the program ends. False: no option for a person. */
-static bool
-read_option(char *text, struct option_row *o)
+/* The words "a|b" that an option of a program takes; else names of files. */
+static void
+offer_column(const struct line *l, char *words)
 {
-	enum { NAME, LETTER, ARG, TYPE, VALUES, HELP = 9, NCOLUMNS };
-	char *column[NCOLUMNS], *rest = text, *save;
-	struct option_word *words;
-	int n = 0;
+	char *save;
 
-	for (int i = 0; i < NCOLUMNS; i++)
-		if (!(column[i] = strsep(&rest, "\t\n")))
-			return false;
-	*o = (struct option_row){.help = column[HELP]};
-	o->name = strcmp(column[NAME], "-") == 0 ? NULL : column[NAME];
-	o->arg = strcmp(column[ARG], "-") == 0 ? NULL : column[ARG];
-	o->letter = *column[LETTER] == '-' ? '\0' : *column[LETTER];
-	words = strchr(column[VALUES], '|') ? calloc(OPTION_MAX_WORDS + 1, sizeof *words) : NULL;
-	for (char *w = strtok_r(column[VALUES], "|", &save); words && w && n < OPTION_MAX_WORDS;
-	     n++) {
-		words[n] = (struct option_word){w, n};
-		w = strtok_r(NULL, "|", &save);
-	}
-	o->words = words;
-	return (o->name || o->letter) && strcmp(o->help, "-") != 0;
+	if (!strchr(words, '|'))
+		files(l);
+	else
+		for (char *w = strtok_r(words, "|", &save); w; w = strtok_r(NULL, "|", &save))
+			offer(l, w, NULL);
 }
 
-/* words[0] is a program of ours, and has no operands. */
+/* words[0] is a program of ours, which tells its options in lines (option_list), and has no operands. */
 static void
 complete_program(struct cli *cli, char **words, int n)
 {
+	enum { NAME, ARG = 2, VALUES = 4, HELP = 9, NCOLUMNS };
 	struct line l = {.cli = cli, .before = "", .prefix = words[n - 1]};
 	FILE *list = ask_program(words[0], "--help-options");
-	const struct option_row *value;
-	bool apart = false;
-	char *text = NULL;
+	char *text = NULL, *column[NCOLUMNS], *rest, option[64];
+	const char *before = words[n - 2];
 	size_t room = 0;
-	int at = n - 2;
+	int i;
 
-	while (list && l.nrows < OPTION_MAX_ROWS && getline(&text, &room, list) > 0) {
-		l.nrows += read_option(text, &l.rows[l.nrows]);
-		text = NULL;
+	if (strcmp(before, "=") == 0 && n > 3)
+		before = words[n - 3];
+	if (strcmp(l.prefix, "=") == 0)
+		l.prefix = "";
+	while (list && getline(&text, &room, list) > 0) {
+		rest = text;
+		for (i = 0; i < NCOLUMNS && (column[i] = strsep(&rest, "\t\n")); i++)
+			continue;
+		if (i < NCOLUMNS || strcmp(column[HELP], "-") == 0 || *column[NAME] == '-')
+			continue;
+		snprintf(option, sizeof option, "--%s", column[NAME]);
+		if (strcmp(before, option) == 0 && *column[ARG] != '-')
+			offer_column(&l, column[VALUES]);
+		else if (*l.prefix == '-')
+			offer(&l, option, column[HELP]);
 	}
+	free(text);
 	if (list)
 		pclose(list);
-	at -= at > 0 && strcmp(words[at], "=") == 0;
-	value = at > 0 ? valued_option(&l, words[at], &apart) : NULL;
-	if (!value || !apart)
-		value = valued_option(&l, l.prefix, &apart);
-	if (value)
-		complete_value(&l, value);
-	else
-		offer_options(&l);
 }
 
 /* words[0..n-1], behind gpuctl or beginning with another program; they are the from-th and further of the whole line. */

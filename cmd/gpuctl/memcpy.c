@@ -114,7 +114,6 @@ check_file(int fd, const char *name, struct end *dst, struct err *err)
 static enum rc
 host_to_device(struct cli *cli, const struct end *src, struct end *dst, struct err *err)
 {
-	const bool asked = dst->has_nbytes; /* for so many, even for none */
 	uint64_t done = 0, left;
 	void *room = malloc(IO_PIECE);
 	const char *name;
@@ -141,8 +140,6 @@ host_to_device(struct cli *cli, const struct end *src, struct end *dst, struct e
 		if (rc != RC_OK || got < want || want == 0)
 			break;
 	}
-	if (rc == RC_OK && done == 0 && !asked)
-		rc = err_set(err, RC_BADDATA, "%.200s is empty: there is nothing to copy", name);
 	if (rc == RC_OK && dst->has_nbytes && done < dst->nbytes)
 		rc = err_set(err, RC_BADDATA, "%.200s has %" PRIu64 " bytes, %" PRIu64 " are due",
 			     name, done, dst->nbytes);

@@ -8,7 +8,6 @@
 
 #include "base/file.h"
 #include "base/host.h"
-#include "base/nearest.h"
 #include "cluster/cluster.h"
 
 /* From the program's folder: installed; of a source tree, which is built in build or in a folder of it. */
@@ -23,35 +22,9 @@ is_path(const char *word)
 	return strchr(word, '/') || (n > 4 && strcmp(word + n - 4, ".ini") == 0);
 }
 
+/* Visit the folders that may have ready ones, until one says true. */
 static bool
-there(char path[PATH_MAX], const char *folder, int len, const char *name)
-{
-	return snprintf(path, PATH_MAX, "%.*s/%s.ini", len, folder, name) < PATH_MAX &&
-	       access(path, R_OK) == 0;
-}
-
-/* The names "x" of the files "x.ini" in a folder. */
-static void
-list_folder(const char *folder, void (*offer)(void *arg, const char *name), void *arg)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-	size_t len;
-
-	for (int i = 0; i < n; i++) {
-		len = strlen(list[i]->d_name);
-		if (len > 4 && strcmp(list[i]->d_name + len - 4, ".ini") == 0) {
-			list[i]->d_name[len - 4] = '\0';
-			offer(arg, list[i]->d_name);
-		}
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
-}
-
-void
-cluster_names(const char *kind, void (*offer)(void *arg, const char *name), void *arg)
+each_folder(const char *kind, bool (*visit)(void *arg, const char *folder), void *arg)
 {
 	const char *p = strcmp(kind, "clusters") == 0 ? getenv("GPUSIM_CLUSTERS") : NULL;
 	char own[PATH_MAX - 96], folder[PATH_MAX];
@@ -60,83 +33,73 @@ cluster_names(const char *kind, void (*offer)(void *arg, const char *name), void
 	for (; p && *p; p += len + (p[len] == ':')) {
 		len = strcspn(p, ":");
 		snprintf(folder, sizeof folder, "%.*s", (int)len, p);
-		list_folder(folder, offer, arg);
+		if (len && visit(arg, folder))
+			return true;
 	}
-	if (!host_own_folder(own, sizeof own))
-		return;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+	for (size_t i = 0; host_own_folder(own, sizeof own) && i < sizeof places / sizeof *places;
+	     i++) {
 		snprintf(folder, sizeof folder, "%s/%s/%s", own, places[i], kind);
-		list_folder(folder, offer, arg);
-	}
-}
-
-static bool
-in_environment(char path[PATH_MAX], const char *name)
-{
-	const char *p = getenv("GPUSIM_CLUSTERS");
-	size_t len;
-
-	for (; p && *p; p += len + (p[len] == ':')) {
-		len = strcspn(p, ":");
-		if (len && there(path, p, (int)len, name))
+		if (visit(arg, folder))
 			return true;
 	}
 	return false;
 }
 
-static bool
-find(char path[PATH_MAX], const char *kind, const char *name)
-{
-	char own[PATH_MAX - 96], folder[PATH_MAX];
-
-	if (strcmp(kind, "clusters") == 0 && in_environment(path, name))
-		return true;
-	if (!host_own_folder(own, sizeof own))
-		return false;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(folder, sizeof folder, "%s/%s/%s", own, places[i], kind);
-		if (there(path, folder, (int)strlen(folder), name))
-			return true;
-	}
-	return false;
-}
-
-/* The names for a sentence, and the one that a word may stand for. */
-struct offered {
-	struct buf list;
-	struct nearest near;
-	char nearest[64];
+struct wanted {
+	char *path;
+	const char *name;
 };
 
-static void
-gather(void *arg, const char *name)
+static bool
+has_wanted(void *arg, const char *folder)
 {
-	struct offered *o = arg;
-	const char *before = o->near.name;
+	const struct wanted *w = arg;
 
-	buf_addf(&o->list, "%s%s", o->list.len ? ", " : "", name);
-	nearest_offer(&o->near, name);
-	if (o->near.name != before) { /* `name` will be gone */
-		snprintf(o->nearest, sizeof o->nearest, "%s", name);
-		o->near.name = o->nearest;
+	return snprintf(w->path, PATH_MAX, "%s/%s.ini", folder, w->name) < PATH_MAX &&
+	       access(w->path, R_OK) == 0;
+}
+
+/* The names "x" of the files "x.ini", ", " between them. */
+static bool
+add_names(void *arg, const char *folder)
+{
+	struct dirent **list;
+	int n = scandir(folder, &list, NULL, alphasort);
+	struct buf *out = arg;
+
+	for (int i = 0; i < n; i++) {
+		const char *name = list[i]->d_name;
+		size_t len = strlen(name);
+
+		if (len > 4 && strcmp(name + len - 4, ".ini") == 0)
+			buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)len - 4, name);
+		free(list[i]);
 	}
+	if (n >= 0)
+		free(list);
+	return false;
+}
+
+void
+cluster_names(const char *kind, struct buf *out)
+{
+	each_folder(kind, add_names, out);
 }
 
 enum rc
 cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err)
 {
-	struct offered names = {.near = nearest_begin(word)};
+	struct wanted w = {path, word};
+	struct buf names = {0};
 
 	if (is_path(word) ? snprintf(path, PATH_MAX, "%s", word) < PATH_MAX
-			  : find(path, kind, word))
+			  : each_folder(kind, has_wanted, &w))
 		return RC_OK;
-	cluster_names(kind, gather, &names);
+	cluster_names(kind, &names);
 	err_set(err, RC_INVAL,
-		"'%.64s' is none of the ready %s%s%s%s; a path has a / or ends with .ini; there "
-		"are %.300s",
-		word, kind, names.near.name ? ", did you mean '" : "", names.nearest,
-		names.near.name ? "'?" : "", names.list.len ? names.list.data : "none");
-	buf_fini(&names.list);
+		"'%.64s' is none of the ready %s: %.300s; a path has a / or ends with .ini", word,
+		kind, names.len ? names.data : "there are none");
+	buf_fini(&names);
 	return RC_INVAL;
 }
 

@@ -151,6 +151,8 @@ installed() {
 		*) grep -q '^\.Xr gpusim 7' section || fail "$page does not refer to the table in gpusim(7)" ;;
 		esac
 	done
+	busy=$(sed -n 's/.*EXIT_BUSY = \([0-9]*\),.*/\1/p' "$ROOT/lib/base/rc.h")
+	assert_equal "$(grep -hoE 'busy, exit status [0-9]+' "$ROOT"/man/*.[1-9] | sort -u)" "busy, exit status $busy"
 }
 
 @test "man pages refer to pages, sections and functions that exist" {

@@ -30,6 +30,7 @@ has() {
 	four KILL
 	assert_match "rank 2 .* lost: killed by signal 9; [^;]*; report: $T/state/gpusim/report.1"
 	has state/gpusim/report.1
+	assert_equal "$(stat -c %a state/gpusim/report.1)" 600
 	grep -q '"name":"comm-failed"' timeline.json
 	grep -q 'draining --drained--> deciding' timeline.json
 	run bounded env -u XDG_STATE_HOME HOME="$T" gpuctl run -n 2 -- sh -c '
