@@ -9,10 +9,10 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "cli.h"
 #include "home.h"
 #include "launch/launch.h"
-#include "net/listen.h"
 #include "tape/folder.h"
 #include "tracing.h"
 
@@ -142,10 +142,9 @@ add_record(const struct args *a, struct extra *dev, struct extra *coord, char pa
 static enum rc
 check_listen(const char *option, const char *value, const struct args *a, struct err *err)
 {
-	char url[NET_ADDR_MAX];
+	char address[256];
 
-	if (!value ||
-	    net_host_port(value, a->insecure ? NET_ANY_HOST : NET_LOOPBACK, url, err) == RC_OK)
+	if (!value || parse_listen(value, a->insecure, address, sizeof address, err) == RC_OK)
 		return RC_OK;
 	return err_prefix(err, "%s", option);
 }

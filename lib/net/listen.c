@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -12,31 +11,7 @@
 
 #include "base/parse.h"
 
-enum rc
-net_host_port(const char *text, enum net_reach reach, char url[NET_ADDR_MAX], struct err *err)
-{
-	const char *colon = strrchr(text, ':'), *host = colon && colon > text ? text : "127.0.0.1";
-	size_t n = host == text ? (size_t)(colon - text) : strlen(host);
-	uint64_t port;
-	enum rc rc;
-
-	if (strlen(text) >= NET_ADDR_MAX - 32 || strstr(text, "://") ||
-	    parse_u64(colon ? colon + 1 : text, 0, 65535, &port, NULL) != RC_OK)
-		return err_set(err, RC_INVAL, "'%.64s' is neither PORT nor HOST:PORT", text);
-	if (memchr(host, ':', n) && (host[0] != '[' || host[n - 1] != ']'))
-		return err_set(err, RC_INVAL,
-			       "'%.64s': an IPv6 address stands in brackets, such as [::1]:8080",
-			       text);
-	snprintf(url, NET_ADDR_MAX, "tcp://%.*s:%" PRIu64, (int)n, host, port);
-	if (net_addr_check(url, reach, NULL) == RC_OK)
-		return RC_OK;
-	rc = net_addr_check(url, NET_ANY_HOST, err);
-	return rc != RC_OK ? rc
-			   : err_set(err, RC_INVAL,
-				     "%s can be reached from other hosts, unencrypted and "
-				     "unchecked; --insecure allows that",
-				     net_addr_host(url));
-}
+#define TCP "tcp://"
 
 /* "host:port" to a socket that listens. */
 static enum rc
@@ -90,7 +65,13 @@ net_listen(const char *host, enum net_reach reach, int backlog, int *fd, char ad
 {
 	char url[NET_ADDR_MAX];
 	int s = -1;
-	enum rc rc = net_host_port(host, reach, url, err);
+	enum rc rc;
+
+	memcpy(url, TCP, sizeof TCP);
+	rc = parse_listen(host, reach == NET_ANY_HOST, url + strlen(TCP), sizeof url - strlen(TCP),
+			  err);
+	if (rc == RC_OK)
+		rc = net_addr_check(url, NET_ANY_HOST, err);
 
 	if (rc == RC_OK)
 		rc = listen_at(net_addr_host(url), backlog, &s, err);

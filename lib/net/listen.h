@@ -6,10 +6,6 @@
 
 #include "net/net.h"
 
-/* "8080" (of loopback), ":8080" or "host:8080" as an address of tcp. RC_INVAL: it is none, or beyond `reach`. */
-enum rc net_host_port(const char *text, enum net_reach reach, char url[NET_ADDR_MAX],
-		      struct err *err);
-
 /*
  * net_listen - listen on "host:port", or "port" of loopback; port 0: any free one.
  *
