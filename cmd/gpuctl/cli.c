@@ -98,8 +98,9 @@ cli_end(struct cli *cli, struct err *err)
 		err = &full;
 		status = EXIT_FAILED;
 	}
-	for (char *p = strchr(err->text, '\n'); p; p = strchr(p, '\n'))
-		*p = ' ';
+	for (char *p = err->text; *p; p++) /* one line, which no terminal takes for a command */
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = *p == '\n' ? ' ' : '?';
 	if (err->rc != RC_OK)
 		log_line(LOG_ERROR, "%s%s%s", verb ? verb : "", verb ? ": " : "", err->text);
 	gpusim_close(cli->g);

@@ -21,9 +21,9 @@ parse_u64(const char *s, uint64_t lo, uint64_t hi, uint64_t *out, struct err *er
 
 	errno = 0;
 	v = strtoull(s, &end, base);
-	if (!isdigit((unsigned char)s[0]) || *end || errno == ERANGE)
+	if (!isdigit((unsigned char)s[*s == '-']) || *end)
 		return err_set(err, RC_INVAL, "'%.64s' is not a whole number", s);
-	if (v < lo || v > hi)
+	if (*s == '-' || errno == ERANGE || v < lo || v > hi)
 		return err_set(err, RC_INVAL, "%.64s is out of range (%llu to %llu)", s,
 			       (unsigned long long)lo, (unsigned long long)hi);
 	*out = v;
