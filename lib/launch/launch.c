@@ -82,8 +82,8 @@ find_bindir(struct launch *l)
 }
 
 /* Lock a file in the new folder, for as long as one of front, keeper and guardian lives. It has its name only when it is
- * locked, so that nobody else's sweep_stale finds it unlocked before. */
-static bool
+ * locked, so that no other launch's sweep_stale finds it unlocked before. A folder without it is never swept. */
+static void
 own_dir(struct launch *l)
 {
 	char new[LAUNCH_DIR_MAX + 16], name[LAUNCH_DIR_MAX + 16];
@@ -91,10 +91,8 @@ own_dir(struct launch *l)
 	snprintf(new, sizeof new, "%s/.owner", l->dir);
 	snprintf(name, sizeof name, "%s/" LAUNCH_OWNER, l->dir);
 	l->owner = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (l->owner >= 0 && flock(l->owner, LOCK_EX | LOCK_NB) == 0 && rename(new, name) == 0)
-		return true;
-	sweep_files(l);
-	return false;
+	if (l->owner >= 0 && flock(l->owner, LOCK_EX | LOCK_NB) == 0 && rename(new, name) != 0)
+		unlink(new);
 }
 
 /* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is fit for sockets, short enough and writable. */
@@ -109,8 +107,10 @@ make_dir(struct launch *l, struct err *err)
 			(int)sizeof l->dir)
 			continue;
 		sweep_stale(bases[i]);
-		if (mkdtemp(l->dir) && own_dir(l))
+		if (mkdtemp(l->dir)) {
+			own_dir(l);
 			return RC_OK;
+		}
 	}
 	return err_set(err, RC_FAILED, "cannot make a private directory in /tmp: %s",
 		       strerror(errno));
