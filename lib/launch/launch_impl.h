@@ -17,7 +17,7 @@
 #define LAUNCH_DIR_MAX	80 /* leaves room for "/dev1023.sock" in the 108 bytes of a socket's path */
 #define LAUNCH_URL_MAX	(LAUNCH_DIR_MAX + 32)
 #define LAUNCH_OWNER	"owner" /* a file in the private folder, see sweep_stale */
-#define LAUNCH_NAME_MAX 16 /* of a process, as prctl has it */
+#define LAUNCH_NAME_MAX 16	/* of a process, as prctl has it */
 
 /* One launch. Filled before the first fork; each process has its own copy. */
 struct launch {

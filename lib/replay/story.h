@@ -92,8 +92,8 @@ struct story {
 	struct story_fault *fault;
 	struct story_algo *algo;
 	size_t nprocs, ncomms, nops, nfaults, nalgos;
-	bool cut;	 /* some of it is missing */
-	bool stopped;	 /* because writing failed, not because a process was killed while it wrote */
+	bool cut;     /* some of it is missing */
+	bool stopped; /* because writing failed, not because a process was killed while it wrote */
 	bool with_data;	 /* inputs are there */
 	uint32_t *order; /* operations by unit, set by story_units */
 	uint32_t *unit;	 /* unit u is order[unit[u] .. unit[u + 1]) */

@@ -109,7 +109,8 @@ test_answers(const char *addr)
 	ok(n < 500 && strstr(out, "Content-Length: 4194304\r\n"), "HEAD: the length and no body");
 	n = ask(addr, large, strlen(large), out, sizeof out);
 	ok(n == BIG + (size_t)(strstr(out, "\r\n\r\n") + 4 - out), "a large body comes whole");
-	ok(asks(addr, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"), "nothing there");
+	ok(asks(addr, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+	   "nothing there");
 }
 
 static void
@@ -122,7 +123,8 @@ test_refusals(const char *addr)
 	   "POST");
 	ok(asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "400 Bad Request"), "HTTP/1.1 without Host");
 	ok(asks(addr, "GET /hello HTTP/1.0\r\n\r\n", "200 OK"), "HTTP/1.0 needs none");
-	ok(asks(addr, "DELETE /hello HTTP/1.1\r\nHost: a\r\n\r\n", "405 Method Not Allowed"), "DELETE");
+	ok(asks(addr, "DELETE /hello HTTP/1.1\r\nHost: a\r\n\r\n", "405 Method Not Allowed"),
+	   "DELETE");
 	ok(asks(addr, "GET /hello HTTP/2.0\r\n\r\n", "505 HTTP Version Not Supported"),
 	   "another version");
 	ok(asks(addr, "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
@@ -153,7 +155,8 @@ test_crowd(const char *addr)
 		fd[i] = raw_connect(addr);
 		good = good && fd[i] >= 0;
 		if (i % 50 == 0)
-			good = good && asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK");
+			good =
+			    good && asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK");
 	}
 	ok(good && asks(addr, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
 	   "a crowd that is silent holds nobody off");
