@@ -353,7 +353,7 @@ gpuctl: allreduce: which buffers? --addr, or --send and --recv
 2
 gpuctl: alltoall: --addr: alltoall has no in-place form; give --send and --recv
 2
-gpuctl: allreduce: --count: '99999999999999999999' is not a whole number
+gpuctl: allreduce: --count: 99999999999999999999 is out of range (0 to 18446744073709551615)
 2
 gpuctl: broadcast: --root: no rank 3 in a communicator of 3
 2
