@@ -45,7 +45,7 @@ restarted() { [ "$(said pid)" != "$1" ] && [ "$(said state)" = free ]; }
 
 @test "a file is copied whole, or refused: not its beginning" {
 	coordinator
-	device
+	device --mem-file "$T/mem"
 	a=$(bounded gpuctl malloc --device 0 1M)
 	printf '1 2 3\n4 5 6\n7 8 9\n' >in
 	for wrong in "in 0:$a:16 5 in has 18 bytes, 16 are due" "in 0:$a:0 5 in has 18 bytes, 0 are due" \
