@@ -56,7 +56,7 @@ restarted() { [ "$(said pid)" != "$1" ] && [ "$(said state)" = free ]; }
 		assert_output "gpuctl: memcpy: $text"
 	done
 	bounded gpuctl memcpy in "0:$a:18"
-	cat in in | bounded gpuctl memcpy - "0:$a:18" # a pipe may have more
+	printf '1 2 3\n4 5 6\n7 8 9\nmore' | bounded gpuctl memcpy - "0:$a:18" # a pipe may have more
 	bounded gpuctl memcpy "0:$a:18" - | cmp - in
 }
 
