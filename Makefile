@@ -172,9 +172,13 @@ $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 	@$(OBJCOPY) --wildcard --keep-global-symbol='gpusim_*' $(BUILD)/obj/libgpusim.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
-$(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map
+# With what pkg-config tells programs that are built against the tree.
+$(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map lib/client/gpusim.pc.in
 	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.$(SOVERSION) \
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
+	@ln -sfn libgpusim.so $(BUILD)/libgpusim.so.$(SOVERSION)
+	@sed 's|@PREFIX@|$(CURDIR)|;s|@LIBDIR@|$(abspath $(BUILD))|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|;s|^Libs:.*|& -Wl,-rpath,$${libdir}|' \
+	    lib/client/gpusim.pc.in >$(BUILD)/gpusim.pc
 
 # Programs written for CUDA and NCCL see CUDA's and NCCL's symbols. libnccl uses the client inside of libcudart, under a
 # version of its own.
@@ -493,7 +497,8 @@ installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(call to,644,$(failures),$(share)/gpusim/failures) \
     644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl \
     644:cmd/gpuctl/completion.zsh:$(ZSHDIR)/_gpuctl \
-    644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish
+    644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish \
+    $(foreach p,mnist-train gpucoord gpudev,link:gpuctl:$(share)/bash-completion/completions/$p link:gpuctl.fish:$(share)/fish/vendor_completions.d/$p.fish)
 # The home, and a link by which gpuctl finds it from its own folder.
 nccl_dir  := $(LIBDIR)/gpusim/nccl
 installed += $(foreach h,$(nccl_inc),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \

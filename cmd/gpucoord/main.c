@@ -84,7 +84,7 @@ main(int argc, char **argv)
 	o.coord.tuner = &tuner;
 	o.coord.records = o.record != NULL;
 	if (rc == RC_OK)
-		rc = daemon_init(&dm, o.lifeline, &err);
+		rc = daemon_init(&dm, o.lifeline, o.ndevices, &err);
 	if (rc == RC_OK)
 		rc = decisions_open(&decisions, o.record, o.record_data, &err);
 	if (rc == RC_OK)

@@ -322,10 +322,14 @@ static enum rc
 write_one(struct reports *r, const GpuSim__Report *what, const char *path, struct err *err)
 {
 	struct buf bytes = {0};
+	struct file_new f;
 	enum rc rc = observe_report(r->observer, what, deadline_in_ms(GATHER_MS), &bytes, err);
 
 	if (rc == RC_OK)
-		rc = file_replace(path, bytes.data, bytes.len, err);
+		rc = file_new_open(path, &f, err);
+	if (rc == RC_OK) /* for the owner alone, as the recorders that it copies */
+		rc = file_new_close(
+		    &f, fchmod(f.fd, 0600) == 0 && file_write(f.fd, bytes.data, bytes.len), err);
 	buf_fini(&bytes);
 	return rc;
 }

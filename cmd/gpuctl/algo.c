@@ -8,10 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/rundir.h"
 #include "coll/plan.h"
-
-#define NAMES_MS 100 /* nobody waits longer for a list of words */
 
 /* What the coordinator keeps; asked once. */
 static struct {
@@ -140,14 +137,9 @@ void
 algo_names(struct cli *cli, void (*offer)(const void *arg, const struct gpusim_algo *a),
 	   const void *arg)
 {
-	static char room[RUNDIR_ADDRESS_MAX];
 	struct err err = {0};
 
-	/* A client waits a moment for a coordinator that nobody named. */
-	if (!cli->coordinator)
-		cli->coordinator = rundir_coordinator(room, &err);
-	cli->timeout_ms = NAMES_MS;
-	if (ask(cli, &err) != RC_OK)
+	if (!cli_open_at_once(cli) || ask(cli, &err) != RC_OK)
 		return;
 	for (size_t i = 0; i < kept.n; i++)
 		offer(arg, &kept.v[i]);

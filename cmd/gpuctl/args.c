@@ -8,7 +8,9 @@
 
 #include "base/option_rows.h"
 #include "base/parse.h"
+#include "coll/plan.h"
 #include "command.h"
+#include "launch/launch.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "whatif/whatif.h"
@@ -157,7 +159,8 @@ static const struct option_row table[] = {
      AS_KIND(streaming), AT(stream), .number_follows = true, KEY("streaming")},
     {"async", NULL, "return when the operation is queued; see `gpuctl wait`, `sync`",
      AS_BOOL(async), WAS("queue")},
-    {NULL, "N", "how many devices or ranks", AS_U32(nranks, 1, UINT32_MAX), LETTER('n')},
+    {NULL, "N", "how many devices or ranks", AS_U32(nranks, 1, LAUNCH_MAX_DEVICES), LETTER('n')},
+    {NULL, "N", "how many ranks", AS_U32(nranks, 1, PLAN_MAX_RANKS), LETTER('n'), KEY("ranks")},
     {"raw", "TYPE", "binary on stdin and stdout, ranks one after the other", AS_KIND(type), AT(raw),
      NAMES_OF_TYPES},
     {"all", NULL, "print every rank's result; topo: all pairs", AS_BOOL(all)},
@@ -229,6 +232,8 @@ static const struct option_row table[] = {
      "address at which the coordinator serves its live page and the newest model",
      AS_ANY_STRING(http)},
     {"grpc", "HOST:PORT", "the lab's services; device K's at PORT+1+K", AS_ANY_STRING(grpc)},
+    {"insecure", NULL, "let --http and --grpc listen beyond loopback, without encryption",
+     AS_BOOL(insecure)},
     {"allow-inject", NULL, "let `gpuctl inject` inject faults", AS_BOOL(allow_inject)},
     {"report-dir", "DIR", "keep reports of failures there (default ~/.local/state/gpusim), or none",
      AS_STRING(report_dir)},

@@ -14,11 +14,13 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/rundir.h"
 #include "hold.h"
 
-#define INDEX_END (1u << 20) /* numbers below are indices of devices */
-#define ID_DIGITS 16
-#define NDEVICES  "GPUSIM_NDEVICES"
+#define INDEX_END  (1u << 20) /* numbers below are indices of devices */
+#define ID_DIGITS  16
+#define AT_ONCE_MS 100
+#define NDEVICES   "GPUSIM_NDEVICES"
 
 /* No socket may get the number of a standard stream that the caller closed: reading or writing that stream
  * must go on failing. */
@@ -58,6 +60,18 @@ cli_open(struct cli *cli, struct err *err)
 	return rc == RC_OK ? introduce(cli->g, cli, err) : rc;
 }
 
+bool
+cli_open_at_once(struct cli *cli)
+{
+	static char room[RUNDIR_ADDRESS_MAX];
+	struct err err = {0};
+
+	if (!cli->coordinator)
+		cli->coordinator = rundir_coordinator(room, &err);
+	cli->timeout_ms = AT_ONCE_MS;
+	return cli->coordinator && cli_open(cli, &err) == RC_OK;
+}
+
 static int
 close_stdout(void)
 {
@@ -84,8 +98,9 @@ cli_end(struct cli *cli, struct err *err)
 		err = &full;
 		status = EXIT_FAILED;
 	}
-	for (char *p = strchr(err->text, '\n'); p; p = strchr(p, '\n'))
-		*p = ' ';
+	for (char *p = err->text; *p; p++) /* one line, which no terminal takes for a command */
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = *p == '\n' ? ' ' : '?';
 	if (err->rc != RC_OK)
 		log_line(LOG_ERROR, "%s%s%s", verb ? verb : "", verb ? ": " : "", err->text);
 	gpusim_close(cli->g);
@@ -93,11 +108,16 @@ cli_end(struct cli *cli, struct err *err)
 }
 
 void
-cli_end_if_deserted(void)
+cli_end_if_deserted(struct cli *cli)
 {
 	struct pollfd p = {STDOUT_FILENO, 0, 0};
+	struct err err = {0};
 
-	if (fflush(stdout) == 0 && (poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR)))
+	if (fflush(stdout) != 0 && errno != EPIPE) {
+		err_set(&err, RC_FAILED, "standard output: %s", strerror(errno));
+		cli_end(cli, &err);
+	}
+	if (!ferror(stdout) && (poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR)))
 		return;
 	signal(SIGPIPE, SIG_DFL);
 	raise(SIGPIPE);

@@ -14,6 +14,10 @@
 /* Connect to the coordinator, once; cli->g is then good until the program ends. */
 enum rc cli_open(struct cli *cli, struct err *err);
 
+/* The same for words to complete, for which nobody waits: cli_open would wait a moment for a coordinator that nobody
+ * named. False: none answers within 100 ms. */
+bool cli_open_at_once(struct cli *cli);
+
 /* Flush and close stdout, print err's sentence (if there is one), disconnect, end the program. A full disk
  * is a failure. stdout is closed first, so that its reader need not wait for the rest. */
 void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
@@ -34,8 +38,9 @@ enum rc cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct 
 enum rc cli_named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out,
 		       struct err *err);
 
-/* For verbs that go on: flush standard output, and end as a filter in a pipe does if its reader has gone. */
-void cli_end_if_deserted(void);
+/* For verbs that go on: flush standard output; end with an error if that fails, and as a filter in a pipe does if its
+ * reader has gone. */
+void cli_end_if_deserted(struct cli *cli);
 
 /* Whether a word has the shape of a device's index or id. */
 int cli_is_device(const char *word, size_t len);

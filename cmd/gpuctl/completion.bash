@@ -1,15 +1,17 @@
-# gpuctl(1): completion for bash. gpuctl itself says what to offer; see completion.c.
+# gpuctl(1) and the other programs: completion for bash. gpuctl says what to offer; see completion.c.
 # shellcheck shell=bash
 
 _gpuctl() {
-	local cur=${COMP_WORDS[COMP_CWORD]} word meaning at
+	local cur=${COMP_WORDS[COMP_CWORD]} word meaning at program=${COMP_WORDS[0]##*/}
+	local ask=("${COMP_WORDS[0]%"$program"}gpuctl" completion --)
 
 	COMPREPLY=()
+	[[ $program == gpuctl ]] || ask+=("$program")
 	[[ $cur != = ]] || cur=
 	while IFS=$'\t' read -r word meaning; do
 		case $word in
 		:files)
-			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$cur")
 			compopt -o filenames 2>/dev/null
 			;;
 		:command)
@@ -25,6 +27,6 @@ _gpuctl() {
 			;;
 		*) COMPREPLY+=("$word") ;;
 		esac
-	done < <("${COMP_WORDS[0]}" completion -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+	done < <("${ask[@]}" "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-complete -F _gpuctl gpuctl
+complete -F _gpuctl gpuctl mnist-train gpucoord gpudev

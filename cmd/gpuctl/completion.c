@@ -9,14 +9,18 @@
  *
  * The words of an inner gpuctl are completed here.
  */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "algo.h"
 #include "base/host.h"
+#include "base/nearest.h"
 #include "cli.h"
+#include "cluster/cluster.h"
 #include "coll/fault.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
@@ -53,6 +57,74 @@ offer_list(const struct line *l, const char *const *words)
 
 /* ---- what may stand for a name in the tables: TYPE, OP, ... */
 
+/* What the coordinator knows now; false: there is none that answers at once. */
+static bool
+ask_status(const struct line *l, struct gpusim_status *s)
+{
+	return cli_open_at_once(l->cli) && gpusim_status(l->cli->g, s) == GPUSIM_OK;
+}
+
+static void
+comms(const struct line *l)
+{
+	struct gpusim_status s;
+	char id[24], meaning[64];
+
+	if (!ask_status(l, &s))
+		return;
+	for (size_t i = 0; i < s.ncomms; i++) {
+		snprintf(id, sizeof id, "%" PRIu64, s.comms[i].id.id);
+		snprintf(meaning, sizeof meaning, "communicator of %u ranks", s.comms[i].nranks);
+		offer(l, id, meaning);
+	}
+	gpusim_status_fini(&s);
+}
+
+/* A device by its id, which stays; one digit or two is its index. */
+static void
+devices(const struct line *l)
+{
+	struct gpusim_status s;
+	char word[24], meaning[64];
+
+	if (!ask_status(l, &s))
+		return;
+	for (size_t i = 0; i < s.ndevices; i++) {
+		snprintf(meaning, sizeof meaning, "pid %u", s.devices[i].pid);
+		snprintf(word, sizeof word, "%zu", i);
+		offer(l, word, meaning);
+		snprintf(word, sizeof word, "%016" PRIx64, s.devices[i].device.id);
+		offer(l, word, meaning);
+	}
+	gpusim_status_fini(&s);
+}
+
+static void
+ready(const struct line *l, const char *kind)
+{
+	struct buf names = {0};
+	char *save;
+
+	cluster_names(kind, &names);
+	for (char *w = names.data ? strtok_r(names.data, ", ", &save) : NULL; w;
+	     w = strtok_r(NULL, ", ", &save))
+		offer(l, w, NULL);
+	buf_fini(&names);
+	puts(":files");
+}
+
+static void
+clusters(const struct line *l)
+{
+	ready(l, "clusters");
+}
+
+static void
+failures(const struct line *l)
+{
+	ready(l, "failures");
+}
+
 static bool
 seen_before(const struct plan_algo *row)
 {
@@ -70,7 +142,7 @@ offer_own(const void *arg, const struct gpusim_algo *a)
 
 	snprintf(meaning, sizeof meaning, "%s of %u ranks, of a file", coll_name(a->coll),
 		 a->nranks);
-	if (!l->collective || strcmp(coll_name(a->coll), l->collective) == 0)
+	if (!l->collective || nearest_same(coll_name(a->coll), l->collective))
 		offer(l, a->name, meaning);
 }
 
@@ -88,7 +160,7 @@ algos(const struct line *l)
 	for (const struct plan_algo *row = plan_algos; row->name; row++) {
 		if (!l->collective && !seen_before(row))
 			offer(l, row->name, NULL);
-		if (l->collective && strcmp(coll_name(row->coll), l->collective) == 0)
+		if (l->collective && nearest_same(coll_name(row->coll), l->collective))
 			offer(l, row->name, row->summary);
 	}
 }
@@ -144,18 +216,28 @@ algo_list(const struct line *l)
 	last_of(l, algos);
 }
 
+/* What one of our programs prints for an option; NULL: nothing. */
+static FILE *
+ask_program(const char *name, const char *option)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 32], command[80];
+
+	if (!host_own_folder(folder, sizeof folder) ||
+	    (snprintf(path, sizeof path, "%s/%s", folder, name), access(path, X_OK) != 0))
+		snprintf(path, sizeof path, "%s", name);
+	setenv("GPUSIM_PROGRAM", path, 1);
+	snprintf(command, sizeof command, "\"$GPUSIM_PROGRAM\" %s 2>/dev/null", option);
+	return popen(command, "r");
+}
+
 /* gpudev has them; in its list a kernel is a line "name: meaning". */
 static void
 kernels(const struct line *l)
 {
-	char folder[PATH_MAX], path[PATH_MAX + 16] = "gpudev", *text = NULL, *colon;
+	FILE *list = ask_program("gpudev", "--list-kernels");
+	char *text = NULL, *colon;
 	size_t room = 0;
-	FILE *list;
 
-	if (host_own_folder(folder, sizeof folder))
-		snprintf(path, sizeof path, "%s/gpudev", folder);
-	setenv("GPUDEV", path, 1);
-	list = popen("\"$GPUDEV\" --list-kernels 2>/dev/null", "r");
 	while (list && getline(&text, &room, list) > 0) {
 		text[strcspn(text, "\n")] = '\0';
 		colon = strstr(text, ": ");
@@ -212,12 +294,23 @@ injections(const struct line *l)
 	offer_list(l, words);
 }
 
-/* The candidates for an option's value that has this name in the table and no words there. */
+/* A communicator, and then devices. */
+static void
+grow_operands(const struct line *l)
+{
+	(l->operands == 0 ? comms : devices)(l);
+}
+
+/* The candidates for an option's value that has this name in the table, or for the option of this name. */
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);
-} values[] = {{"ALGO", algos}, {"ALGO[,...]", algo_list}, {"KIND,...", fault_list},
-	      {"FILE", files}, {"BASE", files},		  {"CLUSTER", files}};
+} values[] = {{"ALGO", algos},		{"ALGO[,...]", algo_list},
+	      {"KIND,...", fault_list}, {"FILE", files},
+	      {"BASE", files},		{"PATH", files},
+	      {"DIR", files},		{"CLUSTER", clusters},
+	      {"fail-rate", failures},	{"DEVICE", devices},
+	      {"comm", comms}};
 
 /* Operands, by verb; many: any number of them. */
 static const struct {
@@ -225,10 +318,16 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
-    {"simulate", false, collectives}, {"help", false, verbs},	   {"plan", false, planned},
-    {"bench", false, collectives},    {"tune", true, collectives}, {"synth", false, collectives},
-    {"algo", true, algo_operands},    {"launch", false, kernels},  {"inject", true, injections},
-    {"memcpy", true, files},
+    {"simulate", false, collectives}, {"help", false, verbs},
+    {"plan", false, planned},	      {"bench", false, collectives},
+    {"tune", true, collectives},      {"synth", false, collectives},
+    {"algo", true, algo_operands},    {"launch", false, kernels},
+    {"inject", true, injections},     {"memcpy", true, files},
+    {"comm-init", true, devices},     {"comm-grow", true, grow_operands},
+    {"comm-destroy", false, comms},   {"comm-status", false, comms},
+    {"stragglers", false, comms},     {"comm-abort", false, comms},
+    {"comm-shrink", false, comms},    {"comm-split", false, comms},
+    {"wait", false, comms},	      {"replay", true, files},
 };
 
 static void
@@ -240,7 +339,8 @@ offer_value(const struct line *l, const struct option_row *o)
 	for (unsigned i = 0; i < n; i++)
 		offer(l, name[i], NULL);
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		if (strcmp(values[i].name, o->arg) == 0)
+		if (strcmp(values[i].name, o->arg) == 0 ||
+		    (o->name && strcmp(values[i].name, o->name) == 0))
 			values[i].offer(l);
 }
 
@@ -275,7 +375,9 @@ valued_option(const struct line *l, const char *word, bool *apart)
 
 	for (unsigned i = 0; i < l->nrows; i++)
 		if (l->rows[i].arg && *l->rows[i].arg != '[' &&
-		    strlen(option_spelled(&l->rows[i], own)) == n && strncmp(own, word, n) == 0) {
+		    ((strlen(option_spelled(&l->rows[i], own)) == n &&
+		      strncmp(own, word, n) == 0) ||
+		     (n == 2 && *word == '-' && word[1] && word[1] == l->rows[i].letter))) {
 			*apart = !eq;
 			return &l->rows[i];
 		}
@@ -283,17 +385,30 @@ valued_option(const struct line *l, const char *word, bool *apart)
 }
 
 static void complete(struct cli *cli, char **words, int n, int from);
+static void complete_program(struct cli *cli, char **words, int n);
+
+/* Whether a word is one of our programs that tell their options by --help-options. */
+static bool
+is_program(const char *word)
+{
+	return strcmp(word, "mnist-train") == 0 || strcmp(word, "gpudev") == 0 ||
+	       strcmp(word, "gpucoord") == 0;
+}
 
 /* Words from `at` on are a command. */
 static void
 complete_command(const struct line *l, int at, int from)
 {
-	const char *slash = strrchr(l->words[at], '/');
+	char *slash = strrchr(l->words[at], '/'), *name = slash ? slash + 1 : l->words[at];
 
-	if (at < l->n - 1 && strcmp(slash ? slash + 1 : l->words[at], "gpuctl") == 0)
+	if (at < l->n - 1 && is_program(name)) {
+		l->words[at] = name;
+		complete_program(l->cli, l->words + at, l->n - at);
+	} else if (at < l->n - 1 && strcmp(name, "gpuctl") == 0) {
 		complete(l->cli, l->words + at + 1, l->n - at - 1, from + at + 1);
-	else
+	} else {
 		printf(":command\t%d\n", from + at);
+	}
 }
 
 /* The last word is an option's value, behind '=' in it or by itself. */
@@ -355,7 +470,53 @@ complete_verb(struct line *l, int at, int from)
 		offer_operand(l);
 }
 
-/* words[0..n-1], behind gpuctl; they are the from-th and further of the whole line. */
+/* The words "a|b" that an option of a program takes; else names of files. */
+static void
+offer_column(const struct line *l, char *words)
+{
+	char *save;
+
+	if (!strchr(words, '|'))
+		files(l);
+	else
+		for (char *w = strtok_r(words, "|", &save); w; w = strtok_r(NULL, "|", &save))
+			offer(l, w, NULL);
+}
+
+/* words[0] is a program of ours, which tells its options in lines (option_list), and has no operands. */
+static void
+complete_program(struct cli *cli, char **words, int n)
+{
+	enum { NAME, ARG = 2, VALUES = 4, HELP = 9, NCOLUMNS };
+	struct line l = {.cli = cli, .before = "", .prefix = words[n - 1]};
+	FILE *list = ask_program(words[0], "--help-options");
+	char *text = NULL, *column[NCOLUMNS], *rest, option[64];
+	const char *before = words[n - 2];
+	size_t room = 0;
+	int i;
+
+	if (strcmp(before, "=") == 0 && n > 3)
+		before = words[n - 3];
+	if (strcmp(l.prefix, "=") == 0)
+		l.prefix = "";
+	while (list && getline(&text, &room, list) > 0) {
+		rest = text;
+		for (i = 0; i < NCOLUMNS && (column[i] = strsep(&rest, "\t\n")); i++)
+			continue;
+		if (i < NCOLUMNS || strcmp(column[HELP], "-") == 0 || *column[NAME] == '-')
+			continue;
+		snprintf(option, sizeof option, "--%s", column[NAME]);
+		if (strcmp(before, option) == 0 && *column[ARG] != '-')
+			offer_column(&l, column[VALUES]);
+		else if (*l.prefix == '-')
+			offer(&l, option, column[HELP]);
+	}
+	free(text);
+	if (list)
+		pclose(list);
+}
+
+/* words[0..n-1], behind gpuctl or beginning with another program; they are the from-th and further of the whole line. */
 static void
 complete(struct cli *cli, char **words, int n, int from)
 {
@@ -366,6 +527,10 @@ complete(struct cli *cli, char **words, int n, int from)
 	bool apart;
 	int i = 0;
 
+	if (n > 1 && is_program(words[0])) {
+		complete_program(cli, words, n);
+		return;
+	}
 	memcpy(l.rows, globals, l.nrows * sizeof *globals);
 	while (i < n - 1 && *words[i] == '-')
 		i += valued_option(&l, words[i], &apart) && apart ? 2 : 1;

@@ -1,9 +1,12 @@
-# gpuctl(1): completion for fish. gpuctl itself says what to offer; see completion.c.
+# gpuctl(1) and the other programs: completion for fish. gpuctl says what to offer; see completion.c.
 
 function __gpuctl_offer
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    for line in ($words[1] completion -- $words[2..-1] $current 2>/dev/null)
+    set -l program (string replace -r '.*/' '' -- $words[1])
+    set -l ask (string replace -r '[^/]*$' gpuctl -- $words[1]) completion --
+    test $program = gpuctl; or set -a ask $program
+    for line in ($ask $words[2..-1] $current 2>/dev/null)
         switch $line
             case :files
                 __fish_complete_path $current
@@ -17,4 +20,6 @@ function __gpuctl_offer
     end
 end
 
-complete -c gpuctl -f -a '(__gpuctl_offer)'
+for program in gpuctl mnist-train gpucoord gpudev
+    complete -c $program -f -a '(__gpuctl_offer)'
+end

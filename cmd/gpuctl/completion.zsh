@@ -1,10 +1,12 @@
-#compdef gpuctl
-# gpuctl(1): completion for zsh. gpuctl itself says what to offer; see completion.c.
+#compdef gpuctl mnist-train gpucoord gpudev
+# gpuctl(1) and the other programs: completion for zsh. gpuctl says what to offer; see completion.c.
 
-local line at
+local line at program=${${(Q)words[1]}:t}
+local -a ask=("${${(Q)words[1]}%$program}gpuctl" completion --)
 local -a lines offered
 
-lines=("${(@f)$("${(Q)words[1]}" completion -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+[[ $program == gpuctl ]] || ask+=($program)
+lines=("${(@f)$("${ask[@]}" "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
 for line in $lines; do
 	case $line in
 	:files) _files ;;

@@ -82,7 +82,7 @@ follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
 	enum rc rc = RC_OK;
 
 	while (rc == RC_OK) {
-		cli_end_if_deserted();
+		cli_end_if_deserted(cli);
 		rc = next(cli, after, WAIT_MS, a, err);
 		if (rc == RC_OK)
 			until = 0;

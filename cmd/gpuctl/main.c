@@ -55,7 +55,7 @@ const struct command *
 command_find(const char *name)
 {
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		if (strcmp(commands[i].name, name) == 0)
+		if (nearest_same(commands[i].name, name))
 			return &commands[i];
 	return NULL;
 }

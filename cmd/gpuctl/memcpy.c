@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/parse.h"
@@ -92,8 +93,26 @@ open_end(const struct end *e, int flags, int standard, const char **name, int *f
 	return *fd >= 0 ? RC_OK : err_set(err, RC_FAILED, "%.200s: %s", *name, strerror(errno));
 }
 
+/* What is left of a regular file must be what the device's end names; without that, it does now. A pipe may go on. */
 static enum rc
-host_to_device(struct cli *cli, const struct end *src, const struct end *dst, struct err *err)
+check_file(int fd, const char *name, struct end *dst, struct err *err)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (at < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return RC_OK;
+	if (!dst->has_nbytes)
+		dst->nbytes = st.st_size > at ? (uint64_t)(st.st_size - at) : 0;
+	else if (dst->nbytes != (uint64_t)(st.st_size - at))
+		return err_set(err, RC_BADDATA, "%.200s has %jd bytes, %" PRIu64 " are due", name,
+			       (intmax_t)(st.st_size - at), dst->nbytes);
+	dst->has_nbytes = true;
+	return RC_OK;
+}
+
+static enum rc
+host_to_device(struct cli *cli, const struct end *src, struct end *dst, struct err *err)
 {
 	uint64_t done = 0, left;
 	void *room = malloc(IO_PIECE);
@@ -103,6 +122,10 @@ host_to_device(struct cli *cli, const struct end *src, const struct end *dst, st
 	enum rc rc = room ? open_end(src, O_RDONLY, STDIN_FILENO, &name, &fd, err)
 			  : err_set(err, RC_NOMEM, "out of memory");
 
+	if (rc == RC_OK)
+		rc = check_file(fd, name, dst, err);
+	if (rc == RC_OK)
+		rc = check_range(cli, dst, dst->nbytes, err);
 	if (rc == RC_OK)
 		io_widen(fd);
 	while (rc == RC_OK) {
@@ -172,10 +195,8 @@ run_memcpy(struct cli *cli, const struct args *a, struct err *err)
 	if (src.path && dst.path)
 		return err_set(err, RC_INVAL, "neither '%.64s' nor '%.64s' is DEVICE:ADDR",
 			       src.path, dst.path);
-	if (src.path) {
-		rc = check_range(cli, &dst, dst.nbytes, err);
-		return rc == RC_OK ? host_to_device(cli, &src, &dst, err) : rc;
-	}
+	if (src.path)
+		return host_to_device(cli, &src, &dst, err);
 	if (!src.has_nbytes && (dst.path || !dst.has_nbytes))
 		return err_set(err, RC_INVAL, "how many bytes? SRC is DEVICE:ADDR:NBYTES");
 	if (!dst.path && src.has_nbytes && dst.has_nbytes && src.nbytes != dst.nbytes)

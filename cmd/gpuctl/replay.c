@@ -191,6 +191,11 @@ play(const struct args *a, struct story *s, struct err *err)
 		if (result.differ)
 			rc = err_set(err, RC_FAILED, "%" PRIu64 " operations or faults differ",
 				     result.differ);
+		else if (s->stopped)
+			rc = err_set(err, RC_BADDATA,
+				     "%s: the recording is incomplete: writing it failed, as on a "
+				     "full disk; only what it has was replayed",
+				     a->rest[0]);
 	}
 	story_free(now);
 	replay_map_fini(&map);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "cli.h"
 #include "home.h"
 #include "launch/launch.h"
@@ -137,6 +138,17 @@ add_record(const struct args *a, struct extra *dev, struct extra *coord, char pa
 	return RC_OK;
 }
 
+/* Is the value of --http or --grpc one that a daemon can listen at? */
+static enum rc
+check_listen(const char *option, const char *value, const struct args *a, struct err *err)
+{
+	char address[256];
+
+	if (!value || parse_listen(value, a->insecure, address, sizeof address, err) == RC_OK)
+		return RC_OK;
+	return err_prefix(err, "%s", option);
+}
+
 enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -157,9 +169,9 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 				    .start_timeout_ms = a->start_timeout_ms,
 				    .say = say};
 
-	if (a->nranks > LAUNCH_MAX_DEVICES)
-		return err_set(err, RC_INVAL, "-n: %u is not 1 to %d", a->nranks,
-			       LAUNCH_MAX_DEVICES);
+	if (check_listen("--http", a->http, a, err) != RC_OK ||
+	    check_listen("--grpc", a->grpc, a, err) != RC_OK)
+		return err->rc;
 	add(&dev, "--recorder", a->recorder);
 	add_number(&dev, "--latency", a->latency_ns, "ns");
 	add_number(&dev, "--bandwidth", a->bits_per_s, "");
@@ -181,6 +193,10 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (a->allow_inject) {
 		add_flag(&dev, "--allow-inject");
 		add_flag(&coord, "--allow-inject");
+	}
+	if (a->insecure) {
+		add_flag(&dev, "--insecure");
+		add_flag(&coord, "--insecure");
 	}
 	for (size_t i = 0; i < a->nkernels; i++)
 		add(&dev, "--kernels", a->kernels[i]);

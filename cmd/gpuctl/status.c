@@ -98,7 +98,7 @@ show_again(struct cli *cli, const struct args *a, struct err *err)
 
 	while (rc == RC_OK) {
 		rc = show(cli, a, err);
-		cli_end_if_deserted();
+		cli_end_if_deserted(cli);
 		if (rc == RC_OK)
 			until = 0;
 		else if (rc == RC_UNREACHABLE && until == 0)

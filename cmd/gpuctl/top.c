@@ -17,14 +17,17 @@
 #include "table.h"
 #include "top_screen.h"
 #include "top_text.h"
+#include "view/state_json.h"
 #include "watch.h"
 
-#define ONCE_MS 100 /* that the rates of --once are of */
+#define ONCE_MS	     100 /* that the rates of --once are of */
+#define JSON_RECORDS 64	 /* of each ring: as /status.json */
 
 struct top_view {
 	struct cli *cli;
 	struct observer *observer;
 	struct watch *watch;
+	size_t records;
 	struct world *world, *before; /* rates are between these */
 	struct top *top;	      /* of them, or NULL */
 };
@@ -49,7 +52,7 @@ static enum rc
 look(struct top_view *v, bool next, struct err *err)
 {
 	struct world *w;
-	enum rc rc = observer_look(v->observer, 0, &w, err);
+	enum rc rc = observer_look(v->observer, v->records, &w, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -64,11 +67,11 @@ look(struct top_view *v, bool next, struct err *err)
 }
 
 static enum rc
-view_open(struct top_view *v, struct cli *cli, struct err *err)
+view_open(struct top_view *v, struct cli *cli, bool json, struct err *err)
 {
 	enum rc rc = cli_open(cli, err);
 
-	*v = (struct top_view){.cli = cli};
+	*v = (struct top_view){.cli = cli, .records = json ? JSON_RECORDS : 0};
 	if (rc == RC_OK)
 		rc = observer_new(cli->g, &v->observer, err);
 	if (rc == RC_OK)
@@ -114,6 +117,19 @@ print_top(const struct top_view *v)
 	}
 }
 
+/* The object of the coordinator's /status.json, of the same two worlds. */
+static enum rc
+print_json(const struct top_view *v, struct err *err)
+{
+	struct buf text = {0};
+	enum rc rc = state_json(v->world, v->before, &text, NULL, err);
+
+	if (rc == RC_OK)
+		printf("%.*s\n", (int)text.len, text.data);
+	buf_fini(&text);
+	return rc;
+}
+
 static void
 sleep_ms(uint32_t ms)
 {
@@ -127,8 +143,9 @@ sleep_ms(uint32_t ms)
 static enum rc
 batch(struct top_view *v, const struct args *a, struct err *err)
 {
-	uint32_t ms = a->once && !args_given(a, interval_ms) ? ONCE_MS : a->interval_ms;
-	uint64_t n = a->once ? 1 : a->times ? a->times : UINT64_MAX;
+	bool once = a->once || (a->json && !a->batch && !a->times);
+	uint32_t ms = once && !args_given(a, interval_ms) ? ONCE_MS : a->interval_ms;
+	uint64_t n = once ? 1 : a->times ? a->times : UINT64_MAX;
 	enum rc rc = RC_OK;
 
 	for (uint64_t i = 0; rc == RC_OK && i < n; i++) {
@@ -136,10 +153,13 @@ batch(struct top_view *v, const struct args *a, struct err *err)
 		rc = look(v, true, err);
 		if (rc != RC_OK)
 			break;
-		if (i)
+		if (i && !a->json)
 			putchar('\n');
-		print_top(v);
-		cli_end_if_deserted();
+		if (!a->json)
+			print_top(v);
+		else if ((rc = print_json(v, err)) != RC_OK)
+			break;
+		cli_end_if_deserted(v->cli);
 	}
 	return rc;
 }
@@ -252,9 +272,9 @@ enum rc
 run_top(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct top_view v = {0};
-	enum rc rc = view_open(&v, cli, err);
+	enum rc rc = view_open(&v, cli, a->json, err);
 
-	if (rc == RC_OK && (a->batch || a->once || a->times))
+	if (rc == RC_OK && (a->batch || a->once || a->times || a->json))
 		rc = batch(&v, a, err);
 	else if (rc == RC_OK)
 		rc = interactive(&v, a, err);

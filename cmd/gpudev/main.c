@@ -388,7 +388,7 @@ main(int argc, char **argv)
 	if (o.device.latency_ns || o.device.bits_per_s)
 		prctl(PR_SET_TIMERSLACK, 1UL);
 	if (rc == RC_OK)
-		rc = daemon_init(&dm, o.lifeline, &err);
+		rc = daemon_init(&dm, o.lifeline, 0, &err);
 	if (rc == RC_OK)
 		rc = pin_apply(o.pin, o.device.ordinal, &err);
 	if (rc == RC_OK) {

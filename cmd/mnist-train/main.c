@@ -527,13 +527,13 @@ main(int argc, char **argv)
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
 		rc = start_training(&task, o.global, &err);
-	if (rc == RC_OK) {
+	if (rc == RC_OK && (o.on_failure != GPUSIM_ON_FAILURE_ABORT || o.sync == SYNC_PS)) {
+		rc = server_open("", &g, &err);
+	} else if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)
 			err_set(&err, rc, "%s", gpusim_error());
 	}
-	if (rc == RC_OK && o.on_failure != GPUSIM_ON_FAILURE_ABORT)
-		gpusim_set_away_ms(g, TASK_AWAY_MS);
 	if (rc == RC_OK)
 		rc = run_traced(g, &task, &terms, resumes ? &from : NULL, &err);
 out:

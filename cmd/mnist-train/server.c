@@ -156,9 +156,8 @@ server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct c
 	return rc;
 }
 
-/* The process that started this learner has met the coordinator: if it is away, it comes back. */
-static enum rc
-open_patiently(struct gpusim **g, struct err *err)
+enum rc
+server_open(const char *who, struct gpusim **g, struct err *err)
 {
 	uint64_t patience = deadline_in_ms(TASK_AWAY_MS);
 	bool waits = false;
@@ -167,12 +166,14 @@ open_patiently(struct gpusim **g, struct err *err)
 	while ((rc = (enum rc)gpusim_open(NULL, g)) == RC_UNREACHABLE &&
 	       deadline_left_ms(patience) > 0) {
 		if (!waits)
-			log_line(LOG_WARN, "learner: waits for the coordinator: %s",
-				 gpusim_error());
+			log_line(LOG_WARN, "%swaits for the coordinator: %s", who, gpusim_error());
 		waits = true;
 		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
 	}
-	return rc == RC_OK ? rc : err_set(err, rc, "%s", gpusim_error());
+	if (rc != RC_OK)
+		return err_set(err, rc, "%s", gpusim_error());
+	gpusim_set_away_ms(*g, TASK_AWAY_MS);
+	return RC_OK;
 }
 
 enum rc
@@ -184,7 +185,7 @@ server_learn(const struct train_config *o, const struct task *task, struct err *
 
 	if (!coord || !*coord)
 		return err_set(err, RC_INVAL, "--learn: GPUSIM_COORD names no cluster");
-	rc = open_patiently(&g, err);
+	rc = server_open("learner: ", &g, err);
 	if (rc != RC_OK)
 		return rc;
 	rc = ps_learn(g, task, o, err);

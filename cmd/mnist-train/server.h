@@ -17,4 +17,7 @@ enum rc server_run(struct gpusim *g, const struct task *task, uint32_t n,
 /* Be a learner of the server at o->learn. task: NULL: the server feeds the samples. */
 enum rc server_learn(const struct train_config *o, const struct task *task, struct err *err);
 
+/* Connect, and wait TASK_AWAY_MS for a coordinator that is away: now, with a line that begins with `who`, and later. */
+enum rc server_open(const char *who, struct gpusim **g, struct err *err);
+
 #endif

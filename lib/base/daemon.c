@@ -1,6 +1,7 @@
 #include "base/daemon.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -8,6 +9,9 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+/* Measured: a coordinator has 19 with its first device and 3 more for each; the rest is for clients. */
+enum { FILES_LEAST = 64, FILES_A_DEVICE = 3 };
 
 /*
  * Design notes. A handler and not a blocked signal with signalfd: OpenBLAS starts threads when it
@@ -30,7 +34,19 @@ on_signal(int signo)
 }
 
 enum rc
-daemon_init(struct daemon *d, int lifeline, struct err *err)
+daemon_check_files(uint64_t limit, uint64_t ndevices, struct err *err)
+{
+	uint64_t need = FILES_LEAST + FILES_A_DEVICE * ndevices;
+
+	if (limit >= need)
+		return RC_OK;
+	return err_set(err, RC_FAILED,
+		       "%" PRIu64 " open files are allowed (ulimit -n), %" PRIu64 " are needed",
+		       limit, need);
+}
+
+enum rc
+daemon_init(struct daemon *d, int lifeline, uint64_t ndevices, struct err *err)
 {
 	struct sigaction on = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	struct rlimit files;
@@ -48,6 +64,7 @@ daemon_init(struct daemon *d, int lifeline, struct err *err)
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
+		return daemon_check_files(files.rlim_max, ndevices, err);
 	}
 	return RC_OK;
 }

@@ -4,6 +4,8 @@
 #ifndef BASE_DAEMON_H
 #define BASE_DAEMON_H
 
+#include <stdint.h>
+
 #include "base/rc.h"
 
 struct daemon {
@@ -13,11 +15,15 @@ struct daemon {
 
 /*
  * Catch SIGTERM, SIGINT, SIGHUP and SIGUSR1, ignore SIGPIPE and SIGXFSZ, and raise the limit of open files
- * to what is allowed. Once a process, from its main thread.
+ * to what is allowed. Once a process, from its main thread. RC_FAILED: that is too few.
  *
+ *	ndevices	that are known to come, a few descriptors each
  *	lifeline	a descriptor from --lifeline, or -1
  */
-enum rc daemon_init(struct daemon *d, int lifeline, struct err *err);
+enum rc daemon_init(struct daemon *d, int lifeline, uint64_t ndevices, struct err *err);
+
+/* Of so many open files, are there enough for a program with so many devices? RC_FAILED says how many are needed. */
+enum rc daemon_check_files(uint64_t limit, uint64_t ndevices, struct err *err);
 
 /* Write a newline to `fd` and close it, as s6 wants it; -1: nobody asked. */
 void daemon_ready(int fd);

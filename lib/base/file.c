@@ -16,11 +16,23 @@ file_text(const char *path, const char *what, struct buf *out, struct err *err)
 	return file_text_upto(path, what, FILE_TEXT_MAX, out, err);
 }
 
+const char *
+file_odd_text(const char *text, size_t n)
+{
+	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		return "a byte order mark";
+	if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0 ||
+		       (n % 2 == 0 && !text[0] != !text[1])))
+		return "UTF-16";
+	return NULL;
+}
+
 enum rc
 file_text_upto(const char *path, const char *what, size_t most, struct buf *out, struct err *err)
 {
 	FILE *f = fopen(path, "re");
 	size_t n, first = out->len;
+	const char *odd;
 	enum rc rc = RC_OK;
 
 	if (!f)
@@ -35,7 +47,15 @@ file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
 	} while (n > 0 && out->len - first <= most);
 	if (rc == RC_OK && ferror(f))
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	else if (rc == RC_OK && memchr(out->data + first, 0, out->len - first))
+	odd = rc == RC_OK ? file_odd_text(out->data + first, out->len - first) : NULL;
+	if (odd && strcmp(odd, "UTF-16") == 0) {
+		rc = err_set(err, RC_BADDATA, "%s: not %s: it is UTF-16, and UTF-8 is read", path,
+			     what);
+	} else if (odd) { /* the mark means nothing in UTF-8 */
+		out->len -= 3;
+		memmove(out->data + first, out->data + first + 3, out->len - first);
+	}
+	if (rc == RC_OK && memchr(out->data + first, 0, out->len - first))
 		rc = err_set(err, RC_BADDATA, "%s: not %s", path, what);
 	else if (rc == RC_OK && out->len - first > most)
 		rc = err_set(err, RC_BADDATA, "%s: not %s: more than %zu KiB", path, what,

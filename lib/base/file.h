@@ -53,4 +53,7 @@ bool file_write(int fd, const void *bytes, size_t nbytes);
 /* The three in one. */
 enum rc file_replace(const char *path, const void *bytes, size_t nbytes, struct err *err);
 
+/* What a text begins as that its readers do not take: "UTF-16", or "a byte order mark"; NULL: neither. */
+const char *file_odd_text(const char *text, size_t nbytes);
+
 #endif

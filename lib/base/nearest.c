@@ -64,6 +64,18 @@ nearest_offer(struct nearest *n, const char *name)
 	}
 }
 
+bool
+nearest_same(const char *a, const char *b)
+{
+	do {
+		a += strspn(a, "-_");
+		b += strspn(b, "-_");
+		if (tolower((unsigned char)*a) != tolower((unsigned char)*b++))
+			return false;
+	} while (*a++);
+	return true;
+}
+
 const char *
 nearest(const char *word, const char *const *names, size_t n)
 {

@@ -9,6 +9,7 @@
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A search over the names of a table: begin, offer each, read name. */
@@ -26,5 +27,8 @@ void nearest_offer(struct nearest *n, const char *name);
 
 /* The same for a list; NULL when none is near. */
 const char *nearest(const char *word, const char *const *names, size_t n);
+
+/* Whether two words are one name but for case, '-' and '_': "all_reduce", "AllReduce" and "allreduce" are. */
+bool nearest_same(const char *a, const char *b);
 
 #endif

@@ -3,7 +3,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,9 +21,9 @@ parse_u64(const char *s, uint64_t lo, uint64_t hi, uint64_t *out, struct err *er
 
 	errno = 0;
 	v = strtoull(s, &end, base);
-	if (!isdigit((unsigned char)s[0]) || *end || errno == ERANGE)
+	if (!isdigit((unsigned char)s[*s == '-']) || *end)
 		return err_set(err, RC_INVAL, "'%.64s' is not a whole number", s);
-	if (v < lo || v > hi)
+	if (*s == '-' || errno == ERANGE || v < lo || v > hi)
 		return err_set(err, RC_INVAL, "%.64s is out of range (%llu to %llu)", s,
 			       (unsigned long long)lo, (unsigned long long)hi);
 	*out = v;
@@ -105,6 +107,11 @@ parse_rate(const char *s, uint64_t *bits_per_s, struct err *err)
 
 	if (rc == RC_OK && v == 0)
 		rc = err_set(err, RC_INVAL, "'%.64s': nothing goes through at 0 bits a second", s);
+	else if (rc == RC_OK && v < 1000)
+		rc = err_set(err, RC_INVAL,
+			     "'%.64s' is %" PRIu64 " bits a second, and 1kb is the least; did you "
+			     "mean '%" PRIu64 "Gb' or '%" PRIu64 "Mb'?",
+			     s, v, v, v);
 	if (rc == RC_OK)
 		*bits_per_s = v;
 	return rc;
@@ -160,4 +167,35 @@ parse_fd(const char *s, int *fd, struct err *err)
 	if (rc == RC_OK)
 		*fd = (int)v;
 	return rc;
+}
+
+bool
+parse_is_loopback(const char *host, size_t n)
+{
+	return (n == 9 && memcmp(host, "localhost", 9) == 0) ||
+	       (n > 4 && memcmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") >= n) ||
+	       (n == 5 && memcmp(host, "[::1]", 5) == 0);
+}
+
+enum rc
+parse_listen(const char *text, bool anywhere, char *out, size_t size, struct err *err)
+{
+	const char *colon = strrchr(text, ':'), *host = colon && colon > text ? text : "127.0.0.1";
+	size_t n = host == text ? (size_t)(colon - text) : strlen(host);
+	uint64_t port;
+
+	if (n + 8 > size || strstr(text, "://") ||
+	    parse_u64(colon ? colon + 1 : text, 0, 65535, &port, NULL) != RC_OK)
+		return err_set(err, RC_INVAL, "'%.64s' is neither PORT nor HOST:PORT", text);
+	if (memchr(host, ':', n) && (host[0] != '[' || host[n - 1] != ']'))
+		return err_set(err, RC_INVAL,
+			       "'%.64s': an IPv6 address stands in brackets, such as [::1]:8080",
+			       text);
+	if (!anywhere && !parse_is_loopback(host, n))
+		return err_set(err, RC_INVAL,
+			       "%s can be reached from other hosts, unencrypted and unchecked; "
+			       "--insecure allows that",
+			       text);
+	snprintf(out, size, "%.*s:%" PRIu64, (int)n, host, port);
+	return RC_OK;
 }

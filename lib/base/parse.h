@@ -7,6 +7,8 @@
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -20,7 +22,7 @@ enum rc parse_size(const char *s, uint64_t *nbytes, struct err *err);
 /* "500ms", "5s", "2m", "10us"; a bare number is seconds. Result in nanoseconds. */
 enum rc parse_duration(const char *s, uint64_t *ns, struct err *err);
 
-/* Bits a second: "1Gb", "100Mb", "56kb" (powers of 1000); a bare number is bits. Not 0. */
+/* Bits a second, 1 kb at least: "1Gb", "100Mb", "56kb" (powers of 1000); a bare number is bits. */
 enum rc parse_rate(const char *s, uint64_t *bits_per_s, struct err *err);
 
 /* A finite double, lo <= value <= hi. */
@@ -33,6 +35,13 @@ enum rc parse_bytes(const char *s, uint64_t *out, struct err *err);
 
 /* A time of 1 ms to 24 days, rounded up to milliseconds. */
 enum rc parse_ms(const char *s, uint32_t *ms, struct err *err);
+
+/* Whether a host, of n bytes, is this one alone: localhost, 127.*, [::1]. */
+bool parse_is_loopback(const char *host, size_t n);
+
+/* Where to listen, "8080" (of loopback), ":8080" or "host:8080", as "host:8080". RC_INVAL: it is none; or, unless
+ * `anywhere`, it is beyond loopback. */
+enum rc parse_listen(const char *text, bool anywhere, char *out, size_t size, struct err *err);
 
 /* An open file descriptor's number. */
 enum rc parse_fd(const char *s, int *fd, struct err *err);

@@ -106,6 +106,9 @@ enum rc cluster_load(const char *word, struct cluster *out, struct err *err);
 /* The path of a file that cluster_load would read; kind: "clusters", or another folder beside it, as "failures". */
 enum rc cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err);
 
+/* Append the names of the ready ones of a kind, ", " between them. */
+void cluster_names(const char *kind, struct buf *out);
+
 /* Append all constants as a file that gives the same again. */
 enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err);
 

@@ -1,4 +1,5 @@
 /* load.c - a cluster by the path of its file, or by the name of a ready one. */
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,53 +22,85 @@ is_path(const char *word)
 	return strchr(word, '/') || (n > 4 && strcmp(word + n - 4, ".ini") == 0);
 }
 
+/* Visit the folders that may have ready ones, until one says true. */
 static bool
-there(char path[PATH_MAX], const char *folder, int len, const char *name)
+each_folder(const char *kind, bool (*visit)(void *arg, const char *folder), void *arg)
 {
-	return snprintf(path, PATH_MAX, "%.*s/%s.ini", len, folder, name) < PATH_MAX &&
-	       access(path, R_OK) == 0;
-}
-
-static bool
-in_environment(char path[PATH_MAX], const char *name)
-{
-	const char *p = getenv("GPUSIM_CLUSTERS");
+	const char *p = strcmp(kind, "clusters") == 0 ? getenv("GPUSIM_CLUSTERS") : NULL;
+	char own[PATH_MAX - 96], folder[PATH_MAX];
 	size_t len;
 
 	for (; p && *p; p += len + (p[len] == ':')) {
 		len = strcspn(p, ":");
-		if (len && there(path, p, (int)len, name))
+		snprintf(folder, sizeof folder, "%.*s", (int)len, p);
+		if (len && visit(arg, folder))
+			return true;
+	}
+	for (size_t i = 0; host_own_folder(own, sizeof own) && i < sizeof places / sizeof *places;
+	     i++) {
+		snprintf(folder, sizeof folder, "%s/%s/%s", own, places[i], kind);
+		if (visit(arg, folder))
 			return true;
 	}
 	return false;
 }
 
-static bool
-find(char path[PATH_MAX], const char *kind, const char *name)
-{
-	char own[PATH_MAX - 96], folder[PATH_MAX];
+struct wanted {
+	char *path;
+	const char *name;
+};
 
-	if (strcmp(kind, "clusters") == 0 && in_environment(path, name))
-		return true;
-	if (!host_own_folder(own, sizeof own))
-		return false;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(folder, sizeof folder, "%s/%s/%s", own, places[i], kind);
-		if (there(path, folder, (int)strlen(folder), name))
-			return true;
+static bool
+has_wanted(void *arg, const char *folder)
+{
+	const struct wanted *w = arg;
+
+	return snprintf(w->path, PATH_MAX, "%s/%s.ini", folder, w->name) < PATH_MAX &&
+	       access(w->path, R_OK) == 0;
+}
+
+/* The names "x" of the files "x.ini", ", " between them. */
+static bool
+add_names(void *arg, const char *folder)
+{
+	struct dirent **list;
+	int n = scandir(folder, &list, NULL, alphasort);
+	struct buf *out = arg;
+
+	for (int i = 0; i < n; i++) {
+		const char *name = list[i]->d_name;
+		size_t len = strlen(name);
+
+		if (len > 4 && strcmp(name + len - 4, ".ini") == 0)
+			buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)len - 4, name);
+		free(list[i]);
 	}
+	if (n >= 0)
+		free(list);
 	return false;
+}
+
+void
+cluster_names(const char *kind, struct buf *out)
+{
+	each_folder(kind, add_names, out);
 }
 
 enum rc
 cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err)
 {
+	struct wanted w = {path, word};
+	struct buf names = {0};
+
 	if (is_path(word) ? snprintf(path, PATH_MAX, "%s", word) < PATH_MAX
-			  : find(path, kind, word))
+			  : each_folder(kind, has_wanted, &w))
 		return RC_OK;
-	return err_set(err, RC_INVAL,
-		       "'%.64s' is none of the ready %s; a path has a / or ends with .ini", word,
-		       kind);
+	cluster_names(kind, &names);
+	err_set(err, RC_INVAL,
+		"'%.64s' is none of the ready %s: %.300s; a path has a / or ends with .ini", word,
+		kind, names.len ? names.data : "there are none");
+	buf_fini(&names);
+	return RC_INVAL;
 }
 
 enum rc

@@ -3,9 +3,11 @@
  */
 #include "coll/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "coll/algo.h"
 #include "coll/parts.h"
 #include "coll/schedule.h"
@@ -16,20 +18,18 @@ const struct plan_algo plan_algos[] = {PLAN_ALGOS(PLAN_ALGO_ROW){0}};
 
 const struct plan_algo plan_algo_file = {.name = "file", .summary = "an algorithm from a file"};
 
-static const struct {
-	const char *name, *alias; /* alias: the other spelling, or the same */
-} colls[GPUSIM_NCOLLS] = {
-    [GPUSIM_ALLREDUCE] = {"allreduce", "all-reduce"},
-    [GPUSIM_BROADCAST] = {"broadcast", "broadcast"},
-    [GPUSIM_REDUCE] = {"reduce", "reduce"},
-    [GPUSIM_ALLGATHER] = {"allgather", "all-gather"},
-    [GPUSIM_REDUCESCATTER] = {"reduce-scatter", "reducescatter"},
-    [GPUSIM_ALLTOALL] = {"alltoall", "all-to-all"},
-    [GPUSIM_GATHER] = {"gather", "gather"},
-    [GPUSIM_SCATTER] = {"scatter", "scatter"},
-    [GPUSIM_BARRIER] = {"barrier", "barrier"},
-    [GPUSIM_SEND] = {"send", "send"},
-    [GPUSIM_RECV] = {"recv", "recv"},
+static const char *const colls[GPUSIM_NCOLLS] = {
+    [GPUSIM_ALLREDUCE] = "allreduce",
+    [GPUSIM_BROADCAST] = "broadcast",
+    [GPUSIM_REDUCE] = "reduce",
+    [GPUSIM_ALLGATHER] = "allgather",
+    [GPUSIM_REDUCESCATTER] = "reduce-scatter",
+    [GPUSIM_ALLTOALL] = "alltoall",
+    [GPUSIM_GATHER] = "gather",
+    [GPUSIM_SCATTER] = "scatter",
+    [GPUSIM_BARRIER] = "barrier",
+    [GPUSIM_SEND] = "send",
+    [GPUSIM_RECV] = "recv",
 };
 
 /* The value may come from a peer, so it may be no member of the enum. */
@@ -42,23 +42,35 @@ coll_known(enum gpusim_coll coll)
 const char *
 coll_name(enum gpusim_coll coll)
 {
-	return coll_known(coll) ? colls[coll].name : "unknown collective";
+	return coll_known(coll) ? colls[coll] : "unknown collective";
+}
+
+/* ", did you mean 'ring'? It is one of ", or what stands there when nothing is near. */
+static const char *
+suggest(const char *near, char text[96])
+{
+	if (!near)
+		return "not one of ";
+	snprintf(text, 96, "did you mean '%s'? There are ", near);
+	return text;
 }
 
 enum rc
 coll_parse(const char *name, enum gpusim_coll *out, struct err *err)
 {
 	struct buf known = {0};
+	char text[96];
 
 	for (int i = 0; i < GPUSIM_NCOLLS; i++) {
-		if (!strcmp(name, colls[i].name) || !strcmp(name, colls[i].alias)) {
+		if (nearest_same(name, colls[i])) {
 			*out = (enum gpusim_coll)i;
 			return RC_OK;
 		}
 	}
 	for (int i = 0; i < GPUSIM_NCOLLS; i++)
-		buf_addf(&known, "%s%s", i ? ", " : "", colls[i].name);
-	err_set(err, RC_INVAL, "unknown collective '%s': not one of %s", name,
+		buf_addf(&known, "%s%s", i ? ", " : "", colls[i]);
+	err_set(err, RC_INVAL, "unknown collective '%.64s': %s%s", name,
+		suggest(nearest(name, colls, GPUSIM_NCOLLS), text),
 		known.data ? known.data : "the collectives");
 	buf_fini(&known);
 	return RC_INVAL;
@@ -66,11 +78,13 @@ coll_parse(const char *name, enum gpusim_coll *out, struct err *err)
 
 /* The names of a collective's algorithms, ", " before each. */
 static void
-list_algos(enum gpusim_coll coll, struct buf *b)
+list_algos(enum gpusim_coll coll, struct buf *b, struct nearest *near)
 {
 	for (const struct plan_algo *row = plan_algos; row->name; row++) {
-		if (row->coll == coll)
-			buf_addf(b, ", %s", row->name);
+		if (row->coll != coll)
+			continue;
+		buf_addf(b, ", %s", row->name);
+		nearest_offer(near, row->name);
 	}
 }
 
@@ -79,7 +93,7 @@ plan_algo_named(const struct plan_algo *row, const char *name)
 {
 	bool old = row->coll == GPUSIM_ALLREDUCE && !strcmp(name, "direct");
 
-	return !strcmp(old ? "twoshot" : name, row->name);
+	return nearest_same(old ? "twoshot" : name, row->name);
 }
 
 enum rc
@@ -88,6 +102,8 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 {
 	bool any = !name || !*name || !strcmp(name, "auto");
 	struct buf known = {0};
+	struct nearest near;
+	char text[96];
 
 	if (!coll_known(coll))
 		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)coll);
@@ -97,9 +113,10 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 			return RC_OK;
 		}
 	}
-	list_algos(coll, &known);
-	err_set(err, RC_INVAL, "%s: unknown algorithm '%s': not one of auto%s", coll_name(coll),
-		name, known.data ? known.data : "");
+	near = nearest_begin(name);
+	list_algos(coll, &known, &near);
+	err_set(err, RC_INVAL, "%s: unknown algorithm '%.64s': %sauto%s", coll_name(coll), name,
+		suggest(near.name, text), known.data ? known.data : "");
 	buf_fini(&known);
 	return RC_INVAL;
 }

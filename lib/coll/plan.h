@@ -246,7 +246,7 @@ plan_step_local(unsigned kind)
 }
 
 /* Names as the programs spell them: "allreduce", "reduce-scatter" ... Static storage. coll_parse
- * takes them with or without the dash: "all-reduce", "reducescatter". */
+ * takes them as nearest_same does: "all-reduce", "reducescatter", "AllGather". */
 const char *coll_name(enum gpusim_coll coll);
 /* A kind of step's: "recv-reduce"; "?" for a number that is none. */
 const char *plan_step_name(unsigned kind);

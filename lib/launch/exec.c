@@ -180,12 +180,12 @@ static void
 grpc_address(const struct launch_config *cfg, int ordinal, char *out, size_t size)
 {
 	const char *colon = strrchr(cfg->grpc, ':');
-	int port = colon ? atoi(colon + 1) : 0;
+	int port = atoi(colon ? colon + 1 : cfg->grpc);
 
 	if (ordinal < 0 || port == 0)
 		snprintf(out, size, "%s", cfg->grpc);
 	else
-		snprintf(out, size, "%.*s:%d", (int)(colon - cfg->grpc), cfg->grpc,
+		snprintf(out, size, "%.*s:%d", colon ? (int)(colon - cfg->grpc) : 0, cfg->grpc,
 			 port + 1 + ordinal);
 }
 

@@ -26,7 +26,8 @@
  * like the others, with the same lifeline. When it ends the guardian inherits them, recognises them by
  * their sockets in the private folder, and waits for them too. Guardian and keeper block every signal and
  * take what they need by signalfd and sigtimedwait. The keeper has another process name, so that
- * `killall -9 gpuctl` leaves it alive to clean up.
+ * `killall -9 gpuctl` leaves it alive to clean up. When all three are killed, the next launch of this user removes the
+ * folder, whose lock is free then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -43,6 +45,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/host.h"
 #include "base/parse.h"
 #include "base/rundir.h"
@@ -78,6 +81,20 @@ find_bindir(struct launch *l)
 		host_own_folder(l->bindir, sizeof l->bindir);
 }
 
+/* Lock a file in the new folder, for as long as one of front, keeper and guardian lives. It has its name only when it is
+ * locked, so that no other launch's sweep_stale finds it unlocked before. A folder without it is never swept. */
+static void
+own_dir(struct launch *l)
+{
+	char new[LAUNCH_DIR_MAX + 16], name[LAUNCH_DIR_MAX + 16];
+
+	snprintf(new, sizeof new, "%s/.owner", l->dir);
+	snprintf(name, sizeof name, "%s/" LAUNCH_OWNER, l->dir);
+	l->owner = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (l->owner >= 0 && flock(l->owner, LOCK_EX | LOCK_NB) == 0 && rename(new, name) != 0)
+		unlink(new);
+}
+
 /* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is fit for sockets, short enough and writable. */
 static enum rc
 make_dir(struct launch *l, struct err *err)
@@ -89,8 +106,11 @@ make_dir(struct launch *l, struct err *err)
 		    snprintf(l->dir, sizeof l->dir, "%s/gpusim.XXXXXX", bases[i]) >=
 			(int)sizeof l->dir)
 			continue;
-		if (mkdtemp(l->dir))
+		sweep_stale(bases[i]);
+		if (mkdtemp(l->dir)) {
+			own_dir(l);
 			return RC_OK;
+		}
 	}
 	return err_set(err, RC_FAILED, "cannot make a private directory in /tmp: %s",
 		       strerror(errno));
@@ -248,8 +268,8 @@ check_grpc(const struct launch_config *cfg, struct err *err)
 
 	if (!cfg->grpc)
 		return RC_OK;
-	if (!colon || parse_u64(colon + 1, 0, 65535, &port, NULL) != RC_OK)
-		return err_set(err, RC_INVAL, "--grpc: '%s' is not host:port", cfg->grpc);
+	if (parse_u64(colon ? colon + 1 : cfg->grpc, 0, 65535, &port, NULL) != RC_OK)
+		return err_set(err, RC_INVAL, "--grpc: '%s' has no port", cfg->grpc);
 	last = port + (uint64_t)(cfg->ndevices + cfg->nspares);
 	if (port && last > 65535)
 		return err_set(err, RC_INVAL, "--grpc: the last device would have port %" PRIu64,
@@ -269,6 +289,9 @@ prepare(struct launch *l, const struct launch_config *cfg, char *const *argv, st
 		return err->rc;
 	if (!fill_standard() || getrlimit(RLIMIT_NOFILE, &l->nofile) < 0)
 		return err_set(err, RC_FAILED, "%s", strerror(errno));
+	if (daemon_check_files(l->nofile.rlim_max, (uint64_t)cfg->ndevices + (uint64_t)cfg->nspares,
+			       err) != RC_OK)
+		return err->rc;
 	prctl(PR_GET_NAME, l->name);
 	find_bindir(l);
 	if (make_dir(l, err) == RC_OK)
@@ -310,11 +333,12 @@ static int
 finish(struct launch *l, int status)
 {
 	if (l->keeper < 0)
-		rmdir(l->dir);
+		sweep_files(l);
 	else if (WIFSIGNALED(status))
 		front_clean(l, status);
 	close(l->done);
 	close(l->ready);
+	close(l->owner);
 	return status_exit(status);
 }
 

@@ -16,7 +16,8 @@
 
 #define LAUNCH_DIR_MAX	80 /* leaves room for "/dev1023.sock" in the 108 bytes of a socket's path */
 #define LAUNCH_URL_MAX	(LAUNCH_DIR_MAX + 32)
-#define LAUNCH_NAME_MAX 16 /* of a process, as prctl has it */
+#define LAUNCH_OWNER	"owner" /* a file in the private folder, see sweep_stale */
+#define LAUNCH_NAME_MAX 16	/* of a process, as prctl has it */
 
 /* One launch. Filled before the first fork; each process has its own copy. */
 struct launch {
@@ -31,6 +32,7 @@ struct launch {
 	struct rlimit nofile;		    /* the caller's; the guardian raises its own */
 	pid_t keeper, guardian;
 	int to_guardian; /* front: the other end of front_fd */
+	int owner;	 /* locked, in the private folder */
 	int done;	 /* front: the other end of done_fd */
 	int ready;	 /* front without a command: the other end of ready_fd */
 	int front_fd;	 /* guardian: bytes are signals to forward, EOF is the front's death */
@@ -88,6 +90,9 @@ void sweep_devices(const struct launch *l, int sig, void (*reap)(void *), void *
 
 /* Remove the private directory and the memory files. A file that is gone already is no error. */
 void sweep_files(const struct launch *l);
+
+/* Remove the private folders in `base` that launches of this user left, all of whose processes were killed. */
+void sweep_stale(const char *base);
 
 /* Remove the memory files alone. */
 void sweep_mem_files(const struct launch *l);

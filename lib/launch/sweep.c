@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -159,6 +160,33 @@ empty_folder(int at, const char *name, int depth)
 		}
 	}
 	closedir(d);
+}
+
+void
+sweep_stale(const char *base)
+{
+	DIR *d = opendir(base);
+	char path[PATH_MAX];
+	struct dirent *e;
+	struct stat st;
+	int fd;
+
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, "gpusim.", 7) != 0 || strlen(e->d_name) != 13 ||
+		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+			continue;
+		snprintf(path, sizeof path, "%s/" LAUNCH_OWNER, e->d_name);
+		fd = openat(dirfd(d), path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+			empty_folder(dirfd(d), e->d_name, 0);
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	if (d)
+		closedir(d);
 }
 
 void

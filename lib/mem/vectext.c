@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "mem/dtype.h"
 #include "mem/num.h"
 
@@ -155,6 +156,9 @@ vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, size_t first
 		return err_set(err, RC_INVAL, "%d is not an element type", (int)t);
 	if (nbytes == 0)
 		return err_set(err, RC_BADDATA, "no vectors on standard input");
+	if (first == 1 && file_odd_text(text, nbytes))
+		return err_set(err, RC_BADDATA, "the text begins as %s: plain UTF-8 is read",
+			       file_odd_text(text, nbytes));
 	nvec = count_lines(p, end);
 	line_cut(p, end, &l);
 	nelem = line_count(l);

@@ -8,14 +8,6 @@
 #include "base/parse.h"
 #include "net/tls.h"
 
-static bool
-is_loopback(const char *host, size_t n)
-{
-	return (n == 9 && memcmp(host, "localhost", 9) == 0) ||
-	       (n > 4 && memcmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") >= n) ||
-	       (n == 5 && memcmp(host, "[::1]", 5) == 0);
-}
-
 static enum rc
 check_tcp(const char *addr, enum net_reach reach, struct err *err)
 {
@@ -26,7 +18,7 @@ check_tcp(const char *addr, enum net_reach reach, struct err *err)
 		return err_set(err, RC_INVAL, "'%s' is not %.*shost:port", addr, (int)(host - addr),
 			       addr);
 	if (reach == NET_LOOPBACK && !tls_address(addr) &&
-	    !is_loopback(host, (size_t)(colon - host)))
+	    !parse_is_loopback(host, (size_t)(colon - host)))
 		return err_set(err, RC_INVAL,
 			       "%s can be reached from other hosts, unencrypted and unchecked; "
 			       "--insecure allows that, tls+tcp:// is better",

@@ -58,7 +58,7 @@ head_bytes(const struct http_ask *ask)
 
 /* Is there a reason to refuse? Then the answer says it. */
 static bool
-refused(struct http_ask *ask, const char *method)
+refused(struct http_ask *ask, const char *method, const char *version)
 {
 	const struct http_server *s = ask->server;
 	const char *line = NULL, *headers = "", *host = http_ask_header(ask, "Host");
@@ -70,6 +70,9 @@ refused(struct http_ask *ask, const char *method)
 	} else if (!is_path(ask->path)) {
 		status = 400;
 		line = "the request's path is not one\n";
+	} else if (!host && strcmp(version, "HTTP/1.0") != 0) {
+		status = 400; /* RFC 9112, 3.2 */
+		line = "the request has no header Host, which HTTP/1.1 wants\n";
 	} else if (!http_host_allowed(host, s->address + strlen("http://"), s->cfg.reach,
 				      s->cfg.names)) {
 		status = 421;
@@ -249,7 +252,6 @@ http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const ch
 	struct http_answer now = {.status = 404, .body = missing, .nbytes = strlen(missing)};
 
 	(void)cls;
-	(void)version;
 	(void)upload;
 	(void)nupload;
 	(void)req;
@@ -258,7 +260,7 @@ http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const ch
 	if (ask->phase == HTTP_WAITING)
 		return queue(ask);
 	ask->path = url;
-	if (refused(ask, method))
+	if (refused(ask, method, version))
 		return queue(ask);
 	ask->reader.at = http_feed_next(&ask->server->feed);
 	ask->phase = HTTP_WAITING; /* before fn: another thread may reply at once */

@@ -16,7 +16,7 @@
  *
  * Allowed are loopback addresses, localhost, the bound host and the names; of a server that is reached from other hosts
  * all numeric addresses too, which no name can be rebound to, and this machine's name. The port does not count: it may
- * be forwarded. No header (NULL) is allowed: no browser sends such a request.
+ * be forwarded. No header (NULL), of HTTP/1.0, is allowed: no browser sends such a request.
  */
 bool http_host_allowed(const char *value, const char *bound, enum net_reach reach,
 		       const char *names);

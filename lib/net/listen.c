@@ -9,6 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/parse.h"
+
+#define TCP "tcp://"
+
 /* "host:port" to a socket that listens. */
 static enum rc
 listen_at(const char *host, int backlog, int *fd, struct err *err)
@@ -63,11 +67,14 @@ net_listen(const char *host, enum net_reach reach, int backlog, int *fd, char ad
 	int s = -1;
 	enum rc rc;
 
-	if (snprintf(url, sizeof url, "tcp://%s", host) >= (int)sizeof url)
-		return err_set(err, RC_INVAL, "'%.64s...' is not host:port", host);
-	rc = net_addr_check(url, reach, err);
+	memcpy(url, TCP, sizeof TCP);
+	rc = parse_listen(host, reach == NET_ANY_HOST, url + strlen(TCP), sizeof url - strlen(TCP),
+			  err);
 	if (rc == RC_OK)
-		rc = listen_at(host, backlog, &s, err);
+		rc = net_addr_check(url, NET_ANY_HOST, err);
+
+	if (rc == RC_OK)
+		rc = listen_at(net_addr_host(url), backlog, &s, err);
 	if (rc != RC_OK)
 		return rc;
 	learn_port(s, url);

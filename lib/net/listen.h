@@ -7,7 +7,7 @@
 #include "net/net.h"
 
 /*
- * net_listen - listen on "host:port", port 0: any free one.
+ * net_listen - listen on "host:port", or "port" of loopback; port 0: any free one.
  *
  *	fd	[out] does not block; the caller's
  *	addr	[out] "host:port", with the real port

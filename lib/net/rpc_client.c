@@ -8,11 +8,13 @@
  * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end, and close
  * the socket.
  */
+#include <errno.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "net/closing.h"
@@ -272,6 +274,19 @@ add_dialer(struct rpc_client *c, struct err *err)
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: %s", c->addr, nng_strerror(rv));
 }
 
+/* nng says the same of a socket without a listener and of none. */
+static enum rc
+unreachable(const struct rpc_client *c, int rv, struct err *err)
+{
+	const char *path = strncmp(c->addr, "ipc://", 6) == 0 ? c->addr + 6 : NULL;
+
+	if (path && access(path, F_OK) != 0 && errno == ENOENT)
+		return err_set(err, RC_UNREACHABLE, "%s: nobody answers there (nothing is at %s)",
+			       c->addr, path);
+	return err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", c->addr,
+		       nng_strerror(rv));
+}
+
 static enum rc
 open_by_nng(struct rpc_client *c, enum rpc_connect how, struct err *err)
 {
@@ -284,9 +299,7 @@ open_by_nng(struct rpc_client *c, enum rpc_connect how, struct err *err)
 	c->later_since = now ? 0 : clock_now_ns();
 	rv = now ? client_dial(c->dialer, NET_CONNECT_MS)
 		 : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
-	return rv == 0 ? RC_OK
-		       : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", c->addr,
-				 nng_strerror(rv));
+	return rv == 0 ? RC_OK : unreachable(c, rv, err);
 }
 
 enum rc
@@ -338,8 +351,7 @@ connect_by_nng(struct rpc_client *c, uint64_t deadline_ns, struct err *err)
 	if (rv == 0)
 		return RC_OK;
 	return listens ? err_set(err, RC_TIMEOUT, "%s: no answer in time", c->addr)
-		       : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", c->addr,
-				 nng_strerror(rv));
+		       : unreachable(c, rv, err);
 }
 
 enum rc

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 enum { END = -1 };
 
 /* More bytes into the chunk; at the end len is 0. */
@@ -79,6 +81,7 @@ csv_begin(struct csv *csv, struct input *in, struct err *err)
 enum rc
 csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n, struct err *err)
 {
+	const char *odd;
 	enum rc rc = RC_OK;
 
 	csv->in = in;
@@ -94,8 +97,10 @@ csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n, s
 		rc = refill(csv, err);
 	if (rc != RC_OK)
 		return rc;
-	if (csv->len >= 3 && memcmp(csv->chunk, "\xef\xbb\xbf", 3) == 0)
-		csv->pos = 3;
+	odd = file_odd_text((const char *)csv->chunk, csv->len);
+	if (odd && strcmp(odd, "UTF-16") == 0)
+		return err_set(err, RC_BADDATA, "%s: it is UTF-16, and UTF-8 is read", in->name);
+	csv->pos = odd ? 3 : 0;
 	csv->sep = guess_separator(csv);
 	return RC_OK;
 }

@@ -135,4 +135,7 @@ enum rc net_load(const struct net *n, const char *path, float *params, struct er
 enum rc net_take(const struct net *n, const struct npz *npz, const char *path, float *params,
 		 struct err *err);
 
+/* Whether it is an array of the net, of that type and shape. params: of any net like this one. */
+bool net_has_array(const struct net *n, const float *params, const struct npz_array *a);
+
 #endif

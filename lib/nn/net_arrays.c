@@ -94,6 +94,25 @@ is_surplus(const struct npz_array *a, const struct npz_array *want, unsigned nwa
 	return true;
 }
 
+static bool
+same_shape(const struct npz_array *a, const struct npz_array *want)
+{
+	return a->type == NPZ_F32 && a->ndim == want->ndim &&
+	       memcmp(a->dim, want->dim, a->ndim * sizeof a->dim[0]) == 0;
+}
+
+bool
+net_has_array(const struct net *n, const float *params, const struct npz_array *a)
+{
+	struct npz_array want[NET_MAX_ARRAYS];
+	unsigned nwant = net_arrays(n, params, want);
+
+	for (unsigned i = 0; i < nwant; i++)
+		if (strcmp(a->name, want[i].name) == 0)
+			return same_shape(a, &want[i]);
+	return false;
+}
+
 enum rc
 net_take(const struct net *n, const struct npz *npz, const char *path, float *params,
 	 struct err *err)
@@ -109,8 +128,7 @@ net_take(const struct net *n, const struct npz *npz, const char *path, float *pa
 		if (!a)
 			rc = err_set(err, RC_BADDATA, "%s: no array %s, which %s has", path,
 				     want[i].name, n->text);
-		else if (a->type != NPZ_F32 || a->ndim != want[i].ndim ||
-			 memcmp(a->dim, want[i].dim, a->ndim * sizeof a->dim[0]) != 0)
+		else if (!same_shape(a, &want[i]))
 			rc = err_set(err, RC_BADDATA, "%s: %s is %s%s, %s has %s", path, a->name,
 				     shape_text(a, there), a->type == NPZ_F32 ? "" : " and not f32",
 				     n->text, shape_text(&want[i], due));

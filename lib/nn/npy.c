@@ -124,6 +124,13 @@ take_header(struct cursor *c, struct ndarray *a, const char **type, size_t *type
 enum rc
 npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *out, struct err *err)
 {
+	return npy_head(bytes, nbytes, nbytes, name, out, err);
+}
+
+enum rc
+npy_head(const void *bytes, size_t nbytes, uint64_t total, const char *name, struct ndarray *out,
+	 struct err *err)
+{
 	const uint8_t *p = bytes;
 	struct ndarray a = {0};
 	struct cursor c;
@@ -152,10 +159,10 @@ npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *ou
 		return err_set(err, RC_BADDATA,
 			       "%s: its type is none of bool, u1 to u8, i1 to i8, f4 and f8", name);
 	at += header;
-	if (!ndarray_nbytes(&a, &want) || want != nbytes - at)
+	if (!ndarray_nbytes(&a, &want) || want != total - at)
 		return err_set(err, RC_BADDATA,
-			       "%s: its shape needs another number of bytes than %zu", name,
-			       nbytes - at);
+			       "%s: its shape needs another number of bytes than %" PRIu64, name,
+			       total - at);
 	a.data = p + at;
 	*out = a;
 	return RC_OK;

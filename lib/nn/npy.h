@@ -24,4 +24,9 @@ bool npy_is(const void *bytes, size_t nbytes);
 enum rc npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *a,
 		  struct err *err);
 
+/* The same of the first bytes of a file of `total` bytes; NPY_HEAD_MAX are enough. Its data may not be there. */
+#define NPY_HEAD_MAX 65548
+enum rc npy_head(const void *bytes, size_t nbytes, uint64_t total, const char *name,
+		 struct ndarray *a, struct err *err);
+
 #endif

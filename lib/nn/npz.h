@@ -8,6 +8,7 @@
 #ifndef NN_NPZ_H
 #define NN_NPZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +26,7 @@ struct npz_array {
 	enum npz_type type;
 	uint32_t ndim;
 	uint64_t dim[NPZ_MAX_DIMS];
-	const void *data;
+	const void *data; /* NULL: it was not taken */
 };
 
 /* The contents of a file; array and every array[i].data belong to it. */
@@ -63,6 +64,13 @@ enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out,
  * checksum is compared. Errors: RC_BADDATA "NAME: reason", RC_FAILED the system's reason, RC_NOMEM.
  */
 enum rc npz_read(const char *path, struct npz *npz, struct err *err);
+
+/* Whether an array of this name, type and shape is wanted. One that is not is never unpacked. */
+typedef bool npz_take_fn(void *arg, const struct npz_array *a);
+
+/* The same of the arrays that are wanted; the others are there without data. NULL: all are. */
+enum rc npz_parse_some(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take,
+		       void *arg, struct npz *npz, struct err *err);
 enum rc npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz,
 		  struct err *err);
 

@@ -45,8 +45,8 @@ take_header(const struct ndarray *from, struct npz_array *a)
 }
 
 static enum rc
-take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes, struct npz *npz,
-	   struct err *err)
+take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes, npz_take_fn *take,
+	   void *arg, struct npz *npz, struct err *err)
 {
 	struct npz_array *a = &npz->array[npz->narrays];
 	struct ndarray from = {0};
@@ -57,15 +57,28 @@ take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes
 	if (!take_name(file->name, a))
 		return err_set(err, RC_BADDATA, "%s: %s: not the name of an array", zip->name,
 			       file->name);
-	if ((rc = zip_take(zip, file, bytes, err)) != RC_OK)
+	rc = zip_take_head(zip, file, take ? NPY_HEAD_MAX : SIZE_MAX, bytes, err);
+	if (rc != RC_OK)
 		return rc;
-	if (npy_parse(bytes->data, bytes->len, a->name, &from, err) != RC_OK)
+	if (npy_head(bytes->data, bytes->len, file->nbytes, a->name, &from, err) != RC_OK)
 		return err_prefix(err, "%s: array ", zip->name);
 	if (!take_header(&from, a) || !ndarray_nbytes(&from, &nbytes))
 		return err_set(err, RC_BADDATA,
 			       "%s: array %s: not a <f4, <i8, <f8 or |u1 array in C order of at "
 			       "most %d dimensions",
 			       zip->name, a->name, NPZ_MAX_DIMS);
+	a->data = NULL;
+	if (take && !take(arg, a)) {
+		npz->narrays++;
+		return RC_OK;
+	}
+	if (bytes->len < file->nbytes) {
+		bytes->len = 0;
+		if ((rc = zip_take(zip, file, bytes, err)) != RC_OK)
+			return rc;
+	}
+	if (npy_parse(bytes->data, bytes->len, a->name, &from, err) != RC_OK)
+		return err_prefix(err, "%s: array ", zip->name);
 	data = alloc_zeroed((size_t)nbytes, 1);
 	if (!data)
 		return err_set(err, RC_NOMEM, "%s: array %s: out of memory", zip->name, a->name);
@@ -77,6 +90,13 @@ take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes
 
 enum rc
 npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz, struct err *err)
+{
+	return npz_parse_some(bytes, nbytes, name, NULL, NULL, npz, err);
+}
+
+enum rc
+npz_parse_some(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take, void *arg,
+	       struct npz *npz, struct err *err)
 {
 	struct npz tmp = {0};
 	struct buf unpacked = {0};
@@ -92,7 +112,7 @@ npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz, s
 		rc = err_set(err, RC_NOMEM, "%s: out of memory", name);
 	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++) {
 		unpacked.len = 0;
-		rc = take_array(&zip, &zip.file[i], &unpacked, &tmp, err);
+		rc = take_array(&zip, &zip.file[i], &unpacked, take, arg, &tmp, err);
 	}
 	buf_fini(&unpacked);
 	zip_close(&zip);

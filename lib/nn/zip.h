@@ -52,4 +52,8 @@ void zip_close(struct zip *zip);
 enum rc zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out,
 		 struct err *err);
 
+/* The same of its first bytes, `most` and some more, if it has them. Their checksum is not compared. */
+enum rc zip_take_head(const struct zip *zip, const struct zip_file *file, size_t most,
+		      struct buf *out, struct err *err);
+
 #endif

@@ -388,10 +388,12 @@ read_file(struct reading *r, struct err *err)
 {
 	struct tape_reader *t;
 	GpuSim__TapeRecord *m;
+	bool stopped;
 	enum rc rc = tape_read_open(r->path, &t, err);
 
 	if (rc != RC_OK)
 		return rc;
+	stopped = tape_read_is_cut(t);
 	r->proc = STORY_NONE;
 	r->first_op = r->s->nops;
 	while ((rc = tape_read_next(t, &m, &r->record, err)) == RC_OK && m) {
@@ -401,6 +403,9 @@ read_file(struct reading *r, struct err *err)
 			break;
 	}
 	r->s->cut |= tape_read_is_cut(t);
+	r->s->stopped |= stopped;
+	if (stopped && r->proc != STORY_NONE)
+		r->s->proc[r->proc].stopped = r->s->proc[r->proc].closed = true;
 	tape_read_close(t);
 	return rc;
 }

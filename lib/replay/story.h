@@ -22,6 +22,7 @@ struct story_proc {
 	uint32_t ordinal;
 	uint64_t device;
 	bool closed;	     /* it ended in order */
+	bool stopped;	     /* its recording ends before it, as for a full disk */
 	bool by_memory;	     /* peers could map its memory */
 	bool by_tcp;	     /* its data address is one of TCP */
 	uint32_t nops, last; /* last: its last operation, or STORY_NONE */
@@ -62,6 +63,7 @@ struct story_op {
 	uint32_t root, steps, in_crc, before_crc, out_crc;
 	uint8_t coll, dtype, redop;
 	bool by_queue, in_place, gaps, deterministic;
+	bool dropped; /* in no unit: what a rank did in it was not recorded (set by story_units) */
 	enum story_state state;
 	uint32_t rc;
 	const char *algo;  /* of a built-in one; of one of a file the story's */
@@ -90,7 +92,8 @@ struct story {
 	struct story_fault *fault;
 	struct story_algo *algo;
 	size_t nprocs, ncomms, nops, nfaults, nalgos;
-	bool cut;	 /* some of it is missing */
+	bool cut;     /* some of it is missing */
+	bool stopped; /* because writing failed, not because a process was killed while it wrote */
 	bool with_data;	 /* inputs are there */
 	uint32_t *order; /* operations by unit, set by story_units */
 	uint32_t *unit;	 /* unit u is order[unit[u] .. unit[u + 1]) */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "coll/plan.h"
 #include "replay/story.h"
 
 /* ---- sets that grow together */
@@ -80,29 +81,78 @@ by_unit(const void *a, const void *b, void *arg)
 	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-static void
+/* Those that are not dropped; how many. */
+static size_t
 sort(struct story *s, uint32_t *v, int (*order)(const void *, const void *, void *))
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < s->nops; i++)
-		v[i] = (uint32_t)i;
-	qsort_r(v, s->nops, sizeof *v, order, s);
+		if (!s->op[i].dropped)
+			v[n++] = (uint32_t)i;
+	qsort_r(v, n, sizeof *v, order, s);
+	return n;
+}
+
+/* Whether the recording of one of the operation's ranks ended before it did; v[0..n-1]: its parts. */
+static bool
+is_unfinished(const struct story *s, const uint32_t *v, size_t n)
+{
+	const struct story_op *first = &s->op[v[0]];
+	const struct story_comm *c = &s->comm[first->comm];
+	size_t due = 0, ended = 0;
+
+	for (uint32_t r = 0; r < c->nranks; r++)
+		due += c->proc[r] != STORY_NONE && s->proc[c->proc[r]].stopped;
+	for (size_t i = 0; i < n; i++) {
+		const struct story_op *o = &s->op[v[i]];
+		bool stopped = s->proc[o->proc].stopped;
+
+		if (stopped && o->state == STORY_OPEN)
+			return true;
+		ended += stopped;
+	}
+	return coll_is_sendrecv((enum gpusim_coll)first->coll) ? due && n < 2 : ended < due;
+}
+
+/* Drop them, and the faults in them. v: sorted by_operation. */
+static void
+drop_unfinished(struct story *s, const uint32_t *v, size_t n)
+{
+	for (size_t i = 0, k; i < n; i = k) {
+		bool drop;
+
+		for (k = i + 1; k < n && s->op[v[k]].comm == s->op[v[i]].comm &&
+				s->op[v[k]].op == s->op[v[i]].op;)
+			k++;
+		drop = is_unfinished(s, v + i, k - i);
+		for (size_t j = i; j < k; j++)
+			s->op[v[j]].dropped = drop;
+	}
+	for (size_t i = 0; i < s->nfaults; i++)
+		if (s->fault[i].op != STORY_NONE && s->op[s->fault[i].op].dropped)
+			s->fault[i].op = STORY_NONE;
 }
 
 /* parent[]: operations of one unit have the same root. */
 static void
 group(struct story *s, uint32_t *parent, uint32_t *v)
 {
+	size_t n;
+
 	for (size_t i = 0; i < s->nops; i++)
 		parent[i] = (uint32_t)i;
-	sort(s, v, by_operation);
-	for (size_t i = 1; i < s->nops; i++) {
+	if (s->stopped)
+		drop_unfinished(s, v, sort(s, v, by_operation));
+	n = sort(s, v, by_operation);
+	for (size_t i = 1; i < n; i++) {
 		const struct story_op *x = &s->op[v[i - 1]], *y = &s->op[v[i]];
 
 		if (x->comm == y->comm && x->op == y->op)
 			join(parent, v[i - 1], v[i]);
 	}
-	sort(s, v, by_lane);
-	for (size_t i = 1; i < s->nops; i++) {
+	n = sort(s, v, by_lane);
+	for (size_t i = 1; i < n; i++) {
 		const struct story_op *x = &s->op[v[i - 1]];
 		struct story_op *y = &s->op[v[i]];
 
@@ -163,19 +213,22 @@ static void
 order_units(struct walk *w, uint32_t *v, uint32_t *nunits)
 {
 	struct story *s = w->s;
+	size_t n;
 
 	for (size_t i = 0; i < s->nops; i++)
 		w->first[i] = w->next[i] = STORY_NONE;
 	for (size_t i = s->nops; i-- > 0;) {
 		uint32_t r = (uint32_t)i;
 
+		if (s->op[i].dropped)
+			continue;
 		while (w->parent[r] != r)
 			r = w->parent[r];
 		w->next[i] = w->first[r];
 		w->first[r] = (uint32_t)i;
 	}
-	sort(s, v, by_time);
-	for (size_t i = 0; i < s->nops; i++) {
+	n = sort(s, v, by_time);
+	for (size_t i = 0; i < n; i++) {
 		uint32_t r = v[i];
 
 		while (w->parent[r] != r)
@@ -188,7 +241,7 @@ order_units(struct walk *w, uint32_t *v, uint32_t *nunits)
 enum rc
 story_units(struct story *s, struct err *err)
 {
-	size_t n = s->nops + 1;
+	size_t n = s->nops + 1, kept;
 	uint32_t *room = alloc_zeroed(6 * n, sizeof *room), nunits = 0;
 	uint32_t *v = alloc_zeroed(n, sizeof *v), *unit = alloc_zeroed(n + 1, sizeof *unit);
 	uint8_t *seen = alloc_zeroed(n, 1);
@@ -209,8 +262,8 @@ story_units(struct story *s, struct err *err)
 
 		group(s, room, v);
 		order_units(&w, v, &nunits);
-		sort(s, v, by_unit);
-		for (size_t i = 0; i < s->nops; i++)
+		kept = sort(s, v, by_unit);
+		for (size_t i = 0; i < kept; i++)
 			unit[s->op[v[i]].unit + 1] = (uint32_t)i + 1;
 		s->order = v;
 		s->unit = unit;

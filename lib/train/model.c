@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/option_rows.h"
+#include "nn/input.h"
 
-enum { MAX_LINE = 256 };
+enum { MAX_LINE = 256, MAX_VECTOR = 65536 };
 
 /* ---- writing */
 
@@ -208,7 +209,7 @@ take_names(const struct npz_array *a, const char *path, struct dataset *data, st
 	const char *p = a->data, *nl;
 	uint64_t left = a->dim[0];
 
-	if (a->type != NPZ_U8 || a->ndim != 1)
+	if (a->type != NPZ_U8 || a->ndim != 1 || !a->data)
 		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
 	data->class_name = alloc_zeroed(data->nclasses, sizeof *data->class_name);
 	if (!data->class_name)
@@ -263,20 +264,37 @@ take_input(const struct npz *npz, const char *path, struct dataset *data, const 
 	return rc;
 }
 
-static enum rc
-take_params(const struct npz *npz, const char *path, struct model *m, struct err *err)
+/* Short vectors, as texts are, and the arrays of a net once it is known: nothing that is longer is unpacked. */
+static bool
+takes(void *arg, const struct npz_array *a)
 {
+	const struct model *m = arg;
+
+	if (a->ndim == 1 && (a->type == NPZ_U8 || a->type == NPZ_F32) && a->dim[0] <= MAX_VECTOR)
+		return true;
+	return m->params && net_has_array(&m->task.net, m->params, a);
+}
+
+/* The parameters of a net that is known; *npz is the caller's. */
+static enum rc
+take_params(const struct buf *bytes, const char *path, struct model *m, struct npz *npz,
+	    struct err *err)
+{
+	enum rc rc;
+
 	m->params = alloc_zeroed(task_values(&m->task), sizeof *m->params);
 	if (!m->params)
 		return err_set(err, RC_NOMEM, "%s: out of memory", path);
-	return net_take(&m->task.net, npz, path, m->params, err);
+	rc = npz_parse_some(bytes->data, bytes->len, path, takes, m, npz, err);
+	return rc == RC_OK ? net_take(&m->task.net, npz, path, m->params, err) : rc;
 }
 
 static enum rc
-take_model(const struct npz *npz, const char *path, const struct description *d, struct model *m,
+take_model(const struct buf *bytes, const char *path, const struct description *d, struct model *m,
 	   struct err *err)
 {
 	struct task *t = &m->task;
+	struct npz npz = {0};
 	enum rc rc = net_build(&d->net, d->input, d->nclasses, &t->net, err);
 
 	m->items = d->items;
@@ -285,9 +303,10 @@ take_model(const struct npz *npz, const char *path, const struct description *d,
 		return err_prefix(err, "%s", path);
 	}
 	if (rc == RC_OK)
-		rc = take_params(npz, path, m, err);
+		rc = take_params(bytes, path, m, &npz, err);
 	if (rc == RC_OK)
-		rc = take_input(npz, path, &t->data, &t->net, err);
+		rc = take_input(&npz, path, &t->data, &t->net, err);
+	npz_fini(&npz);
 	/* Models that do not say it yet: so only bytes are scaled. */
 	if (rc == RC_OK && m->items == SAMPLES_ANY && t->data.scale[0] == 1.0f / 255 &&
 	    t->data.shift[0] == 0)
@@ -302,25 +321,27 @@ model_load(const char *path, const struct train_config *config, bool *known, str
 	struct model m = {.task = {.config = config}};
 	struct description d = {0};
 	const struct npz_array *a;
-	struct npz npz;
-	enum rc rc = npz_read(path, &npz, err);
+	struct buf bytes = {0};
+	struct npz npz = {0};
+	enum rc rc = input_file(path, UINT32_MAX, &bytes, err);
 
-	if (rc != RC_OK)
-		return rc;
+	if (rc == RC_OK)
+		rc = npz_parse_some(bytes.data, bytes.len, path, takes, &m, &npz, err);
 	a = npz_find(&npz, "gpusim.net");
-	if (a)
+	if (rc == RC_OK && a)
 		rc = parse_description(a, path, &d, err);
 	if (config->net_given)
 		d.net = config->net;
 	if (rc == RC_OK && a)
-		rc = take_model(&npz, path, &d, &m, err);
+		rc = take_model(&bytes, path, &d, &m, err);
+	*known = a;
 	npz_fini(&npz);
+	buf_fini(&bytes);
 	if (rc != RC_OK) {
 		model_fini(&m);
 		return rc;
 	}
-	*known = a;
-	if (a)
+	if (*known)
 		*out = m;
 	return RC_OK;
 }
@@ -368,14 +389,15 @@ model_of_task(const char *path, struct task *task, struct model *out, struct err
 	struct model m = {.task = *task,
 			  .items =
 			      task->data.dtype == GPUSIM_F32 ? SAMPLES_NUMBERS : SAMPLES_BYTES};
-	struct npz npz;
-	enum rc rc = npz_read(path, &npz, err);
+	struct buf bytes = {0};
+	struct npz npz = {0};
+	enum rc rc = input_file(path, UINT32_MAX, &bytes, err);
 
 	*task = (struct task){0};
-	if (rc == RC_OK) {
-		rc = take_params(&npz, path, &m, err);
-		npz_fini(&npz);
-	}
+	if (rc == RC_OK)
+		rc = take_params(&bytes, path, &m, &npz, err);
+	npz_fini(&npz);
+	buf_fini(&bytes);
 	if (rc == RC_OK)
 		*out = m;
 	else

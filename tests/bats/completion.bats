@@ -48,6 +48,25 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(tr '\t\n' '  ' <out)" 'my-ring my-ring allreduce of 4 ranks, of a file my-ring allreduce of 4 ranks, of a file '
 }
 
+@test "ready clusters, communicators and devices that are there" {
+	assert_equal "$(offers simulate allreduce -c h100-i)" 'h100-ib400 :files'
+	assert_equal "$(offers simulate training --fail-rate ll)" ':files llama3 :files'
+	bounded gpuctl run -n 1 -- bash -c 'gpuctl comm-init -n 1 >/dev/null
+		for line in "comm-destroy " "allreduce --comm " "malloc --device "; do gpuctl completion -- $line ""; done' >out
+	id=$(cut -f 1 out | tail -n 1)
+	[[ $id =~ ^[0-9a-f]{16}$ ]] || fail "$(cat out)"
+	assert_equal "$(cut -f 1 out | xargs)" "1 1 0 $id"
+}
+
+@test "the other programs, by themselves and behind run" {
+	assert_equal "$(offers mnist-train --mod)" --model
+	assert_equal "$(offers mnist-train --model l)" lenet
+	assert_equal "$(offers run -n 2 -- mnist-train --model = l)" lenet
+	assert_equal "$(offers mnist-train --load x)" :files
+	assert_equal "$(offers gpucoord --heart)" --heartbeat
+	assert_equal "$(offers gpudev --mem-f)" --mem-file
+}
+
 @test "behind run: a command, and gpuctl's own words if that is gpuctl" {
 	assert_equal "$(gpuctl completion -- run -n 2 -- ls '')" $':command\t4'
 	assert_equal "$(gpuctl completion -- run -n 2 l)" $':command\t3'
@@ -73,6 +92,8 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(complete gpuctl run -n 2 -- gpuc | tr ' ' '\n' | grep -xm 1 gpuctl)" gpuctl
 	assert_equal "$(complete gpuctl run -n 2 -- cat tree/o)" tree/one
 	assert_equal "$(complete gpuctl memcpy tree/t)" tree/two
+	assert_equal "$(complete mnist-train --model l)" lenet
+	assert_equal "$(complete "$BUILD/bin/mnist-train" --model l)" lenet
 	_command_offset() { COMPREPLY=("from $1"); }
 	assert_equal "$(complete gpuctl run -n 2 -- git che)" 'from 5'
 }
@@ -93,13 +114,15 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 		complete gpuctl run -n 2 -- gpuctl allr
 		complete gpuctl memcpy ''
 		complete gpuctl run -n 2 -- git che
+		complete mnist-train --model l
 	END
 	run zsh -f script
 	assert_output 'topo:show how each pair of devices reaches each other
 min max
 allreduce:reduce; every rank gets the result
 files
-word 2 of: git che'
+word 2 of: git che
+lenet'
 }
 
 @test "fish" {
@@ -113,6 +136,7 @@ word 2 of: git che'
 		complete -C 'gpuctl run -n 2 -- gpuctl allr'
 		complete -C 'gpuctl memcpy tree/o'
 		complete -C 'gpuctl run -n 2 -- cat tree/o'
+		complete -C 'mnist-train --model l'
 	END
 	HOME=$T run fish --no-config script
 	assert_output $'topo\tshow how each pair of devices reaches each other
@@ -120,5 +144,6 @@ max
 min
 allreduce\treduce; every rank gets the result
 tree/one
-tree/one'
+tree/one
+lenet'
 }

@@ -106,22 +106,24 @@ installed() {
 @test "gpucoord(8): the same" { run_examples "$ROOT/man/gpucoord.8" 3; }
 @test "gpudev(8): the same" { run_examples "$ROOT/man/gpudev.8" 3; }
 
-@test "README.md: the C example compiles, and computes what it says" {
-	awk '/^```/ { on = $0 == "```c"; next } on' "$ROOT/README.md" >body
-	{
-		echo '#include <gpusim.h>'
-		echo '#include <stdio.h>'
-		echo 'int main(void) {'
-		cat body
-		echo '}'
-	} >example.c
+@test "README.md: the C program, pasted, built and run by the line below it, in the tree and installed" {
+	awk '/^```/ { on = $0 == "```c"; next } on' "$ROOT/README.md" >sum.c
+	line=$(grep '^cc -o sum' "$ROOT/README.md")
 	san=$(nm "$BUILD/libgpusim.a" | grep -q __asan && echo -fsanitize=address,undefined || true)
 	# shellcheck disable=SC2086
-	compile -Wall -Werror -I"$ROOT/include" $san -o example example.c "$BUILD/libgpusim.a" \
-		-lmbedtls -lmbedx509 -lmbedcrypto -lprotobuf-c -lz -lm -pthread
-	run bounded gpuctl run -n 4 -- ./example
+	cc() { compile $san -Wall -Wextra -Werror "$@"; }
+	ln -s "$BUILD" build
+	run eval "$line"
 	assert_status 0
-	assert_output "$(sed -n 's|.*printf.*/\* \(.*\) \*/|\1|p' body)"
+	assert_output "${line##*# }"
+	run bounded env -u GPUSIM_COORD XDG_RUNTIME_DIR="$T" ./sum
+	assert_status 1
+	assert_match '^sum: no coordinator at '
+	rm build sum
+	installed
+	LD_LIBRARY_PATH=$T/some/where/lib run eval "$line"
+	assert_status 0
+	assert_output "${line##*# }"
 }
 
 @test "README.md: every file it points to is there" {
@@ -149,6 +151,8 @@ installed() {
 		*) grep -q '^\.Xr gpusim 7' section || fail "$page does not refer to the table in gpusim(7)" ;;
 		esac
 	done
+	busy=$(sed -n 's/.*EXIT_BUSY = \([0-9]*\),.*/\1/p' "$ROOT/lib/base/rc.h")
+	assert_equal "$(grep -hoE 'busy, exit status [0-9]+' "$ROOT"/man/*.[1-9] | sort -u)" "busy, exit status $busy"
 }
 
 @test "man pages refer to pages, sections and functions that exist" {

@@ -46,10 +46,68 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 }
 
 @test "too few descriptors for a machine are told of" {
-	for n in 8 10 12; do
+	for n in 8 24 75; do
 		run bash -c "ulimit -n $n; gpuctl run -n 4 -- true"
 		assert_status 1
-		assert_match '^gpuctl: run: .*Too many open files'
+		assert_output "gpuctl: run: $n open files are allowed (ulimit -n), 76 are needed"
+	done
+	for daemon in "gpucoord --listen ipc://$T/c" "gpudev -m 1M --coordinator none --listen ipc://$T/d"; do
+		run bounded bash -c "ulimit -n 24; exec $daemon"
+		assert_status 1
+		assert_output "${daemon%% *}: 24 open files are allowed (ulimit -n), 64 are needed"
+	done
+	run bounded bash -c 'ulimit -Sn 24; exec gpuctl run -n 4 -- true'
+	assert_status 0
+}
+
+@test "what is wrong is said, and what may be meant" {
+	printf '\357\273\2771\n' >bom
+	printf '1\0\n\0' >utf16
+	while IFS='|' read -r line text; do
+		run bounded bash -c "gpuctl $line"
+		((status == 2 || status == 3 || status == 5)) || fail "exit $status of: $line"
+		assert_equal "${#lines[@]}" 1
+		[[ $output == "gpuctl: "*"$text"* ]] || fail "$line: $output"
+	done <<'END'
+run -n 0 true|-n: 0 is out of range (1 to 1024)
+run -n 1 --bandwidth 10 true|'10' is 10 bits a second, and 1kb is the least; did you mean '10Gb' or '10Mb'?
+run -n 1 --http ::1:80 true|--http: '::1:80': an IPv6 address stands in brackets
+run -n 1 --http http://localhost:80 true|--http: 'http://localhost:80' is neither PORT nor HOST:PORT
+run -n 1 --grpc 70000 true|--grpc: '70000' is neither PORT nor HOST:PORT
+run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 can be reached from other hosts, unencrypted and unchecked; --insecure allows that
+plan allreduce -n 4 --algo rnig|did you mean 'ring'?
+plan alreduce -n 4|did you mean 'allreduce'?
+simulate allreduce -c h100|ready clusters: a100-dgx,
+--coordinator ipc:///nowhere/c devices|nobody answers there (nothing is at /nowhere/c)
+run -n 1 -- gpuctl allreduce <bom|the text begins as a byte order mark
+run -n 1 -- gpuctl allreduce <utf16|the text begins as UTF-16
+plan allreduce --algo-file utf16|it is UTF-16
+END
+}
+
+@test "a collective is known in any spelling; a port stands alone" {
+	for verb in all_reduce all-reduce AllReduce; do
+		run bounded bash -c "seq 2 | gpuctl run -n 2 --http 0 -- gpuctl $verb 2>/dev/null"
+		assert_status 0
+		assert_output 3
+	done
+	run bounded bash -c 'printf "1 2\n3 4\n" | gpuctl run -n 2 -- gpuctl REDUCE_SCATTER'
+	assert_output $'4\n6'
+	assert_equal "$(gpuctl plan reduce_scatter -n 2)" "$(gpuctl plan reduce-scatter -n 2)"
+	bounded gpuctl run -n 1 --insecure --http 0.0.0.0:0 --grpc 0.0.0.0:0 -- true
+}
+
+@test "top --json is one object, as /status.json" {
+	run bounded gpuctl run -n 2 -- gpuctl top --json
+	assert_status 0
+	perl -MJSON::PP -e 'my $t = decode_json(join "", <STDIN>); exit !($t->{format} == 1 && @{$t->{devices}} == 2)' <<<"$output"
+}
+
+@test "a full standard output is an error of verbs that go on, too" {
+	for verb in 'top --once' 'top --batch' 'top --json' 'status --watch' 'events --follow'; do
+		run machine 1 "gpuctl $verb >/dev/full"
+		assert_status 1
+		assert_match '^gpuctl: [a-z]*: standard output: No space left on device$'
 	done
 }
 
@@ -192,7 +250,7 @@ gpuctl: memcpy: none: No such file or directory
 1
 gpuctl: memcpy: in has 6 bytes, 7 are due
 5
-gpuctl: memcpy: device ID: 0x10, 0 bytes: outside its memory 0x10000..0x10010000
+gpuctl: memcpy: device ID: 0x10, 6 bytes: outside its memory 0x10000..0x10010000
 2
 gpuctl: memcpy: none/out: No such file or directory
 1
@@ -295,7 +353,7 @@ gpuctl: allreduce: which buffers? --addr, or --send and --recv
 2
 gpuctl: alltoall: --addr: alltoall has no in-place form; give --send and --recv
 2
-gpuctl: allreduce: --count: '99999999999999999999' is not a whole number
+gpuctl: allreduce: --count: 99999999999999999999 is out of range (0 to 18446744073709551615)
 2
 gpuctl: broadcast: --root: no rank 3 in a communicator of 3
 2

@@ -47,8 +47,8 @@ END
 	house_make install
 	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_lab,_kernel}.h lib/libgpusim.a \
 		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/data/iris.csv \
-		share/bash-completion/completions/gpuctl share/zsh/site-functions/_gpuctl \
-		share/fish/vendor_completions.d/gpuctl.fish; do
+		share/bash-completion/completions/{gpuctl,mnist-train} share/zsh/site-functions/_gpuctl \
+		share/fish/vendor_completions.d/{gpuctl,gpudev}.fish; do
 		assert_file "$INSTALLED/$file"
 	done
 	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || assert_file "$INSTALLED/bin/mnist-train-mpi"

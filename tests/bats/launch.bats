@@ -156,7 +156,7 @@ waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
 		'ordinal:4 ordinal:5 ordinal:6 ordinal:7'
 	SLURM_PROCID=-1 run bounded gpudev --listen "ipc://$T/e"
 	assert_status 2
-	assert_output "gpudev: SLURM_PROCID: '-1' is not a whole number"
+	assert_output "gpudev: SLURM_PROCID: -1 is out of range (0 to 4294967295)"
 	run bounded gpudev --listen "ipc://$T/e" --rank one
 	assert_status 2
 	assert_output "gpudev: --rank: 'one' is not a whole number"

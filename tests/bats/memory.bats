@@ -43,6 +43,23 @@ restarted() { [ "$(said pid)" != "$1" ] && [ "$(said state)" = free ]; }
 	assert_status 2
 }
 
+@test "a file is copied whole, or refused: not its beginning" {
+	coordinator
+	device --mem-file "$T/mem"
+	a=$(bounded gpuctl malloc --device 0 1M)
+	printf '1 2 3\n4 5 6\n7 8 9\n' >in
+	for wrong in "in 0:$a:16 5 in has 18 bytes, 16 are due" "in 0:$a:0 5 in has 18 bytes, 0 are due" \
+		"in 0:$a:24 5 in has 18 bytes, 24 are due"; do
+		read -r src dst status text <<<"$wrong"
+		run bounded gpuctl memcpy "$src" "$dst"
+		assert_status "$status"
+		assert_output "gpuctl: memcpy: $text"
+	done
+	bounded gpuctl memcpy in "0:$a:18"
+	printf '1 2 3\n4 5 6\n7 8 9\nmore' | bounded gpuctl memcpy - "0:$a:18" # a pipe may have more
+	bounded gpuctl memcpy "0:$a:18" - | cmp - in
+}
+
 @test "a table of allocations with something else in it is one line and exit 5" {
 	coordinator
 	device --mem-file "$T/mem"

@@ -59,6 +59,8 @@ browser() {
 		run get /status.json "Host: $host"
 		assert_match '^HTTP/1.1 200 '
 	done
+	run get /status.json 'X: no host'
+	assert_match '^HTTP/1.1 400 '
 	background gpucoord --listen "ipc://$T/c2" --state none --http 127.0.0.1:0 --http-host gpus.lan,b 2>said2
 	wait_until 10 grep -q 'live page' said2
 	PORT=$(sed -n 's|.*live page at http://127.0.0.1:\([0-9]*\)/.*|\1|p' said2)

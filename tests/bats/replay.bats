@@ -123,6 +123,25 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	assert_status 1
 }
 
+@test "a recording whose disk was full is replayed as far as it goes: no device is killed for it, and it is exit 5" {
+	mkfifo in
+	record 2 -- bash -c '
+		gpuctl allreduce --stream <in >out &
+		exec 4>in
+		printf "1 2 3\n1 2 3\n" >&4
+		until [ -s out ]; do :; done # it has allocated what it needs
+		for pid in $(gpuctl devices | grep -o " [0-9]* *ipc" | cut -d " " -f 2); do prlimit --pid "$pid" --fsize=8192; done
+		yes "1 2 3" | head -n 400 >&4
+		exec 4>&-
+		wait' 2>said
+	assert_equal "$(uniq out)" '2 4 6'
+	assert_equal "$(grep -c 'recording stops here' said)" 2
+	run --separate-stderr bounded gpuctl replay tape
+	assert_status 5
+	[[ $output == *', 0 were in operations that failed again '*', 0 differ;'* ]] || fail "$output"
+	assert_equal "$stderr" 'gpuctl: replay: tape: the recording is incomplete: writing it failed, as on a full disk; only what it has was replayed'
+}
+
 @test "a folder with a recording is not written to" {
 	record 1 -- true
 	run record 1 -- true

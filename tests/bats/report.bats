@@ -32,6 +32,7 @@ has() {
 	LOST='lost: (killed by signal 9|its connection broke and nobody listens at [^;]*)'
 	assert_match "rank 2 .* $LOST; [^;]*; report: $T/state/gpusim/report.1"
 	has state/gpusim/report.1
+	assert_equal "$(stat -c %a state/gpusim/report.1)" 600
 	grep -q '"name":"comm-failed"' timeline.json
 	grep -q 'draining --drained--> deciding' timeline.json
 	run bounded env -u XDG_STATE_HOME HOME="$T" gpuctl run -n 2 -- sh -c '

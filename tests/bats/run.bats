@@ -383,6 +383,23 @@ END
 	assert_no_memory "$KEEPER"
 }
 
+@test "kill -9 of all at once: the next launch removes the folder and the memory, and no other's" {
+	started -n 1 -- sh -c "$TELL; exec \$T/idle 1000"
+	left=$DIR keeper=$KEEPER
+	kill -KILL "$FRONT" "$KEEPER" "$GUARDIAN" "$COMMAND" $(pgrep -P "$GUARDIAN")
+	wait_until 10 not pgrep -f "$T/"
+	assert_file "$left/owner"
+	rm where
+	started -n 1 -- sh -c "$WAITING"
+	refute_file "$left"
+	assert_no_memory "$keeper"
+	run gpurun -n 1 -- true
+	assert_status 0
+	assert_file "$DIR/coord.sock" # it lives
+	kill -KILL "$FRONT"
+	assert_cleaned
+}
+
 @test "daemons end at the lifeline's EOF even without a signal" {
 	fake_daemons
 	started -n 1 -- sh -c "$TELL; exec \$T/idle 1000"

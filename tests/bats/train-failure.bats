@@ -151,3 +151,31 @@ undisturbed() {
 		assert_match '^mnist-train: (the parameter server.*: )?comm 1.*rank 0 \(device [0-9a-f]*\) lost: no word from it'
 	done
 }
+
+# away CMD... - trains where the coordinator is away at first, and is killed again when it has been back for a moment
+away() {
+	export GPUSIM_COORD=ipc://$T/c
+	ready coord gpucoord --state "$T/state"
+	coord=$PID
+	ready one gpudev -m 64M
+	ready two gpudev -m 64M
+	kill -KILL "$coord" && wait_until 5 gone "$coord"
+	background "$@" --devices 2 --epochs 1 >out 2>err
+	trainer=$PID
+	wait_until 10 grep -q 'waits for the coordinator' err
+	ready coord gpucoord --state "$T/state"
+	kill -KILL "$PID" && wait_until 5 gone "$PID"
+	ready coord gpucoord --state "$T/state"
+	wait "$trainer" || fail "$? $(cat out err)"
+	grep -q '^epoch 1/1 ' out || fail "$(cat out err)"
+}
+
+@test "a coordinator that is away when a training begins is waited for" {
+	away "${TRAIN[@]}" --on-failure respawn
+}
+
+@test "so does a parameter server, whatever the policy; without a policy the training ends at once" {
+	GPUSIM_COORD=ipc://$T/c run bounded "${TRAIN[@]}" --devices 2 --epochs 1
+	assert_status 3
+	away "${TRAIN[@]}" --sync ps
+}

@@ -50,6 +50,12 @@ main(void)
 	check(longest, NULL);
 	longest[64] = '\0';
 	check(longest, NULL);
+	ok(nearest_same("all_reduce", "allreduce") && nearest_same("AllReduce", "all-reduce") &&
+	       nearest_same("reduce_scatter", "reduce-scatter"),
+	   "spellings of one name");
+	ok(!nearest_same("reduce", "reducer") && !nearest_same("reducer", "reduce") &&
+	       !nearest_same("", "a") && nearest_same("", "-_"),
+	   "and of two");
 	ok(nearest("x", NULL, 0) == NULL, "of no names none is near");
 	return tap_done();
 }

@@ -153,16 +153,12 @@ test_duration_and_rate(void)
 	    {"0.6ns", 1},	{"0ms", 0}};
 	static const char *const no_duration[] = {"",	 "s",	"-5s", "5 s",  "5d",
 						  "5ss", "5s5", "ms",  "1e12h"};
-	static const struct good rates[] = {{"1", 1},
-					    {"9600", 9600},
-					    {"56kb", 56000},
-					    {"100Mb", 100000000},
-					    {"1Gb", 1000000000},
-					    {"2.5gbit", 2500000000u},
-					    {"1Tb", 1000000000000u},
-					    {"3M", 3000000}};
-	static const char *const no_rate[] = {"",     "0",     "0Gb",  "Gb",
-					      "-1Gb", "1GB/s", "1Kib", "1e10Gb"};
+	static const struct good rates[] = {{"1000", 1000},	     {"9600", 9600},
+					    {"56kb", 56000},	     {"100Mb", 100000000},
+					    {"1Gb", 1000000000},     {"2.5gbit", 2500000000u},
+					    {"1Tb", 1000000000000u}, {"3M", 3000000}};
+	static const char *const no_rate[] = {"",     "0",    "0Gb",   "Gb",   "1",	"10",
+					      "999b", "-1Gb", "1GB/s", "1Kib", "1e10Gb"};
 
 	check_good(parse_duration, durations, COUNT(durations), "parse_duration");
 	check_bad(parse_duration, no_duration, COUNT(no_duration), "parse_duration");

@@ -77,8 +77,9 @@ test_names(void)
 	static const char *const both[][2] = {{"allreduce", "all-reduce"},
 					      {"allgather", "all-gather"},
 					      {"reduce-scatter", "reducescatter"},
-					      {"alltoall", "all-to-all"}};
-	static const char *const wrong[] = {"", "all", "allreduce ", "ALLREDUCE", "-allreduce"};
+					      {"alltoall", "all-to-all"},
+					      {"reduce-scatter", "Reduce_Scatter"}};
+	static const char *const wrong[] = {"", "all", "allreduce ", "allreduce2", "reducer"};
 	enum gpusim_coll coll = GPUSIM_NCOLLS, other;
 	struct err err = {0};
 	bool good = true;

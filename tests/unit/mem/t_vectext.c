@@ -173,6 +173,15 @@ test_shapes(void)
 	struct err err = {0};
 	size_t i, sum = 0;
 
+	ok(parse_exact(GPUSIM_I32,
+		       "\xef\xbb\xbf"
+		       "1\n",
+		       5, &v, &err) == RC_BADDATA &&
+	       strstr(err.text, "begins as a byte order mark"),
+	   "a byte order mark: %s", err.text);
+	ok(parse_exact(GPUSIM_I32, "1\0\n", 4, &v, &err) == RC_BADDATA &&
+	       strstr(err.text, "begins as UTF-16"),
+	   "UTF-16 without a mark: %s", err.text);
 	for (i = 0; i < n; i++)
 		memcpy(text + 2 * i, "7 ", 2);
 	ok(vectext_parse(GPUSIM_I32, text, 2 * n, 1, &v, &err) == RC_OK && v.nvec == 1 &&

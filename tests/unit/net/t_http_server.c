@@ -123,6 +123,8 @@ test_refusals(const char *addr)
 	ok(asks(addr, "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabcdefghi",
 		"405 Method Not Allowed"),
 	   "POST");
+	ok(asks(addr, "GET /hello HTTP/1.1\r\n\r\n", "400 Bad Request"), "HTTP/1.1 without Host");
+	ok(asks(addr, "GET /hello HTTP/1.0\r\n\r\n", "200 OK"), "HTTP/1.0 needs none");
 	ok(asks(addr, "DELETE /hello HTTP/1.1\r\nHost: a\r\n\r\n", "405 Method Not Allowed"),
 	   "DELETE");
 	ok(asks(addr, "GET /hello HTTP/2.0\r\n\r\n", "505 HTTP Version Not Supported"),

@@ -315,6 +315,58 @@ test_forged(void)
 	free(b);
 }
 
+static bool
+take_w0(void *arg, const struct npz_array *a)
+{
+	(void)arg;
+	return strcmp(a->name, "w0") == 0 && a->ndim == 2 && a->dim[0] == 2 && a->dim[1] == 3;
+}
+
+/* Only what is wanted is unpacked: 64 MiB of zeros with a wrong checksum are not looked at. */
+static void
+test_some(void)
+{
+	static const char head[] = "\x93NUMPY\x01\0\x76\0{'descr': '|u1', 'fortran_order': "
+				   "False, 'shape': (67108864,), }";
+	size_t n = 128 + (64u << 20);
+	char *zeros = calloc(n, 1);
+	struct buf packed = {0}, bomb = {0};
+	struct npz npz = {0};
+	struct err err = {0};
+	struct zip zip = {0};
+	struct buf file = {0};
+
+	memset(zeros, ' ', 128);
+	memcpy(zeros, head, sizeof head - 1);
+	zeros[127] = '\n';
+	npz_pack(model, NMODEL, &packed, &err);
+	zip_open(packed.data, packed.len, "m", &zip, &err);
+	zip_begin(&bomb);
+	zip_take(&zip, &zip.file[0], &file, &err);
+	zip_put(&bomb, "w0.npy", file.data, file.len, true);
+	zip_put(&bomb, "big.npy", zeros, n, true);
+	zip_end_all(&bomb, "");
+	for (size_t i = bomb.len; i-- > 7;)
+		if (memcmp(bomb.data + i - 7, "big.npy", 7) == 0) {
+			bomb.data[i - 7 - 46 + 16] ^= 1; /* the directory's checksum */
+			break;
+		}
+	ok(npz_parse(bomb.data, bomb.len, "m", &npz, &err) == RC_BADDATA &&
+	       strstr(err.text, "big.npy: wrong checksum"),
+	   "all of it is refused: %s", err.text);
+	ok(npz_parse_some(bomb.data, bomb.len, "m", take_w0, NULL, &npz, &err) == RC_OK &&
+	       npz.narrays == 2 && npz_find(&npz, "w0")->data && !npz_find(&npz, "big")->data &&
+	       npz_find(&npz, "big")->dim[0] == 64u << 20 &&
+	       memcmp(npz_find(&npz, "w0")->data, weights, sizeof weights) == 0,
+	   "what is not wanted has its shape alone");
+	npz_fini(&npz);
+	zip_close(&zip);
+	buf_fini(&packed);
+	buf_fini(&bomb);
+	buf_fini(&file);
+	free(zeros);
+}
+
 int
 main(void)
 {
@@ -328,6 +380,7 @@ main(void)
 	test_write_refusals();
 	test_full();
 	test_read_refusals();
+	test_some();
 	test_forged();
 	test_deflated();
 	unlink(path);

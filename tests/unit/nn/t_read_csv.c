@@ -462,6 +462,9 @@ test_refusals(void)
 	    {"1,2,a\n3,4,a\n", "column 3 has one class alone"},
 	    {"1,2,a\n3,4,\"b\n", "t.csv:2: a quote is never closed"},
 	    {"\x89PNG\r\n\x1a\n1,2", "t.csv:"},
+	    {"\xff\xfe"
+	     "1,2",
+	     "t.csv: it is UTF-16, and UTF-8 is read"},
 	};
 	char text[8192], *p = text;
 
