@@ -60,6 +60,7 @@ row_of_links(struct table *t, struct row *row, struct err *err)
 	row->algo = t->algo;
 	row->proto = cluster_proto_name(ask.proto);
 	row->channels = answer.channels;
+	row->bound = &answer.bound;
 	row->traffic = &answer;
 	row->report = &report;
 	table_row(t, row);
@@ -86,6 +87,7 @@ row_of_model(struct table *t, struct row *row, struct err *err)
 	row->algo = cluster_algo_name(answer.choice.algo);
 	row->proto = cluster_proto_name(answer.choice.proto);
 	row->channels = answer.choice.channels;
+	row->bound = &answer.bound;
 	row->model = &answer;
 	table_row(t, row);
 	flow_report_fini(&report);

@@ -80,6 +80,15 @@ explain(const struct cluster_answer *s)
 	       cluster_limit_name(s), s->limit_gbs);
 }
 
+/* What no algorithm is faster than. */
+static void
+explain_bound(const struct cluster_bound *b)
+{
+	if (b->us > 0)
+		printf("#   at least %.1f us: %.4g bytes must cross %s, at %.1f GB/s\n", b->us,
+		       b->nbytes, cluster_bound_name(b), b->gbs);
+}
+
 static void
 model_json(const struct cluster_answer *s)
 {
@@ -98,6 +107,9 @@ print_json(const struct table *t, const struct row *r, double algbw, double busb
 	json_string(r->algo, stdout);
 	printf(",\"proto\":\"%s\",\"channels\":%" PRIu32 ",\"model\":\"%s\"", r->proto, r->channels,
 	       r->model ? "nccl" : "links");
+	if (r->bound->us > 0)
+		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound->us,
+		       cluster_bound_name(r->bound));
 	if (r->model)
 		model_json(r->model);
 	if (r->traffic)
@@ -120,6 +132,8 @@ print_text(const struct table *t, const struct row *r, double algbw, double busb
 	printf("  %8s  %6s  %8" PRIu32 "\n", r->algo, r->proto, r->channels);
 	if (t->a->explain && r->model)
 		explain(r->model);
+	if (t->a->explain)
+		explain_bound(r->bound);
 	if (t->a->explain && r->traffic)
 		explain_traffic(r->traffic, r->report);
 }

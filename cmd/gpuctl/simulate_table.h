@@ -29,6 +29,7 @@ struct row {
 	double us;
 	const char *algo, *proto;
 	uint32_t channels;
+	const struct cluster_bound *bound;
 	const struct cluster_answer *model;   /* NULL: none */
 	const struct traffic_answer *traffic; /* NULL: none */
 	const struct flow_report *report;     /* of traffic */

@@ -32,6 +32,7 @@ struct frame {
 	struct tuning_ranks r;
 	struct tuning_choice choice;
 	double n, nodes, per_node, size;
+	double last; /* ranks of the last node, which may have fewer than the others */
 };
 
 /* Without '-' and '_'. */
@@ -136,17 +137,23 @@ gpu_gbs(const struct frame *f)
 	return gbs;
 }
 
-/* The NICs that the GPUs of one node use. */
+/* The NICs that so many GPUs of one node use. */
+static double
+node_nics(const struct frame *f, double ranks)
+{
+	const struct cluster *c = f->c;
+	double used = ranks / c->gpus_per_host;
+
+	return c->nics * (used > 1 || c->nics >= c->gpus_per_host ? used : 1);
+}
+
+/* Of the node with the fewest GPUs. */
 static double
 node_gbs(const struct frame *f)
 {
-	const struct cluster *c = f->c;
-	double used = f->per_node / c->gpus_per_host,
-	       gbs = cluster_host_gbs(c) * c->nic_share * f->fit->net_share;
-
 	/* GPUs reach NICs through PCIe; without GPUDirect bytes pass a host's memory twice. */
-	gbs *= used > 1 ? used : c->nics >= c->gpus_per_host || used >= 1 ? used : 1;
-	return gbs * (c->gpudirect ? 1 : 0.7);
+	return node_nics(f, f->last) * f->c->nic_gbs * f->c->nic_share * f->fit->net_share *
+	       (f->c->gpudirect ? 1 : 0.7);
 }
 
 /* ---- bytes that cross, for one byte of the size */
@@ -168,6 +175,8 @@ bytes_gpu(const struct frame *f)
 	case GPUSIM_ALLREDUCE:
 		if (f->choice.algo == CLUSTER_RING)
 			return 2 * (n - 1) / n;
+		if (f->choice.algo == CLUSTER_COLLNET)
+			return 2 * (each - 1) / each;
 		return f->choice.algo == CLUSTER_TREE ? 2 * (each > 1) : 1;
 	case GPUSIM_ALLGATHER:
 	case GPUSIM_REDUCESCATTER:
@@ -187,7 +196,7 @@ bytes_gpu(const struct frame *f)
 static double
 bytes_node(const struct frame *f)
 {
-	double n = f->n, nodes = f->nodes, each = f->per_node;
+	double n = f->n, nodes = f->nodes, last = f->last, full = fmin(f->c->domain, n);
 
 	if (nodes < 2)
 		return 0;
@@ -204,12 +213,14 @@ bytes_node(const struct frame *f)
 		return (n - 1) / n;
 	case GPUSIM_GATHER:
 	case GPUSIM_SCATTER:
-		return (nodes - 1) / nodes;
+		return 1 - full / n; /* the root's node is whole */
 	case GPUSIM_ALLTOALL:
-		return each * (n - each) / n / ALLTOALL_SHARE;
+		return fmax(last * (n - last) / node_nics(f, last),
+			    full * (n - full) / node_nics(f, full)) *
+		       node_nics(f, last) / n / ALLTOALL_SHARE;
 	case GPUSIM_SEND:
 	case GPUSIM_RECV: /* each rank to the next: one of a node leaves it, by a NIC of its own */
-		return each > 1 ? f->c->nics * f->per_node / f->c->gpus_per_host : 1;
+		return f->per_node > 1 ? fmax(1, node_nics(f, f->last)) : 1;
 	default:
 		return 1;
 	}
@@ -225,7 +236,7 @@ bytes_level(const struct frame *f, const struct cluster_level *l)
 		return 0;
 	if (f->ask->coll == GPUSIM_ALLTOALL)
 		return below * f->c->gpus_per_host * (1 - below / hosts) / ALLTOALL_SHARE;
-	return bytes_node(f);
+	return coll_is_sendrecv(f->ask->coll) ? 1 : bytes_node(f);
 }
 
 static double
@@ -388,6 +399,20 @@ fill_us(const struct frame *f, double bytes_us)
 	return f->nodes > 1 && f->choice.algo != CLUSTER_RING && us > most ? most : us;
 }
 
+static struct cluster_bound
+bound_of(const struct frame *f)
+{
+	enum cluster_algo algo = f->choice.algo;
+	struct cluster_bound_ask a = {
+	    .coll = f->ask->coll,
+	    .ngpus = f->ask->ngpus,
+	    .nbytes = f->ask->nbytes,
+	    .nvswitch_reduces = algo == CLUSTER_NVLS || algo == CLUSTER_NVLS_TREE,
+	    .network_reduces = algo == CLUSTER_COLLNET || (algo == CLUSTER_NVLS && f->nodes > 1)};
+
+	return cluster_bound(f->c, &a);
+}
+
 enum rc
 cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 		    const struct cluster_fit *fit, struct cluster_answer *out, struct err *err)
@@ -403,6 +428,7 @@ cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 	f.n = f.r.n;
 	f.nodes = f.r.nodes;
 	f.per_node = f.r.per_node;
+	f.last = f.n - (f.nodes - 1) * fmin(c->domain, f.n);
 	a.launch_us = c->launch_us;
 	if (ask->ngpus == 1) {
 		a.choice = (struct tuning_choice){.algo = CLUSTER_RING, .proto = CLUSTER_SIMPLE};
@@ -422,6 +448,7 @@ cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 	a.us = a.launch_us + a.latency_us + a.bytes_us + a.fill_us;
 	a.algbw = f.size / (1000 * a.us);
 	a.busbw = a.algbw * cluster_bus_factor(ask->coll, ask->ngpus);
+	a.bound = bound_of(&f);
 	*out = a;
 	return RC_OK;
 }
@@ -430,5 +457,12 @@ enum rc
 cluster_predict(const struct cluster *c, const struct cluster_ask *ask, struct cluster_answer *out,
 		struct err *err)
 {
-	return cluster_predict_fit(c, ask, &cluster_fit_default, out, err);
+	struct cluster_answer a;
+	enum rc rc = cluster_predict_fit(c, ask, &cluster_fit_default, &a, err);
+
+	if (rc == RC_OK)
+		rc = cluster_bound_check(&a.bound, a.us, err);
+	if (rc == RC_OK)
+		*out = a;
+	return rc;
 }

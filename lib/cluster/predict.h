@@ -14,6 +14,7 @@
 #ifndef CLUSTER_PREDICT_H
 #define CLUSTER_PREDICT_H
 
+#include "cluster/bound.h"
 #include "cluster/tuning.h"
 
 /* Numbers without a unit, the same for all hardware, fitted over all measured tables together. */
@@ -58,9 +59,10 @@ struct cluster_answer {
 	double limit_gbs;     /* of that link */
 	double bytes_through; /* it, of one rank's nbytes */
 	double algbw, busbw;  /* GB/s */
+	struct cluster_bound bound;
 };
 
-/* Errors: RC_INVAL not there, in words. */
+/* Errors: RC_INVAL not there, in words; RC_INTERNAL the time is below its bound. */
 enum rc cluster_predict(const struct cluster *c, const struct cluster_ask *ask,
 			struct cluster_answer *out, struct err *err);
 

@@ -208,9 +208,32 @@ test_choices(void)
 	}
 }
 
+/* Nor are times of messages below the bound, whole or foretold from few of them, where most messages do not leave a switch. */
+static void
+test_bounds(void)
+{
+	static const char *const names[] = {"group", "hierarchical"};
+	struct cluster c = read_cluster("gpu = h100\nhosts = 32\nnics = 8 x 400Gb/s ib\n"
+					"leaf hosts = 8\nleaf oversubscription = 8\n");
+	struct cluster_bound_ask ask = {.coll = GPUSIM_ALLTOALL, .ngpus = 256, .nbytes = 64u << 20};
+	struct cluster_bound b = cluster_bound(&c, &ask);
+
+	for (size_t i = 0; i < 2; i++) {
+		const double most = i ? 1100 : 16000;
+		bool part, whole;
+		double us = time_of(&c, ask.coll, names[i], 256, ask.nbytes, INFINITY, &whole),
+		       few = time_of(&c, ask.coll, names[i], 256, ask.nbytes, most, &part);
+
+		ok(!whole && part && us >= b.us && few > 0.95 * us && few < 1.1 * us,
+		   "%s: bound %.0f us, time %.0f us, from a part of the steps %.0f us", names[i],
+		   b.us, us, few);
+	}
+}
+
 int
 main(void)
 {
+	test_bounds();
 	test_trees();
 	test_channels();
 	test_foretold();
