@@ -3,11 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "algo/lower.h"
 #include "algo/msccl.h"
 #include "algo/prove.h"
 #include "algo/show.h"
 #include "algo/text.h"
 #include "base/file.h"
+#include "coll/tune.h"
+#include "mem/dtype.h"
 
 static enum rc
 no_memory(struct err *err)
@@ -36,8 +39,6 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 
 	if (a->algo)
 		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
-	if (a->simulate)
-		return err_set(err, RC_INVAL, "--algo-file is simulated on a --cluster");
 	rc = algo_coll_parse(a->rest[0], &asked, err);
 	if (rc != RC_OK)
 		return err_set(err, RC_INVAL, "%s is no collective that files have", a->rest[0]);
@@ -100,6 +101,66 @@ plan_file_show(const struct args *a, struct buf *out, struct err *err)
 		rc = print(f, &proof, a, out, err);
 	algo_free(f);
 	return rc;
+}
+
+/* The file's plans as gpuctl synth times them: in messages as they are run with. */
+static enum rc
+simulate(const struct algo *f, const struct schedule *s, struct plan_args *p, size_t elem,
+	 const struct cost_model *m, double *us, uint64_t *messages, struct err *err)
+{
+	struct plan *plans;
+	enum rc rc;
+
+	p->schedule = s;
+	rc = plan_build_all(p, NULL, &plans, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = plan_simulate(plans, f->nranks, elem, m, us, err);
+	*messages = 0;
+	for (uint32_t r = 0; r < f->nranks; r++) {
+		uint64_t n = 0;
+
+		for (size_t i = 0; i < plans[r].nstep; i++)
+			n += plans[r].step[i].kind == STEP_SEND;
+		*messages = n > *messages ? n : *messages;
+	}
+	plan_free_all(plans, f->nranks);
+	return rc;
+}
+
+enum rc
+plan_file_simulate(const struct algo *f, struct plan_args *p, const struct args *a,
+		   const struct cost_model *m, struct buf *out, struct err *err)
+{
+	size_t elem = dtype_size(a->dtype);
+	uint64_t nbytes = p->nelem * elem, messages,
+		 chunk = a->chunk		     ? a->chunk * elem
+			 : nbytes > TUNE_LARGE_BYTES ? TUNE_LARGE_CHUNK_BYTES
+						     : TUNE_CHUNK_BYTES;
+	struct schedule *s = NULL;
+	uint32_t rounds = 0;
+	double us;
+	enum rc rc;
+
+	p->chunk = chunk / elem;
+	rc = algo_lower(f, NULL, &s, err);
+	for (uint32_t r = 0; rc == RC_OK && r < f->nranks; r++)
+		if (s[r].nstep && s[r].step[s[r].nstep - 1].round >= rounds)
+			rounds = s[r].step[s[r].nstep - 1].round + 1;
+	if (rc == RC_OK)
+		rc = simulate(f, s, p, elem, m, &us, &messages, err);
+	schedule_free_all(s, f->nranks);
+	if (rc != RC_OK)
+		return rc;
+	if (a->json)
+		buf_addf(out,
+			 "{\"algo\":\"%s\",\"simulated_us\":%.9g,\"rounds\":%" PRIu32
+			 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64 "}",
+			 f->name, us, rounds, messages, chunk);
+	else
+		buf_addf(out, "%-18s  %12.1f  %12s  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "\n",
+			 f->name, us, "-", rounds, messages, chunk);
+	return RC_OK;
 }
 
 enum rc

@@ -142,7 +142,7 @@ static enum rc
 run(const struct crowd *c, const struct traffic_ask *a, const struct links *l, double *us,
     struct flow_report *report, struct err *err)
 {
-	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem, 1};
+	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem, 1, true};
 
 	return flow_simulate(&p, l, us, report, err);
 }

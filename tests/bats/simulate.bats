@@ -60,7 +60,6 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	refused 2 'is of 4 ranks, but -n 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
 	refused 2 'is of allreduce, not of alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
 	refused 2 'not with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
-	refused 2 'on a --cluster' allreduce --algo-file "$ALGOS/ring.algo"
 	printf '%s\n' 'algorithm wrong' 'collective allreduce' 'ranks 2' 'chunks 1' \
 		'reduce 0.data[0] -> 1.data[0]' >wrong.algo
 	refused 5 'rank 0 chunk 0 ends without the contribution of rank 1' allreduce -c h100-ib400 --algo-file wrong.algo
@@ -104,4 +103,24 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	# 64 MiB out of one GPU, at 369 GB/s, and 9 us besides
 	awk '!/^#/ { exit !($6 > 185 && $6 < 215) }' told || fail "$(cat told)"
 	refused 2 'is of custom, not of allreduce' allreduce -c h100-ib400 --algo-file shift.algo
+}
+
+@test "simulate: the file of a built-in algorithm takes as long as it does, on a cluster, without one, and in blocks" {
+	# messages of a file may go in two parts, each with the work of a message
+	near() { awk -v a="$1" -v b="$2" -v m="$3" 'BEGIN { exit !(a > 0 && a < b * m) }' || fail "$1 is not $2"; }
+	gpuctl plan allgather -n 8 --algo recursive-doubling --format text >rd.algo
+	for c in l40s-pcie gh200-slingshot; do
+		own=$(gpuctl simulate allgather -c $c -n 8 -b 64K -e 64K --algo recursive-doubling | awk '!/^#/ { print $6 }')
+		file=$(gpuctl simulate allgather -c $c -b 64K -e 64K --algo-file rd.algo | awk '!/^#/ { print $6 }')
+		near "$file" "$own" 1.1
+	done
+	own=$(gpuctl simulate allgather --latency 1ms -n 8 --bytes 64K --algo recursive-doubling | awk '$1 == "recursive-doubling" { print $2 }')
+	file=$(gpuctl simulate allgather --latency 1ms --bytes 64K --algo-file rd.algo | awk '$1 == "recursive-doubling" { print $2 }')
+	near "$file" "$own" 1.05
+	gpuctl plan allreduce -n 8 --algo recursive-doubling --format text | sed 's/^collective allreduce/collective custom/' >custom.algo
+	own=$(gpuctl simulate allreduce -c l40s-pcie -n 8 -b 1K -e 1K --algo recursive-doubling | awk '!/^#/ { print $6 }')
+	file=$(gpuctl simulate custom -c l40s-pcie -b 1K -e 1K --algo-file custom.algo | awk '!/^#/ { print $6 }')
+	near "$file" "$own" 1.1
+	run -2 gpuctl simulate custom --latency 1ms --algo-file custom.algo
+	assert_match 'a custom algorithm is simulated on a --cluster'
 }

@@ -76,7 +76,7 @@ all_rings(const struct links *l, uint32_t per, uint32_t channels, uint64_t nbyte
 	uint32_t n = l->nranks;
 	uint64_t part = nbytes / channels / n / 2;
 	struct plan *plan = calloc((size_t)n * channels, sizeof *plan);
-	struct flow_plans p = {plan, n, n, 1, channels};
+	struct flow_plans p = {plan, n, n, 1, channels, false};
 	struct err err = {0};
 	double us = NAN;
 
