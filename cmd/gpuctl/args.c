@@ -182,6 +182,8 @@ static const struct option_row table[] = {
      DEFAULT("auto")},
     {"channels", "N", "NCCL's channels (default: its choice)", AS_U32(channels, 1, 64)},
     {"explain", NULL, "say where the time goes", AS_BOOL(explain)},
+    {"fit", NULL, "fit the cluster's constants to tables of nccl-tests, the operands",
+     AS_BOOL(fit)},
     {"simulate", NULL, "how long each algorithm would take, in virtual time", AS_BOOL(simulate)},
     {NULL, "SIZE", "smallest size", AS_SIZE(min_bytes), LETTER('b'), DEFAULT("8")},
     {NULL, "SIZE", "largest size", AS_SIZE(max_bytes), LETTER('e'), DEFAULT("128M"),

@@ -44,7 +44,7 @@ struct args {
 	const char *baseline, *plot;
 	int proto; /* enum cluster_proto; -1: NCCL's choice */
 	uint32_t channels;
-	bool explain, as_cluster, calibrate;
+	bool explain, fit, as_cluster, calibrate;
 	const char *kinds; /* of faults, with commas */
 	uint64_t seed, ops;
 	double rate;	 /* faults a second, or */

@@ -60,6 +60,7 @@ row_of_links(struct table *t, struct row *row, struct err *err)
 	row->algo = t->algo;
 	row->proto = cluster_proto_name(ask.proto);
 	row->channels = answer.channels;
+	row->bar = cluster_error_bar(CLUSTER_LIKE_NONE, row->size);
 	row->bound = &answer.bound;
 	row->traffic = &answer;
 	row->report = &report;
@@ -87,6 +88,8 @@ row_of_model(struct table *t, struct row *row, struct err *err)
 	row->algo = cluster_algo_name(answer.choice.algo);
 	row->proto = cluster_proto_name(answer.choice.proto);
 	row->channels = answer.choice.channels;
+	row->bar =
+	    cluster_error_bar(cluster_likeness(&t->c, t->ask.ngpus, &answer.choice), row->size);
 	row->bound = &answer.bound;
 	row->model = &answer;
 	table_row(t, row);
@@ -245,6 +248,16 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 
 	bool training = strcmp(a->rest[0], "training") == 0;
 
+	if (a->fit) {
+		if (check_form(a, false, NULL) != RC_OK || check_form(a, true, NULL) != RC_OK)
+			return err_set(err, RC_INVAL,
+				       "--fit goes with --cluster, -n, -o and --json alone");
+		return simulate_fit(a, err);
+	}
+	if (a->nrest > 1)
+		return err_set(err, RC_INVAL, "one collective, not also '%s'", a->rest[1]);
+	if (args_given(a, output))
+		return err_set(err, RC_INVAL, "-o is of --fit");
 	if (check_form(a, training, err) != RC_OK)
 		return RC_INVAL;
 	if (training)
