@@ -252,6 +252,8 @@ static const struct option_row table[] = {
      AS_STRING(cluster), LETTER('c')},
     {"params", "N", "training: parameters of the model, such as 8e9", AS_DOUBLE(params, 1, 1e15),
      DEFAULT("8e9")},
+    {"parallel", "tp=T,pp=P,dp=D", "training: tensor-, pipeline- and data-parallel ranks",
+     AS_ANY_STRING(parallel)},
     {"step-time", "TIME", "training: a step without communication", AS_MS(step_ms), DEFAULT("4s")},
     {"bucket", "SIZE", "training: gradients of one all-reduce", AS_BYTES(bucket), DEFAULT("25M")},
     {"overlap", "X", "training: the part of communication that is hidden behind computing",

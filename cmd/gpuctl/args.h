@@ -73,7 +73,7 @@ struct args {
 	/* of simulate training */
 	double params, overlap, days;
 	uint64_t bucket;
-	const char *fail_rate, *checkpoint;
+	const char *fail_rate, *checkpoint, *parallel;
 	uint32_t step_ms, detect_ms, restart_ms, recover_ms, repair_ms, checkpoint_ms;
 	int how; /* enum whatif_policy; -1: all */
 	uint32_t last_ms;

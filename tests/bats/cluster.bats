@@ -31,7 +31,7 @@ teardown() { house_teardown; }
 	refused 2 "'nowhere' is none of the ready clusters" allreduce -c nowhere
 	refused 2 "the cluster has 2" allreduce -c two-cores -n 3
 	refused 2 "is none of allreduce" allrebuke -c two-cores
-	refused 2 "no algorithm of NCCL" allreduce -c two-cores --algo rings
+	refused 2 "is no algorithm of allreduce" allreduce -c two-cores --algo rings
 	refused 2 "not on 2 GPUs" allreduce -c two-cores --algo nvls
 	refused 2 "sizes are -b" allreduce -c two-cores --bytes 3
 	refused 2 "want a --cluster" allreduce -n 4 --explain
@@ -89,4 +89,15 @@ teardown() { house_teardown; }
 	grep -qE ' -[0-9]+/\+[0-9]+%$' out
 	grep -q 'at least [0-9.]* us: .* bytes must cross' out
 	gpuctl simulate allreduce -c h100-ib400 -n 16 -b 1G -e 1G --json | grep -q '"time_low_us":.*"time_high_us":.*"bound_us":'
+}
+
+@test "simulate: a wrong algorithm or network is answered with all that there are" {
+	run -2 gpuctl simulate allreduce -c h100-ib400 --algo naiv
+	for name in ring tree nvlstree ring-rails tree-rails ring-hierarchical naive halving-doubling; do
+		assert_match "[ ,]$name(,|\$)"
+		gpuctl simulate allreduce -c h100-ib400 -n 64 -b 1K -e 1K --algo $name >/dev/null
+	done
+	printf 'gpu = h100\nhosts = 2\nnics = 8 x 400Gb/s infiniband\n' >wrong.ini
+	run -2 gpuctl simulate allreduce -c ./wrong.ini
+	assert_match "'infiniband' is no network: ib, roce, .*, none\$"
 }
