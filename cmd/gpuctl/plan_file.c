@@ -9,6 +9,7 @@
 #include "algo/show.h"
 #include "algo/text.h"
 #include "base/file.h"
+#include "coll/check.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"
 
@@ -103,63 +104,39 @@ plan_file_show(const struct args *a, struct buf *out, struct err *err)
 	return rc;
 }
 
-/* The file's plans as gpuctl synth times them: in messages as they are run with. */
-static enum rc
-simulate(const struct algo *f, const struct schedule *s, struct plan_args *p, size_t elem,
-	 const struct cost_model *m, double *us, uint64_t *messages, struct err *err)
-{
-	struct plan *plans;
-	enum rc rc;
-
-	p->schedule = s;
-	rc = plan_build_all(p, NULL, &plans, err);
-	if (rc != RC_OK)
-		return rc;
-	rc = plan_simulate(plans, f->nranks, elem, m, us, err);
-	*messages = 0;
-	for (uint32_t r = 0; r < f->nranks; r++) {
-		uint64_t n = 0;
-
-		for (size_t i = 0; i < plans[r].nstep; i++)
-			n += plans[r].step[i].kind == STEP_SEND;
-		*messages = n > *messages ? n : *messages;
-	}
-	plan_free_all(plans, f->nranks);
-	return rc;
-}
-
+/* In messages as gpuctl synth times them, and as they are run with. */
 enum rc
 plan_file_simulate(const struct algo *f, struct plan_args *p, const struct args *a,
 		   const struct cost_model *m, struct buf *out, struct err *err)
 {
 	size_t elem = dtype_size(a->dtype);
-	uint64_t nbytes = p->nelem * elem, messages,
-		 chunk = a->chunk		     ? a->chunk * elem
-			 : nbytes > TUNE_LARGE_BYTES ? TUNE_LARGE_CHUNK_BYTES
-						     : TUNE_CHUNK_BYTES;
+	uint64_t chunk = a->chunk			      ? a->chunk * elem
+			 : p->nelem * elem > TUNE_LARGE_BYTES ? TUNE_LARGE_CHUNK_BYTES
+							      : TUNE_CHUNK_BYTES;
 	struct schedule *s = NULL;
-	uint32_t rounds = 0;
+	struct plan *plans = NULL;
+	struct plan_counts n;
 	double us;
-	enum rc rc;
+	enum rc rc = algo_lower(f, NULL, &s, err);
 
 	p->chunk = chunk / elem;
-	rc = algo_lower(f, NULL, &s, err);
-	for (uint32_t r = 0; rc == RC_OK && r < f->nranks; r++)
-		if (s[r].nstep && s[r].step[s[r].nstep - 1].round >= rounds)
-			rounds = s[r].step[s[r].nstep - 1].round + 1;
+	p->schedule = s;
 	if (rc == RC_OK)
-		rc = simulate(f, s, p, elem, m, &us, &messages, err);
+		rc = plan_build_all(p, NULL, &plans, err);
+	if (rc == RC_OK) {
+		plan_count(plans, f->nranks, &n);
+		rc = plan_simulate(plans, f->nranks, elem, m, &us, err);
+		plan_free_all(plans, f->nranks);
+	}
 	schedule_free_all(s, f->nranks);
 	if (rc != RC_OK)
 		return rc;
-	if (a->json)
-		buf_addf(out,
-			 "{\"algo\":\"%s\",\"simulated_us\":%.9g,\"rounds\":%" PRIu32
-			 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64 "}",
-			 f->name, us, rounds, messages, chunk);
-	else
-		buf_addf(out, "%-18s  %12.1f  %12s  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "\n",
-			 f->name, us, "-", rounds, messages, chunk);
+	buf_addf(out,
+		 a->json ? "{\"algo\":\"%s\",\"simulated_us\":%.9g,\"rounds\":%" PRIu32
+			   ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64 "}"
+			 : "%-18s  %12.1f             -  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64
+			   "\n",
+		 f->name, us, n.rounds, n.max_messages, chunk);
 	return RC_OK;
 }
 

@@ -63,7 +63,7 @@ judge(const struct measured *m, const struct cluster *c)
 {
 	for (int large = 0; large < 2; large++) {
 		struct cluster_answer a;
-		double slower = measured_slower(m, c, large, &a);
+		double slower = measured_median(m, c, large, false, &a);
 
 		if (slower >= SLOW)
 			printf("# %s: %s 16 MiB %.1f times slower than this cluster should be: "
@@ -81,7 +81,7 @@ static void
 print_error(const struct measured *m, const struct cluster *c)
 {
 	for (int large = 0; large < 2; large++) {
-		double e = measured_error(m, c, large);
+		double e = measured_median(m, c, large, true, NULL);
 
 		if (isnan(e))
 			printf("  %8s", "-");
@@ -121,15 +121,6 @@ print_text(const struct measured_fit *f, const struct measured *t, int n, const 
 }
 
 static void
-json_number(const char *key, double v)
-{
-	if (isnan(v))
-		printf(",\"%s\":null", key);
-	else
-		printf(",\"%s\":%.6g", key, v);
-}
-
-static void
 print_json(const struct measured_fit *f, const struct measured *t, int n, const struct cluster *was)
 {
 	printf("{\"constants\":[");
@@ -144,12 +135,13 @@ print_json(const struct measured_fit *f, const struct measured *t, int n, const 
 		printf("%s{\"name\":", i ? "," : "");
 		json_string(t[i].name, stdout);
 		printf(",\"collective\":\"%s\",\"nranks\":%u", coll_word(&t[i]), t[i].ngpus);
-		for (int large = 0; large < 2; large++) {
-			json_number(large ? "large_was" : "small_was",
-				    measured_error(&t[i], was, large));
-			json_number(large ? "large" : "small", measured_error(&t[i], &f->c, large));
-			json_number(large ? "large_slower" : "small_slower",
-				    measured_slower(&t[i], was, large, NULL));
+		for (int k = 0; k < 6; k++) {
+			static const char *const keys[] = {"small_slower", "large_slower",
+							   "small_was",	   "large_was",
+							   "small",	   "large"};
+			double v = measured_median(&t[i], k < 4 ? was : &f->c, k % 2, k > 1, NULL);
+
+			printf(isnan(v) ? ",\"%s\":null" : ",\"%s\":%.6g", keys[k], v);
 		}
 		putchar('}');
 	}

@@ -205,10 +205,9 @@ predict(const struct measured *m, uint32_t i, const struct cluster *c, struct cl
 	return cluster_predict_fit(c, &ask, &cluster_fit_default, out, err);
 }
 
-/* The median of what `of` makes of each point of a class of sizes. */
-static double
-median(const struct measured *m, const struct cluster *c, bool large, double (*of)(double ratio),
-       struct cluster_answer *last)
+double
+measured_median(const struct measured *m, const struct cluster *c, bool large, bool error,
+		struct cluster_answer *last)
 {
 	double v[MEASURED_MAX_POINTS];
 	unsigned n = 0;
@@ -219,37 +218,12 @@ median(const struct measured *m, const struct cluster *c, bool large, double (*o
 			continue;
 		if (predict(m, i, c, &a, NULL) != RC_OK)
 			return NAN;
-		v[n++] = of(m->us[i] / a.us);
+		v[n++] = error ? fabs(a.us / m->us[i] - 1) : m->us[i] / a.us;
 		if (last)
 			*last = a;
 	}
 	qsort(v, n, sizeof *v, by_value);
 	return n ? (v[n / 2] + v[(n - 1) / 2]) / 2 : NAN;
-}
-
-static double
-itself(double ratio)
-{
-	return ratio;
-}
-
-static double
-distance(double ratio)
-{
-	return fabs(1 / ratio - 1);
-}
-
-double
-measured_error(const struct measured *m, const struct cluster *c, bool large)
-{
-	return median(m, c, large, distance, NULL);
-}
-
-double
-measured_slower(const struct measured *m, const struct cluster *c, bool large,
-		struct cluster_answer *out)
-{
-	return median(m, c, large, itself, out);
 }
 
 /* ---- fitting */

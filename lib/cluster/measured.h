@@ -30,12 +30,15 @@ struct measured {
 enum rc measured_read(const char *text, const char *name, uint32_t ngpus, struct measured *out,
 		      struct err *err);
 
-/* Median of |predicted / measured - 1|; NAN: it has no such sizes, or the cluster not so many GPUs. */
-double measured_error(const struct measured *m, const struct cluster *c, bool large);
-
-/* The median of measured / predicted; *out: what limits the largest size of these. NAN as before. */
-double measured_slower(const struct measured *m, const struct cluster *c, bool large,
-		       struct cluster_answer *out);
+/*
+ * measured_median - of measured / predicted times, or of errors |predicted / measured - 1|, below 16 MiB or from there on.
+ *
+ *	last	[out] or NULL: the prediction of the last of these sizes
+ *
+ * NAN: there are no such sizes, or the cluster has not so many GPUs.
+ */
+double measured_median(const struct measured *m, const struct cluster *c, bool large, bool error,
+		       struct cluster_answer *last);
 
 enum { MEASURED_CONSTANTS = 7 };
 

@@ -55,7 +55,7 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 
 @test "simulate: wrong usage is 2, a file that is not proven 5" {
 	refused 2 'the cluster has 2' allreduce -c two-cores -n 3 --algo pairwise
-	refused 2 'is no algorithm of NCCL' allreduce -c h100-ib400 -n 8 --algo oneshot
+	refused 2 'is no algorithm of allreduce' allreduce -c h100-ib400 -n 8 --algo oneshot
 	refused 2 "--channels are NCCL's" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
 	refused 2 'is of 4 ranks, but -n 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
 	refused 2 'is of allreduce, not of alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
