@@ -19,6 +19,7 @@ struct reading {
 	uint32_t ranks; /* lines "#  Rank .." */
 	double factor;	/* busbw / algbw of the fastest row */
 	double fastest;
+	double least, most;		      /* factors of all rows of 1 GB/s and more; 0: none */
 	bool coll, reduces, root, parts_only; /* parts_only: in-place N/A */
 };
 
@@ -78,6 +79,10 @@ row(struct reading *r, char *line)
 			continue;
 		m->size[m->npoints] = size;
 		m->us[m->npoints++] = us;
+		if (alg >= 1) {
+			r->least = r->most > 0 ? fmin(r->least, bus / alg) : bus / alg;
+			r->most = fmax(r->most, bus / alg);
+		}
 		if (alg > r->fastest) {
 			r->fastest = alg;
 			r->factor = bus / alg;
@@ -161,6 +166,12 @@ measured_read(const char *text, const char *name, uint32_t ngpus, struct measure
 		return err_set(err, RC_BADDATA,
 			       "%.64s: no row of nccl-tests, with size, time, algbw and busbw",
 			       m.name);
+	if (r.most > r.least + 0.03)
+		return err_set(
+		    err, RC_BADDATA,
+		    "%.64s: busbw is from %.2f to %.2f algbw: several collectives, or numbers "
+		    "of GPUs; a file each",
+		    m.name, r.least, r.most);
 	if (!r.coll && !coll_of_name(m.name, &m.coll) && !coll_of_columns(&r, &m.coll))
 		return err_set(err, RC_BADDATA,
 			       "%.64s: which collective? Name it in the file's name", m.name);
