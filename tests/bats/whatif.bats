@@ -71,7 +71,7 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 	parted=$(field reduce_s)
 	gpuctl simulate training -c ./host.ini -n 8 --params 62500000 --days 1 --json >json
 	between "$(awk -v x="$(field reduce_s)" 'BEGIN { print x * 0.999 }')" "$parted" "$(awk -v x="$(field reduce_s)" 'BEGIN { print x * 1.001 }')"
-	for wrong in tp=8,pp=16,dp=100 tp=3 tp=0 tp=8, xx tp=2,tp=2; do
+	for wrong in tp=8,pp=16,dp=100 tp=3 tp=0 'tp=8,' xx tp=2,tp=2; do
 		run -2 gpuctl simulate training -c h100-roce400 -n 16384 --parallel $wrong
 		[[ $output == *"--parallel: "* && ${#lines[@]} -eq 1 ]] || fail "$output"
 	done
