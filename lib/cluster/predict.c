@@ -178,8 +178,11 @@ static double
 node_nics(const struct frame *f, double ranks)
 {
 	const struct cluster *c = f->c;
-	double used = ranks / c->gpus_per_host;
+	double used = ranks / fmin(c->gpus_per_host, f->n);
 
+	if (c->domain < c->gpus_per_host) /* domains of a host share them */
+		return c->nics * used;
+	used = ranks / c->gpus_per_host;
 	return c->nics * (used > 1 || c->nics >= c->gpus_per_host ? used : 1);
 }
 

@@ -103,7 +103,7 @@ ring_size(const struct scheme_ask *a, const struct links *l, unsigned passes,
 {
 	uint32_t per = per_domain(a, l), base = zigzag(a, per) ? 2 * per : per;
 
-	out->nplans = fold(a, l, base < a->nranks ? base : 1);
+	out->nplans = fold(a, l, zigzag(a, per) || base < a->nranks ? base : 1);
 	out->blocks = 1;
 	out->every = 2 * (uint64_t)base;
 	cut(a, divide(a->nbytes, (uint64_t)a->channels * a->nranks), 1, passes, a->nranks, out);

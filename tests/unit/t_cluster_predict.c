@@ -182,6 +182,9 @@ test_bounds(void)
 		    1u + (uint32_t)(xorshift(&seed) % 32), 4 * leaf,
 		    1u + (uint32_t)(xorshift(&seed) % 8), (xorshift(&seed) % 2) ? "yes" : "no",
 		    1 + (unsigned)(xorshift(&seed) % 9), 1 + (unsigned)(xorshift(&seed) % 9));
+		if (xorshift(&seed) % 2)
+			snprintf(text + strlen(text), sizeof text - strlen(text), "domain = %u\n",
+				 1u << (xorshift(&seed) % 4));
 		take(text);
 		for (int k = 0; k < 60; k++) {
 			struct cluster_ask q = {

@@ -217,7 +217,28 @@ test_bounds(void)
 					"leaf hosts = 8\nleaf oversubscription = 8\n");
 	struct cluster_bound_ask ask = {.coll = GPUSIM_ALLTOALL, .ngpus = 256, .nbytes = 64u << 20};
 	struct cluster_bound b = cluster_bound(&c, &ask);
+	struct traffic_answer t;
 
+	/* Of two hosts rings go through one backwards, and no host stands for the other. */
+	for (uint32_t n = 8; n <= 64; n += 8) {
+		bool part;
+
+		ok(time_of(&c, GPUSIM_ALLREDUCE, "ring-rails", n, 1 << 20, INFINITY, &part) > 0,
+		   "a ring over %u GPUs", n);
+	}
+	c = read_cluster("gpu = a100\nhosts = 4\nnics = 1 x 400Gb/s ib\ndomain = 1\n");
+	ask.ngpus = 32;
+	ok(traffic_time(&c,
+			&(struct traffic_ask){.coll = ask.coll,
+					      .ngpus = 32,
+					      .nelem = 32 << 20,
+					      .elem = 1,
+					      .algo = "group",
+					      .proto = CLUSTER_SIMPLE},
+			&t, NULL, NULL) == RC_OK,
+	   "domains of a host share its NIC");
+	c = read_cluster("gpu = h100\nhosts = 32\nnics = 8 x 400Gb/s ib\n"
+			 "leaf hosts = 8\nleaf oversubscription = 8\n");
 	for (size_t i = 0; i < 2; i++) {
 		const double most = i ? 1100 : 16000;
 		bool part, whole;
