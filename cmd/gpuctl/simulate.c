@@ -173,6 +173,11 @@ choose_model(struct table *t, struct err *err)
 		tuning_ranks(&t->c, t->ask.ngpus, &r);
 		rc = tuning_choose(&t->c, &r, t->ask.coll, t->ask.algo, t->ask.proto, 1, &choice,
 				   err);
+		/* NCCL has one way for it, but there are others. */
+		if (rc != RC_OK && !traffic_knows(t->ask.coll, name) &&
+		    tuning_choose(&t->c, &r, t->ask.coll, -1, -1, 1, &choice, NULL) == RC_OK &&
+		    choice.algo == CLUSTER_P2P)
+			return no_algorithm(t, name, err);
 	}
 	if (rc == RC_OK || !traffic_knows(t->ask.coll, name))
 		return rc;
