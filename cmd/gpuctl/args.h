@@ -44,7 +44,7 @@ struct args {
 	const char *baseline, *plot;
 	int proto; /* enum cluster_proto; -1: NCCL's choice */
 	uint32_t channels;
-	bool explain, as_cluster, calibrate;
+	bool explain, fit, as_cluster, calibrate;
 	const char *kinds; /* of faults, with commas */
 	uint64_t seed, ops;
 	double rate;	 /* faults a second, or */
@@ -73,7 +73,7 @@ struct args {
 	/* of simulate training */
 	double params, overlap, days;
 	uint64_t bucket;
-	const char *fail_rate, *checkpoint;
+	const char *fail_rate, *checkpoint, *parallel;
 	uint32_t step_ms, detect_ms, restart_ms, recover_ms, repair_ms, checkpoint_ms;
 	int how; /* enum whatif_policy; -1: all */
 	uint32_t last_ms;

@@ -171,15 +171,15 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 }
 
 static enum rc
-simulate_all(const struct tuner *t, const struct plan_args *p, const struct args *a,
-	     struct buf *text, struct err *err)
+simulate_all(const struct tuner *t, struct plan_args *p, const struct args *a,
+	     const struct algo *file, struct buf *text, struct err *err)
 {
 	const struct cost_model *m = &t->model[TUNE_NET];
 	const struct plan_algo *only = NULL;
 	struct tune_answer answer;
 	enum rc rc = choose(t, p, a, NULL, &answer, err);
 
-	if (rc == RC_OK && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
+	if (rc == RC_OK && !file && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		rc = plan_algo_find(p->coll, a->algo, &only, err);
 	if (a->json)
 		buf_addf(text,
@@ -197,7 +197,9 @@ simulate_all(const struct tuner *t, const struct plan_args *p, const struct args
 		    coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype), m->alpha_us,
 		    m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm", "simulated us",
 		    "formula us", "rounds", "messages", "chunk");
-	for (const struct plan_algo *row = plan_algos; row->name && rc == RC_OK; row++) {
+	if (rc == RC_OK && file)
+		rc = plan_file_simulate(file, p, a, m, text, err);
+	for (const struct plan_algo *row = plan_algos; row->name && !file && rc == RC_OK; row++) {
 		const struct cost_algo *cost = cost_find(p->coll, row->name);
 
 		if (row->coll == p->coll && (!only || row == only) && !(cost && cost->shared))
@@ -214,6 +216,8 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 	struct plan_args p = {.rank = a->rank, .nranks = a->nranks, .chunk = a->chunk};
 	struct link_shape links = args_links(a);
 	struct buf text = {0};
+	struct algo *file = NULL;
+	struct args asked = *a;
 	struct tuner t;
 	enum rc rc;
 
@@ -222,32 +226,41 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		return list(a->json);
 	if (a->nrest < 1)
 		return err_set(err, RC_INVAL, "which collective? --list lists them");
-	if (a->algo_file) {
+	if (a->algo_file && !a->simulate) {
 		rc = plan_file_show(a, &text, err);
 		if (rc == RC_OK)
 			fwrite(text.data, 1, text.len, stdout);
 		buf_fini(&text);
 		return rc;
 	}
-	if (!a->nranks)
+	if (a->algo_file && (rc = plan_file_load(a, &file, NULL, err)) != RC_OK)
+		return rc;
+	if (file && file->custom) {
+		algo_free(file);
+		return err_set(err, RC_INVAL, "a custom algorithm is simulated on a --cluster");
+	}
+	if (file)
+		p.nranks = asked.nranks = file->nranks;
+	if (!p.nranks)
 		return err_set(err, RC_INVAL, "how many ranks? -n N");
 	tuner_init(&t);
 	rc = coll_parse(a->rest[0], &p.coll, err);
 	if (rc == RC_OK)
-		rc = plan_size(p.coll, a, &p.nelem, err);
+		rc = plan_size(p.coll, &asked, &p.nelem, err);
 	if (rc == RC_OK)
 		rc = tuner_here(&t, err);
 	if (rc == RC_OK)
 		t.model[TUNE_NET] = tuner_model(&t, TUNE_NET, &links);
 	p.wide = rc == RC_OK && widening(a, &p) > 1;
 	p.canonical = rc == RC_OK && is_canonical(a, &p);
-	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
+	p.root = file ? file->root : rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
-		rc =
-		    a->simulate ? simulate_all(&t, &p, a, &text, err) : show(&t, &p, a, &text, err);
+		rc = a->simulate ? simulate_all(&t, &p, a, file, &text, err)
+				 : show(&t, &p, a, &text, err);
 	if (rc == RC_OK)
 		fwrite(text.data, 1, text.len, stdout);
 	buf_fini(&text);
 	tuner_fini(&t);
+	algo_free(file);
 	return rc;
 }

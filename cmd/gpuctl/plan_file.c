@@ -3,11 +3,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "algo/lower.h"
 #include "algo/msccl.h"
 #include "algo/prove.h"
 #include "algo/show.h"
 #include "algo/text.h"
 #include "base/file.h"
+#include "coll/check.h"
+#include "coll/tune.h"
+#include "mem/dtype.h"
 
 static enum rc
 no_memory(struct err *err)
@@ -36,8 +40,6 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 
 	if (a->algo)
 		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
-	if (a->simulate)
-		return err_set(err, RC_INVAL, "--algo-file is simulated on a --cluster");
 	rc = algo_coll_parse(a->rest[0], &asked, err);
 	if (rc != RC_OK)
 		return err_set(err, RC_INVAL, "%s is no collective that files have", a->rest[0]);
@@ -100,6 +102,42 @@ plan_file_show(const struct args *a, struct buf *out, struct err *err)
 		rc = print(f, &proof, a, out, err);
 	algo_free(f);
 	return rc;
+}
+
+/* In messages as gpuctl synth times them, and as they are run with. */
+enum rc
+plan_file_simulate(const struct algo *f, struct plan_args *p, const struct args *a,
+		   const struct cost_model *m, struct buf *out, struct err *err)
+{
+	size_t elem = dtype_size(a->dtype);
+	uint64_t chunk = a->chunk			      ? a->chunk * elem
+			 : p->nelem * elem > TUNE_LARGE_BYTES ? TUNE_LARGE_CHUNK_BYTES
+							      : TUNE_CHUNK_BYTES;
+	struct schedule *s = NULL;
+	struct plan *plans = NULL;
+	struct plan_counts n;
+	double us;
+	enum rc rc = algo_lower(f, NULL, &s, err);
+
+	p->chunk = chunk / elem;
+	p->schedule = s;
+	if (rc == RC_OK)
+		rc = plan_build_all(p, NULL, &plans, err);
+	if (rc == RC_OK) {
+		plan_count(plans, f->nranks, &n);
+		rc = plan_simulate(plans, f->nranks, elem, m, &us, err);
+		plan_free_all(plans, f->nranks);
+	}
+	schedule_free_all(s, f->nranks);
+	if (rc != RC_OK)
+		return rc;
+	buf_addf(out,
+		 a->json ? "{\"algo\":\"%s\",\"simulated_us\":%.9g,\"rounds\":%" PRIu32
+			   ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64 "}"
+			 : "%-18s  %12.1f             -  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64
+			   "\n",
+		 f->name, us, n.rounds, n.max_messages, chunk);
+	return RC_OK;
 }
 
 enum rc

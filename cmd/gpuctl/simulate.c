@@ -1,4 +1,5 @@
 /* gpuctl simulate - nccl-tests' table of a cluster that is not here. Needs no devices. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,8 @@ row_of_links(struct table *t, struct row *row, struct err *err)
 	row->algo = t->algo;
 	row->proto = cluster_proto_name(ask.proto);
 	row->channels = answer.channels;
+	row->bar = cluster_error_bar(CLUSTER_LIKE_NONE, row->size);
+	row->bound = &answer.bound;
 	row->traffic = &answer;
 	row->report = &report;
 	table_row(t, row);
@@ -86,6 +89,9 @@ row_of_model(struct table *t, struct row *row, struct err *err)
 	row->algo = cluster_algo_name(answer.choice.algo);
 	row->proto = cluster_proto_name(answer.choice.proto);
 	row->channels = answer.choice.channels;
+	row->bar =
+	    cluster_error_bar(cluster_likeness(&t->c, t->ask.ngpus, &answer.choice), row->size);
+	row->bound = &answer.bound;
 	row->model = &answer;
 	table_row(t, row);
 	flow_report_fini(&report);
@@ -123,6 +129,35 @@ check_sizes(const struct args *a, struct err *err)
 	return RC_OK;
 }
 
+/* All that can be named here: what NCCL can do there, schemes, and gpusim's own. */
+static enum rc
+no_algorithm(const struct table *t, const char *name, struct err *err)
+{
+	enum gpusim_coll coll = t->ask.coll;
+	struct tuning_ranks r;
+	struct tuning_choice choice;
+	struct buf all = {0};
+	enum rc rc;
+
+	tuning_ranks(&t->c, t->ask.ngpus, &r);
+	for (int i = 0; i < CLUSTER_NALGOS; i++)
+		if (tuning_choose(&t->c, &r, coll, i, -1, 1, &choice, NULL) == RC_OK)
+			(void)buf_addf(&all, ", %s", cluster_algo_name((unsigned)i));
+	for (char *p = all.data; p && *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	for (const struct scheme *s = schemes; s->name; s++)
+		if (s->coll == coll)
+			(void)buf_addf(&all, ", %s", s->name);
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		if (row->coll == coll && traffic_knows(coll, row->name) &&
+		    cluster_algo_parse(row->name, &(int){0}, NULL) != RC_OK)
+			(void)buf_addf(&all, ", %s", row->name);
+	rc = err_set(err, RC_INVAL, "'%.64s' is no algorithm of %s there: auto%s", name, t->coll,
+		     all.len ? all.data : "");
+	buf_fini(&all);
+	return rc;
+}
+
 /* NCCL's model where it knows the algorithm, for this collective; else the links. */
 static enum rc
 choose_model(struct table *t, struct err *err)
@@ -132,10 +167,17 @@ choose_model(struct table *t, struct err *err)
 	struct tuning_ranks r;
 	struct tuning_choice choice;
 
+	if (rc != RC_OK && !traffic_knows(t->ask.coll, name))
+		return no_algorithm(t, name, err);
 	if (rc == RC_OK && t->ask.algo >= 0 && t->ask.ngpus <= cluster_gpus(&t->c)) {
 		tuning_ranks(&t->c, t->ask.ngpus, &r);
 		rc = tuning_choose(&t->c, &r, t->ask.coll, t->ask.algo, t->ask.proto, 1, &choice,
 				   err);
+		/* NCCL has one way for it, but there are others. */
+		if (rc != RC_OK && !traffic_knows(t->ask.coll, name) &&
+		    tuning_choose(&t->c, &r, t->ask.coll, -1, -1, 1, &choice, NULL) == RC_OK &&
+		    choice.algo == CLUSTER_P2P)
+			return no_algorithm(t, name, err);
 	}
 	if (rc == RC_OK || !traffic_knows(t->ask.coll, name))
 		return rc;
@@ -213,10 +255,10 @@ static enum rc
 check_form(const struct args *a, bool training, struct err *err)
 {
 	static const size_t of_training[] = {
-	    ROW(params),    ROW(step_ms),	ROW(bucket),	 ROW(overlap),
-	    ROW(fail_rate), ROW(detect_ms),	ROW(restart_ms), ROW(recover_ms),
-	    ROW(repair_ms), ROW(checkpoint_ms), ROW(checkpoint), ROW(how),
-	    ROW(spares),    ROW(days),		ROW(seed),	 ROW(plot)};
+	    ROW(params),	ROW(parallel),	 ROW(step_ms),	  ROW(bucket),	   ROW(overlap),
+	    ROW(fail_rate),	ROW(detect_ms),	 ROW(restart_ms), ROW(recover_ms), ROW(repair_ms),
+	    ROW(checkpoint_ms), ROW(checkpoint), ROW(how),	  ROW(spares),	   ROW(days),
+	    ROW(seed),		ROW(plot)};
 	static const size_t of_tables[] = {
 	    ROW(min_bytes), ROW(max_bytes), ROW(factor), ROW(algo),  ROW(algo_file),
 	    ROW(proto),	    ROW(channels),  ROW(dtype),	 ROW(redop), ROW(root),
@@ -243,6 +285,16 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 
 	bool training = strcmp(a->rest[0], "training") == 0;
 
+	if (a->fit) {
+		if (check_form(a, false, NULL) != RC_OK || check_form(a, true, NULL) != RC_OK)
+			return err_set(err, RC_INVAL,
+				       "--fit goes with --cluster, -n, -o and --json alone");
+		return simulate_fit(a, err);
+	}
+	if (a->nrest > 1)
+		return err_set(err, RC_INVAL, "one collective, not also '%s'", a->rest[1]);
+	if (args_given(a, output))
+		return err_set(err, RC_INVAL, "-o is of --fit");
 	if (check_form(a, training, err) != RC_OK)
 		return RC_INVAL;
 	if (training)

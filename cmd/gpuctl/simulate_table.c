@@ -63,9 +63,10 @@ print_head(const struct table *t)
 	printf("# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
 	       "in-place          \n",
 	       "", "", "", "", "");
-	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s %6s  %8s  %6s  %8s\n",
+	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s %6s  %8s  %6s  %8s  "
+	       "%9s\n",
 	       "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time",
-	       "algbw", "busbw", "#wrong", "algo", "proto", "channels");
+	       "algbw", "busbw", "#wrong", "algo", "proto", "channels", "error");
 	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %5s  %7s  %6s  %6s  %5s\n", "(B)",
 	       "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)",
 	       "");
@@ -78,6 +79,15 @@ explain(const struct cluster_answer *s)
 	       s->latency_us, s->bytes_us, s->fill_us);
 	printf("%.3g bytes a byte go through %s, at %.1f GB/s\n", s->bytes_through,
 	       cluster_limit_name(s), s->limit_gbs);
+}
+
+/* What no algorithm is faster than. */
+static void
+explain_bound(const struct cluster_bound *b)
+{
+	if (b->us > 0)
+		printf("#   at least %.1f us: %.4g bytes must cross %s, at %.1f GB/s\n", b->us,
+		       b->nbytes, cluster_bound_name(b), b->gbs);
 }
 
 static void
@@ -98,6 +108,11 @@ print_json(const struct table *t, const struct row *r, double algbw, double busb
 	json_string(r->algo, stdout);
 	printf(",\"proto\":\"%s\",\"channels\":%" PRIu32 ",\"model\":\"%s\"", r->proto, r->channels,
 	       r->model ? "nccl" : "links");
+	printf(",\"time_low_us\":%.6g,\"time_high_us\":%.6g", r->us * r->bar.low,
+	       r->us * r->bar.high);
+	if (r->bound->us > 0)
+		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound->us,
+		       cluster_bound_name(r->bound));
 	if (r->model)
 		model_json(r->model);
 	if (r->traffic)
@@ -117,9 +132,12 @@ print_text(const struct table *t, const struct row *r, double algbw, double busb
 			printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
 		else
 			printf("  %7.*f  %6.2f  %6.2f  %5s", digits, r->us, algbw, busbw, "N/A");
-	printf("  %8s  %6s  %8" PRIu32 "\n", r->algo, r->proto, r->channels);
+	printf("  %8s  %6s  %8" PRIu32 "  %+3.0f/%+.0f%%\n", r->algo, r->proto, r->channels,
+	       100 * (r->bar.low - 1), 100 * (r->bar.high - 1));
 	if (t->a->explain && r->model)
 		explain(r->model);
+	if (t->a->explain)
+		explain_bound(r->bound);
 	if (t->a->explain && r->traffic)
 		explain_traffic(r->traffic, r->report);
 }

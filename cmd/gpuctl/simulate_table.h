@@ -29,6 +29,8 @@ struct row {
 	double us;
 	const char *algo, *proto;
 	uint32_t channels;
+	const struct cluster_bound *bound;
+	struct cluster_bar bar;		      /* times us: where about 80 % of measurements are */
 	const struct cluster_answer *model;   /* NULL: none */
 	const struct traffic_answer *traffic; /* NULL: none */
 	const struct flow_report *report;     /* of traffic */

@@ -29,6 +29,10 @@ struct training {
 	struct whatif_rates rates;
 	struct whatif w;
 	uint32_t ngpus;
+	uint32_t tp, pp, dp; /* dp ranks reduce a tp * pp-th of the gradients each */
+	uint32_t per_host;   /* of those dp ranks */
+	struct cluster
+	    reduces; /* what one such group has of the cluster, while all others reduce, too */
 	double reduce_s,
 	    exposed_s; /* of a step: all-reduces of all buckets; what computing does not hide */
 	double young_s, daly_s, best_s, mtbf_s;
@@ -70,25 +74,100 @@ read_rates(struct training *t, struct err *err)
 	return rc;
 }
 
+/* "tp=8,pp=16,dp=128", in any order; what is missing is 1, and dp is what is left. */
+static enum rc
+read_parallel(struct training *t, struct err *err)
+{
+	const char *p = t->a->parallel ? t->a->parallel : "";
+	uint64_t all;
+
+	while (*p) {
+		unsigned long long n = 0;
+		int used = 0;
+		uint32_t *to = strncmp(p, "tp=", 3) == 0   ? &t->tp
+			       : strncmp(p, "pp=", 3) == 0 ? &t->pp
+			       : strncmp(p, "dp=", 3) == 0 ? &t->dp
+							   : NULL;
+
+		if (!to || *to || sscanf(p + 3, "%9llu%n", &n, &used) != 1 || !n ||
+		    n > CLUSTER_MAX_GPUS || p[3] < '0' || p[3] > '9' ||
+		    (p[3 + used] && (p[3 + used] != ',' || !p[4 + used])))
+			return err_set(err, RC_INVAL,
+				       "--parallel: '%.64s' is not like tp=8,pp=16,dp=128",
+				       t->a->parallel);
+		*to = (uint32_t)n;
+		p += 3 + used + (p[3 + used] == ',');
+	}
+	t->tp = t->tp ? t->tp : 1;
+	t->pp = t->pp ? t->pp : 1;
+	all = (uint64_t)t->tp * t->pp;
+	if (!t->dp)
+		t->dp = (uint32_t)(t->ngpus / all);
+	else if (!t->a->nranks && all * t->dp <= t->ngpus)
+		t->ngpus = (uint32_t)(all * t->dp);
+	if (all * t->dp != t->ngpus)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " x pp %" PRIu32 " x dp %" PRIu32
+			       " is not %" PRIu32 " GPUs",
+			       t->tp, t->pp, t->dp, t->ngpus);
+	return RC_OK;
+}
+
+/*
+ * What a data-parallel group has. Neighbours are of one tensor-parallel group, then come data-parallel ranks, as Megatron-LM lays
+ * them out: every tp-th GPU of a host is of one group, and tp groups share its NICs.
+ */
+static enum rc
+share_cluster(struct training *t, struct err *err)
+{
+	struct cluster c = t->c;
+	uint32_t each = c.gpus_per_host, apart;
+
+	if (t->tp > 1 && each % t->tp != 0 && t->tp % each != 0)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " does not divide a host's %" PRIu32
+			       " GPUs, nor is it whole hosts",
+			       t->tp, each);
+	t->per_host = t->tp < each ? each / t->tp : 1;
+	apart = t->tp > each ? t->tp / each : 1; /* hosts */
+	c.gpus_per_host = t->per_host;
+	c.domain = c.domain / t->tp ? c.domain / t->tp : 1;
+	c.hosts /= apart;
+	c.nic_gbs *= (double)c.nics * t->per_host / each;
+	c.nics = c.nics > 0;
+	if (t->per_host > 1 && t->c.nics * t->per_host % each == 0) {
+		c.nics = t->c.nics * t->per_host / each;
+		c.nic_gbs = t->c.nic_gbs;
+	}
+	for (int l = 0; l < CLUSTER_MAX_LEVELS; l++)
+		c.level[l].hosts = (c.level[l].hosts + apart - 1) / apart;
+	t->reduces = c;
+	return RC_OK;
+}
+
 /* A step's gradients, bucket after bucket. */
 static enum rc
 communication(struct training *t, struct err *err)
 {
-	double bytes = t->a->params * GRADIENT_BYTES, bucket = (double)t->a->bucket;
+	double bytes = t->a->params * GRADIENT_BYTES / ((double)t->tp * t->pp),
+	       bucket = (double)t->a->bucket;
 	struct cluster_ask ask = {
-	    .coll = GPUSIM_ALLREDUCE, .ngpus = t->ngpus, .algo = -1, .proto = -1};
+	    .coll = GPUSIM_ALLREDUCE, .ngpus = t->dp, .algo = -1, .proto = -1};
 	struct cluster_answer answer;
 	double whole = floor(bytes / bucket);
 	enum rc rc;
 
+	if (t->dp < 2)
+		return RC_OK; /* nobody to reduce with */
+
 	ask.nbytes = (uint64_t)bucket;
-	rc = whole > 0 ? cluster_predict(&t->c, &ask, &answer, err) : RC_OK;
+	rc = whole > 0 ? cluster_predict(&t->reduces, &ask, &answer, err) : RC_OK;
 	if (rc != RC_OK)
 		return rc;
 	t->reduce_s = whole > 0 ? whole * answer.us / 1e6 : 0;
 	ask.nbytes = (uint64_t)(bytes - whole * bucket);
 	if (ask.nbytes) {
-		rc = cluster_predict(&t->c, &ask, &answer, err);
+		rc = cluster_predict(&t->reduces, &ask, &answer, err);
 		if (rc != RC_OK)
 			return rc;
 		t->reduce_s += answer.us / 1e6;
@@ -131,6 +210,11 @@ prepare(struct training *t, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	t->ngpus = a->nranks ? a->nranks : cluster_gpus(&t->c);
+	rc = read_parallel(t, err);
+	if (rc == RC_OK)
+		rc = share_cluster(t, err);
+	if (rc != RC_OK)
+		return rc;
 	t->w = (struct whatif){.rates = &t->rates,
 			       .hosts = (t->ngpus + t->c.gpus_per_host - 1) / t->c.gpus_per_host,
 			       .seconds = a->days * DAY,
@@ -175,12 +259,14 @@ print_head(const struct training *t)
 	printf(
 	    "# a step: %.4g s, and %.3g s of communication that it does not hide (all-reduces of "
 	    "%.3g GB take %.3g s)\n",
-	    t->w.step_s, t->exposed_s, t->a->params * GRADIENT_BYTES / 1e9, t->reduce_s);
+	    t->w.step_s, t->exposed_s,
+	    t->a->params * GRADIENT_BYTES / 1e9 / ((double)t->tp * t->pp), t->reduce_s);
 	printf("# failures: one in %.3g h, %.0f expected\n", t->mtbf_s / HOUR,
 	       t->w.seconds / t->mtbf_s);
-	printf("# checkpoint every %.4g s; best: %.4g s by simulation, %.4g s by Young, %.4g s by "
+	printf("# checkpoint every %.4g s; best: %.4g s by simulation (the mean of %d seeds), %.4g "
+	       "s by Young, %.4g s by "
 	       "Daly\n#\n",
-	       t->w.interval_s, t->best_s, t->young_s, t->daly_s);
+	       t->w.interval_s, t->best_s, WHATIF_SEEDS, t->young_s, t->daly_s);
 	printf("# %7s  %8s  %8s  %9s  %s\n", "", "goodput", "training", "", "lost, % of the time");
 	printf("# %7s  %7s%%  %7s%%  %9s  %7s  %7s  %7s  %7s  %7s  %7s\n", "policy", "computing",
 	       "time", "failures", "comm", "detect", "restart", "again", "ckpt", "hosts");
@@ -227,9 +313,14 @@ print_assumed(const struct training *t)
 	printf("#   hosts fail independently, at random, at a constant rate, also while the "
 	       "training stands still\n#   with shrink and spare each failure takes a host away "
 	       "for the time of a repair\n");
-	printf("#   all %" PRIu32 " GPUs reduce all gradients, of bf16; each host has %" PRIu32
-	       " GPUs\n",
-	       t->ngpus, t->c.gpus_per_host);
+	printf("#   %" PRIu32 " GPUs, %" PRIu32
+	       " a host, reduce the same gradients, of bf16: 1 of %" PRIu32 " parts of all\n",
+	       t->dp, t->per_host, t->tp * t->pp);
+	if (t->tp * t->pp > 1)
+		printf("#   tp %" PRIu32 " GPUs of a host share a layer, then come dp %" PRIu32
+		       ", then pp %" PRIu32 " stages, as Megatron-LM has them;\n"
+		       "#   messages of tensor and pipeline, and bubbles, are in --step-time\n",
+		       t->tp, t->dp, t->pp);
 	assumed("--step-time", "computing of a step", t->w.step_s, "s", args_given(a, step_ms));
 	assumed("--params", "parameters", a->params, "", args_given(a, params));
 	assumed("--bucket", "bytes of an all-reduce", (double)a->bucket, "B",
@@ -258,8 +349,8 @@ print_text(const struct training *t)
 			print_policy(t, p);
 	if (wanted(t, WHATIF_SPARE))
 		printf("#\n# spares worth having: %" PRIu32
-		       " (most goodput for each host, spares included)\n",
-		       t->best_spares);
+		       " (most goodput for each host, spares included; the mean of %d seeds)\n",
+		       t->best_spares, WHATIF_SEEDS);
 	print_kinds(t);
 	print_assumed(t);
 }
@@ -296,6 +387,8 @@ print_json(const struct training *t)
 		printf("%" PRIu32, t->best_spares);
 	else
 		printf("null");
+	printf(",\"tp\":%" PRIu32 ",\"pp\":%" PRIu32 ",\"dp\":%" PRIu32 ",\"seeds\":%d", t->tp,
+	       t->pp, t->dp, WHATIF_SEEDS);
 	printf(",\"params\":%.9g,\"bucket\":%" PRIu64 ",\"overlap\":%.9g,\"seed\":%" PRIu64
 	       ",\"detect_s\":%.9g,\"restart_s\":%.9g,\"recover_s\":%.9g,\"repair_s\":%.9g,"
 	       "\"checkpoint_s\":%.9g,\"spares\":%" PRIu32 ",\"fail_rate\":",

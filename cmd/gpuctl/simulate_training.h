@@ -4,6 +4,9 @@
 
 #include "args.h"
 
+/* gpuctl simulate --fit TABLE... */
+enum rc simulate_fit(const struct args *a, struct err *err);
+
 enum rc simulate_training(const struct args *a, struct err *err);
 
 #endif

@@ -107,11 +107,15 @@ print_rows(const struct synth_result *r, bool json)
 			       row->builtin ? "  built-in" : "");
 	}
 	if (json)
-		puts("]}");
-	else
+		printf("],\"builtin_wins\":%s}\n", synth_builtin_wins(r) ? "true" : "false");
+	else {
+		if (synth_builtin_wins(r))
+			printf("%s, built-in, is faster than the best file: --algo %s\n",
+			       r->builtin.name, r->builtin.name);
 		printf("%zu drafts; proven: %zu steps, %" PRIu32 " %s a connection\n", r->tried,
 		       r->proof.nsteps, r->proof.min_slots,
 		       r->proof.min_slots == 1 ? "slot" : "slots");
+	}
 }
 
 enum rc

@@ -26,7 +26,8 @@ struct reader {
 /* A rank's blocks beside those of the algorithm. */
 struct block_state {
 	uint32_t peer, channel; /* peer NOBODY: what is local */
-	struct mark *known;	/* of each other block the last step that was waited for */
+	bool sends;
+	struct mark *known; /* of each other block the last step that was waited for */
 	size_t nknown, cap;
 };
 
@@ -239,29 +240,31 @@ is_known(struct block_state *b, struct mark m, struct algo_budget *budget, bool 
 
 /* ---- steps */
 
-/* The rank's block for a peer and channel. */
+/* The rank's block for a peer and channel. Sends have one of their own, so that none waits for what comes from the peer. */
 static enum rc
-find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, uint32_t *out,
-	   struct err *err)
+find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, bool sends,
+	   uint32_t *out, struct err *err)
 {
 	struct rank_state *s = &t->rank[r];
 	size_t b = 0;
 
-	while (b < s->nblock && (s->block[b].peer != peer || s->block[b].channel != channel))
+	while (b < s->nblock && (s->block[b].peer != peer || s->block[b].channel != channel ||
+				 s->block[b].sends != sends))
 		b++;
 	*out = (uint32_t)b;
 	if (b < s->nblock)
 		return algo_spend(t->algo->budget, b, err);
 	if (b == ALGO_MAX_BLOCKS)
 		return err_set(err, RC_BADDATA,
-			       "rank %" PRIu32 " wants more than %u thread blocks, one for each "
+			       "rank %" PRIu32 " wants more than %u thread blocks, two for each "
 			       "peer and channel",
 			       r, ALGO_MAX_BLOCKS);
 	if (!alloc_room(&s->block, b, &s->cap, sizeof *s->block))
 		return no_memory(err);
 	if (!algo_add_block(&t->algo->rank[r], ALGO_NONE, ALGO_NONE, channel))
 		return no_memory(err);
-	s->block[s->nblock++] = (struct block_state){.peer = peer, .channel = channel};
+	s->block[s->nblock++] =
+	    (struct block_state){.peer = peer, .channel = channel, .sends = sends};
 	return RC_OK;
 }
 
@@ -385,7 +388,7 @@ add_local(struct transfers *t, const struct transfer *x, struct err *err)
 		return err_set(err, RC_BADDATA, "the two places overlap");
 	if (common == SAME && x->kind == TRANSFER_COPY)
 		return RC_OK;
-	rc = find_block(t, x->to.rank, NOBODY, 0, &block, err);
+	rc = find_block(t, x->to.rank, NOBODY, 0, false, &block, err);
 	return rc == RC_OK ? add_step(t, x->to.rank, block,
 				      x->kind == TRANSFER_COPY ? ALGO_COPY : ALGO_REDUCE, &x->from,
 				      &x->to, x, err)
@@ -397,14 +400,14 @@ add_message(struct transfers *t, const struct transfer *x, struct err *err)
 {
 	const struct algo_place *with = x->kind == TRANSFER_SUM ? &x->with : &x->to;
 	uint32_t block;
-	enum rc rc = find_block(t, x->from.rank, x->to.rank, x->channel, &block, err);
+	enum rc rc = find_block(t, x->from.rank, x->to.rank, x->channel, true, &block, err);
 
 	if (rc == RC_OK) {
 		t->algo->rank[x->from.rank].block[block].send = x->to.rank;
 		rc = add_step(t, x->from.rank, block, ALGO_SEND, &x->from, NULL, x, err);
 	}
 	if (rc == RC_OK)
-		rc = find_block(t, x->to.rank, x->from.rank, x->channel, &block, err);
+		rc = find_block(t, x->to.rank, x->from.rank, x->channel, false, &block, err);
 	if (rc == RC_OK) {
 		t->algo->rank[x->to.rank].block[block].recv = x->from.rank;
 		rc = add_step(t, x->to.rank, block, x->kind == TRANSFER_COPY ? ALGO_RECV : ALGO_RRC,

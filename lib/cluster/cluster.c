@@ -121,6 +121,18 @@ network_named(const char *word)
 	return -1;
 }
 
+static enum rc
+no_network(const char *word, struct err *err)
+{
+	char all[200] = "";
+	size_t len = 0;
+	const char *name;
+
+	for (unsigned i = 0; (name = cluster_network_word(i)) && len < sizeof all; i++)
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", name);
+	return err_set(err, RC_INVAL, "'%.16s' is no network: %s", word, all);
+}
+
 /* "8 x 400 Gb/s", "8 x 400Gb/s ib", "none". */
 static enum rc
 take_nics(const struct option_row *o, const char *text, void *target, struct err *err)
@@ -147,8 +159,7 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 			       CLUSTER_MAX_NICS);
 	(void)sscanf(text + used, " %15s", network);
 	if (network[0] && (kind = network_named(network)) < 0)
-		return err_set(err, RC_INVAL, "'%.16s' is no network; the key `network` lists them",
-			       network);
+		return no_network(network, err);
 	if (strlen(text + used) > strlen(network) + 1 + strspn(text + used, " \t"))
 		return err_set(err, RC_INVAL, "text behind the network in '%.64s'", text);
 	c->nics = n;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cluster/flow_impl.h"
+#include "coll/hoist.h"
 
 /* ---- connections */
 
@@ -282,6 +283,54 @@ sim_fini(struct flow_sim *s)
 	meet_fini(&s->meet);
 }
 
+/* The plan with its sends as early as a device posts them. False: out of memory. */
+static bool
+hoist(const struct plan *in, size_t elem, uint32_t nplans, struct plan *out)
+{
+	uint32_t *after = hoist_apart(in, elem, SIMULATE_WORK / nplans), early = 0,
+		 most = nplans > FLOW_ALL_AHEAD ? 1 : FLOW_ALL_AHEAD / nplans;
+	size_t posted = 0;
+
+	most = most < FLOW_AHEAD ? most : FLOW_AHEAD;
+	for (size_t i = 0; after && i < in->nstep; i++) {
+		bool was_early = posted > i;
+
+		for (; posted < in->nstep; posted++) {
+			if (in->step[posted].kind != STEP_SEND)
+				continue;
+			if (after[posted] > i || (posted > i && early == most))
+				break;
+			early += posted > i;
+			(void)plan_append(out, in->step[posted]);
+		}
+		if (in->step[i].kind != STEP_SEND)
+			(void)plan_append(out, in->step[i]);
+		else
+			early -= was_early;
+	}
+	free(after);
+	return after && out->rc == RC_OK;
+}
+
+static enum rc
+simulate_ahead(const struct flow_plans *p, const struct links *links, double *us,
+	       struct flow_report *report, struct err *err)
+{
+	struct flow_plans early = *p;
+	struct plan *plans = alloc_zeroed(p->nplans, sizeof *plans);
+	bool good = plans != NULL;
+	enum rc rc;
+
+	for (uint32_t r = 0; good && r < p->nplans; r++)
+		good = hoist(&p->plan[r], p->elem, p->nplans, &plans[r]);
+	early.plan = plans;
+	early.ahead = false;
+	rc = good ? flow_simulate(&early, links, us, report, err)
+		  : err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", p->nranks);
+	plan_free_all(plans, p->nplans);
+	return rc;
+}
+
 static bool
 shift_fits(const struct flow_plans *p, const struct links *l)
 {
@@ -299,6 +348,8 @@ flow_simulate(const struct flow_plans *p, const struct links *links, double *us,
 	    .p = p, .links = links, .blocks = blocks, .nplans = p->nplans * blocks};
 	enum rc rc;
 
+	if (p->ahead && p->nplans)
+		return simulate_ahead(p, links, us, report, err);
 	if (!shift_fits(p, links))
 		return err_set(err, RC_INVAL,
 			       "a shift by %" PRIu32 " of %" PRIu32

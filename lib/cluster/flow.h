@@ -1,7 +1,8 @@
 /*
  * flow.h - plans on a cluster's links, in virtual time. Pure.
  *
- * The model. A rank does its steps in order. A send holds its rank for host_us, then its message is posted. The messages
+ * The model. A rank does its steps in order; with `ahead` sends go before their turn, as devices post them (coll/hoist.h), at
+ * most FLOW_AHEAD at a time. (All flows that share links cost time at each event; so there are fewer of many ranks.) A send holds its rank for host_us, then its message is posted. The messages
  * from one rank to another go one behind the other; all others go at the same time and share the links that they have in
  * common by max-min: no message could be faster without slowing one that is not faster than it. The last byte is there after
  * the route's latency, which the next message's overlaps. A receive waits for its message, and holds its rank for host_us.
@@ -12,6 +13,9 @@
 
 #include "cluster/links.h"
 #include "coll/plan.h"
+
+#define FLOW_AHEAD     64   /* sends that a rank has posted before their turn, at most */
+#define FLOW_ALL_AHEAD 2048 /* the same of all ranks that are simulated; a rank has at least one */
 
 /*
  * The plans of ranks 0 .. nplans-1. The others' are theirs, shifted: rank r does what r % nplans does, with each peer as
@@ -24,6 +28,7 @@ struct flow_plans {
 	uint32_t nplans, nranks;
 	size_t elem;	 /* bytes of an element; partial sums in PLAN_WIDE have 4 */
 	uint32_t blocks; /* of a rank, see below; 0: one */
+	bool ahead;	 /* sends are posted as soon as their data are there */
 };
 
 /* Where time goes along the critical path: back from the last rank's last step, always along that which was waited for. */

@@ -51,6 +51,8 @@ links_of_cluster(const struct cluster *c, uint32_t nranks, enum cluster_proto pr
 			  .host_us = 0,
 			  .reduce_byte_us = byte_us(c->reduce_gbs)};
 
+	if (!nics && c->nics) /* domains of a host share one */
+		l.nic_byte_us *= (double)c->gpus_per_host / (c->domain * c->nics);
 	if (l.ring)
 		l.port_byte_us *= 2; /* a GPU's bandwidth is that of its two links */
 	while (l.nlevels < CLUSTER_MAX_LEVELS && c->level[l.nlevels].hosts) {

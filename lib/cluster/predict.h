@@ -14,6 +14,7 @@
 #ifndef CLUSTER_PREDICT_H
 #define CLUSTER_PREDICT_H
 
+#include "cluster/bound.h"
 #include "cluster/tuning.h"
 
 /* Numbers without a unit, the same for all hardware, fitted over all measured tables together. */
@@ -58,9 +59,10 @@ struct cluster_answer {
 	double limit_gbs;     /* of that link */
 	double bytes_through; /* it, of one rank's nbytes */
 	double algbw, busbw;  /* GB/s */
+	struct cluster_bound bound;
 };
 
-/* Errors: RC_INVAL not there, in words. */
+/* Errors: RC_INVAL not there, in words; RC_INTERNAL the time is below its bound. */
 enum rc cluster_predict(const struct cluster *c, const struct cluster_ask *ask,
 			struct cluster_answer *out, struct err *err);
 
@@ -68,6 +70,25 @@ enum rc cluster_predict(const struct cluster *c, const struct cluster_ask *ask,
 enum rc cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 			    const struct cluster_fit *fit, struct cluster_answer *out,
 			    struct err *err);
+
+/* What tables a prediction can be compared with. */
+enum cluster_likeness {
+	CLUSTER_LIKE_INSIDE,	/* in one domain, by GPUs that there are tables of */
+	CLUSTER_LIKE_HOSTS,	/* over NICs */
+	CLUSTER_LIKE_EXCHANGES, /* sends and receives over NICs */
+	CLUSTER_LIKE_NONE, /* no table: SHARP, several domains of several hosts, other GPUs, TCP, plans of gpusim's own */
+	CLUSTER_NLIKE,
+};
+
+enum cluster_likeness cluster_likeness(const struct cluster *c, uint32_t ngpus,
+				       const struct tuning_choice *choice);
+
+/* About 80 % of measured times are from `low` to `high` times the predicted one. */
+struct cluster_bar {
+	double low, high;
+};
+
+struct cluster_bar cluster_error_bar(enum cluster_likeness like, uint64_t nbytes);
 
 /* A collective by its name here, or by that of nccl-tests ("all_reduce", "sendrecv": GPUSIM_SEND). RC_INVAL. */
 enum rc cluster_coll(const char *name, enum gpusim_coll *out, struct err *err);

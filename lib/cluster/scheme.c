@@ -103,7 +103,7 @@ ring_size(const struct scheme_ask *a, const struct links *l, unsigned passes,
 {
 	uint32_t per = per_domain(a, l), base = zigzag(a, per) ? 2 * per : per;
 
-	out->nplans = fold(a, l, base < a->nranks ? base : 1);
+	out->nplans = fold(a, l, zigzag(a, per) || base < a->nranks ? base : 1);
 	out->blocks = 1;
 	out->every = 2 * (uint64_t)base;
 	cut(a, divide(a->nbytes, (uint64_t)a->channels * a->nranks), 1, passes, a->nranks, out);
@@ -432,6 +432,16 @@ build_tree(const struct scheme_ask *a, const struct links *l, const struct schem
 	}
 }
 
+/* Steps of a unit of an exchange. All flows share the switches, so that each event costs time for each flow: of many ranks fewer
+ * units are built, but twice those that a rank's sends go ahead, unless there are too many steps then. */
+static double
+exchange_steps(uint32_t nplans, unsigned ahead)
+{
+	double steps = 2.0 * nplans, most = SCHEME_MOST_STEPS / (2.0 * ahead) / steps;
+
+	return steps * at_least_1(fmin(nplans * ahead / 1024.0, most));
+}
+
 /* ---- all to all by rails: inside a domain to the GPU of the receiver's number, then from domain to domain */
 
 static void
@@ -444,22 +454,34 @@ size_exchange(const struct scheme_ask *a, const struct links *l, struct scheme_s
 	out->units = a->nranks / per - 1;
 	out->every = 1;
 	out->message_bytes = divide(a->nbytes, a->nranks) * per;
-	out->unit_steps = 2.0 * out->nplans;
+	out->unit_steps = exchange_steps(out->nplans, AHEAD);
 	out->channels = 1;
 	out->port_share = out->nic_share = 1;
 }
 
+/* How far away the k-th partner is. Fewer units than there are take partners far and near as all do, so that as large a part of
+ * the bytes crosses each level of switches. */
+static uint64_t
+distance(const struct scheme_size *s, uint64_t units, uint64_t k)
+{
+	return 1 + (2 * k - 1) * s->units / (2 * units);
+}
+
 /* With the ranks that are `stride` apart, sends ahead of receives. */
 static void
-exchange(uint32_t n, uint32_t stride, uint64_t units, uint64_t nbytes, uint32_t r, unsigned ahead,
-	 struct plan *plan)
+exchange(uint32_t n, uint32_t stride, const struct scheme_size *s, uint64_t units, uint32_t r,
+	 unsigned ahead, struct plan *plan)
 {
-	uint64_t sent = 0;
+	uint64_t sent = 0, nbytes = s->message_bytes;
 
 	for (uint64_t k = 1; k <= units; k++) {
-		while (sent < units && sent < k - 1 + ahead)
-			put(plan, STEP_SEND, (uint32_t)((r + ++sent * stride) % n), nbytes);
-		put(plan, STEP_RECV, (uint32_t)((r + (n / stride - k) * stride) % n), nbytes);
+		while (sent < units && sent < k - 1 + ahead) {
+			uint64_t to = distance(s, units, ++sent) * stride;
+
+			put(plan, STEP_SEND, (uint32_t)((r + to) % n), nbytes);
+		}
+		put(plan, STEP_RECV, (uint32_t)((r + n - distance(s, units, k) * stride) % n),
+		    nbytes);
 	}
 }
 
@@ -470,7 +492,7 @@ build_exchange(const struct scheme_ask *a, const struct links *l, const struct s
 	uint32_t per = per_domain(a, l);
 
 	inside(per, r, STEP_RECV, divide(a->nbytes, per), blocks);
-	exchange(a->nranks, per, units, s->message_bytes, r, AHEAD, blocks);
+	exchange(a->nranks, per, s, units, r, AHEAD, blocks);
 }
 
 /* ---- all to all, as NCCL groups sends and receives */
@@ -483,7 +505,7 @@ size_group(const struct scheme_ask *a, const struct links *l, struct scheme_size
 	out->units = a->nranks - 1;
 	out->every = 1;
 	out->message_bytes = divide(a->nbytes, a->nranks);
-	out->unit_steps = 2.0 * out->nplans;
+	out->unit_steps = exchange_steps(out->nplans, GROUPED);
 	out->channels = 1;
 	out->port_share = out->nic_share = 1;
 }
@@ -493,7 +515,7 @@ build_group(const struct scheme_ask *a, const struct links *l, const struct sche
 	    uint64_t units, uint32_t r, struct plan *blocks)
 {
 	(void)l;
-	exchange(a->nranks, 1, units, s->message_bytes, r, GROUPED, blocks);
+	exchange(a->nranks, 1, s, units, r, GROUPED, blocks);
 }
 
 /* ---- each rank to the next */

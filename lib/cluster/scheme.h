@@ -13,8 +13,9 @@
 
 #define SCHEME_CHUNK (512u << 10) /* bytes of a channel's chunk with Simple, as NCCL has it */
 
-#define SCHEME_LEAST_HOSTS 16u	/* of a tree of which more levels are foretold */
-#define SCHEME_MOST_PIECES 256u /* of its vector, then */
+#define SCHEME_MOST_STEPS  (1u << 20) /* of all ranks that are simulated */
+#define SCHEME_LEAST_HOSTS 16u	      /* of a tree of which more levels are foretold */
+#define SCHEME_MOST_PIECES 256u	      /* of its vector, then */
 
 struct scheme_ask {
 	uint32_t nranks;

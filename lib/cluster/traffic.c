@@ -142,7 +142,7 @@ static enum rc
 run(const struct crowd *c, const struct traffic_ask *a, const struct links *l, double *us,
     struct flow_report *report, struct err *err)
 {
-	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem, 1};
+	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem, 1, true};
 
 	return flow_simulate(&p, l, us, report, err);
 }
@@ -252,9 +252,20 @@ traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traf
 		return rc;
 	t.links = links_of_cluster(c, ask->ngpus, ask->proto);
 	if (scheme)
-		rc = traffic_scheme(scheme, &a, TRAFFIC_SCHEME_STEPS, &t, report, err);
+		rc = traffic_scheme(scheme, &a, SCHEME_MOST_STEPS, &t, report, err);
 	else
 		rc = by_plans(ask, &t, report, err);
+	t.bound = cluster_bound(c, &(struct cluster_bound_ask){
+				       .coll = ask->coll, .ngpus = ask->ngpus, .nbytes = a.nbytes});
+	if (rc == RC_OK && t.extrapolated && t.us < t.launch_us + t.bound.us) {
+		if (report)
+			report->why_us[FLOW_BYTES] += t.launch_us + t.bound.us - t.us;
+		t.us = t.launch_us + t.bound.us;
+		if (report)
+			report->us = t.bound.us;
+	}
+	if (rc == RC_OK)
+		rc = cluster_bound_check(&t.bound, t.us, err);
 	if (rc == RC_OK)
 		*out = t;
 	return rc;

@@ -32,8 +32,9 @@ struct traffic_answer {
 	uint32_t nranks, simulated; /* ranks; the others are as these */
 	uint64_t message_bytes;	    /* the longest message; 0: parts are whole */
 	uint32_t channels;
-	bool extrapolated;  /* a part of the vector was simulated, and half of it */
-	struct links links; /* that the report names by number */
+	struct cluster_bound bound; /* us 0: none is known */
+	bool extrapolated;	    /* a part of the vector was simulated, and half of it */
+	struct links links;	    /* that the report names by number */
 };
 
 /* Is it an algorithm of the collective whose messages can be simulated? */
@@ -46,7 +47,8 @@ bool traffic_knows(enum gpusim_coll coll, const char *algo);
  *
  * Parts go whole, or in messages of 512, 128 or 32 KiB: whichever is the fastest. Of many ranks, where that would be too many
  * steps, shorter messages are not tried.
- * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps; RC_NOMEM.
+ * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps; RC_NOMEM; RC_INTERNAL the time is below its
+ * bound. (An extrapolated time is at least that.)
  */
 enum rc traffic_time(const struct cluster *c, const struct traffic_ask *ask,
 		     struct traffic_answer *out, struct flow_report *report, struct err *err);

@@ -7,8 +7,6 @@
 #include "cluster/scheme.h"
 #include "cluster/traffic.h"
 
-#define TRAFFIC_SCHEME_STEPS (1u << 20) /* of a scheme */
-
 /*
  * traffic_scheme - simulate a scheme.
  *

@@ -15,7 +15,7 @@ run(const struct scheme *scheme, const struct scheme_ask *a, const struct scheme
 {
 	size_t n = (size_t)s->nplans * s->blocks;
 	struct plan *plan = alloc_zeroed(n, sizeof *plan);
-	struct flow_plans p = {plan, s->nplans, a->nranks, 1, s->blocks};
+	struct flow_plans p = {plan, s->nplans, a->nranks, 1, s->blocks, false};
 	enum rc rc =
 	    plan ? RC_OK
 		 : err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", a->nranks);

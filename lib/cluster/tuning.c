@@ -326,8 +326,9 @@ possible(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll
 	case CLUSTER_NVLS:
 		return (all || parts) && nvls && p == CLUSTER_SIMPLE &&
 		       (r->nodes == 1 || (c->sharp && all));
-	case CLUSTER_NVLS_TREE:
-		return all && nvls && p == CLUSTER_SIMPLE && r->nodes > 1;
+	case CLUSTER_NVLS_TREE: /* not over several domains of MNNVL: src/graph/tuning.cc says so */
+		return all && nvls && p == CLUSTER_SIMPLE && r->nodes > 1 &&
+		       c->domain <= c->gpus_per_host;
 	case CLUSTER_PAT:
 		return parts && r->per_node <= 1 && r->nodes > 1;
 	default:

@@ -276,8 +276,9 @@ write_about(struct search *s, struct err *err)
 			     o->best.name, o->best.us);
 
 	if (good && isfinite(o->builtin.us))
-		good = buf_addf(&all, "; %s, the best built-in algorithm, %.1f us", o->builtin.name,
-				o->builtin.us);
+		good = buf_addf(&all, "; %s, the best built-in algorithm, %.1f us%s",
+				o->builtin.name, o->builtin.us,
+				synth_builtin_wins(o) ? ": it is faster than this file" : "");
 	while (body < o->text.len && o->text.data[body] != '\n')
 		body++;
 	good = good && buf_addf(&all, "\nalgorithm synth-%.*s", ALGO_NAME_MAX - 7, o->best.name) &&
@@ -285,6 +286,12 @@ write_about(struct search *s, struct err *err)
 	buf_fini(&o->text);
 	o->text = all;
 	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+bool
+synth_builtin_wins(const struct synth_result *r)
+{
+	return search_is_faster(r->builtin.us, r->best.us);
 }
 
 enum rc

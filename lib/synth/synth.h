@@ -58,6 +58,9 @@ struct synth_result {
  */
 enum rc synth_search(const struct synth_ask *ask, const struct links *links,
 		     struct synth_result *out, struct err *err);
+
+/* Is a built-in algorithm faster than all files? Then the file is the best file. */
+bool synth_builtin_wins(const struct synth_result *r);
 void synth_fini(struct synth_result *r);
 
 #endif

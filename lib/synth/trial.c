@@ -19,7 +19,7 @@ enum rc
 trial_time(const struct synth_ask *ask, const struct links *links, const struct plan *plans,
 	   double *us, struct err *err)
 {
-	struct flow_plans p = {plans, ask->nranks, ask->nranks, SYNTH_ELEM, 1};
+	struct flow_plans p = {plans, ask->nranks, ask->nranks, SYNTH_ELEM, 1, true};
 
 	if (ask->device)
 		return plan_simulate(plans, ask->nranks, SYNTH_ELEM, ask->device, us, err);

@@ -1,12 +1,12 @@
 /*
  * search.c - the best interval between checkpoints, and how many spares are worth having: by simulation. What is compared
- * sees the same failures, and enough of them that chance does not choose.
+ * sees the same failures, of several seeds, and enough of them that chance does not choose.
  */
 #include <math.h>
 
 #include "whatif/whatif.h"
 
-#define FAILURES   4000.0 /* of one simulation */
+#define FAILURES   1000.0 /* of one simulation */
 #define PER_DOUBLE 4	  /* intervals tried, from each to its double */
 #define MOST_TRIED 256	  /* numbers of spares */
 
@@ -20,6 +20,25 @@ longer(const struct whatif *w)
 	return all;
 }
 
+/* The mean over seeds. */
+static enum rc
+goodput(const struct whatif *w, double *out, struct err *err)
+{
+	struct whatif try = *w;
+	double sum = 0;
+	enum rc rc = RC_OK;
+
+	for (unsigned i = 0; i < WHATIF_SEEDS && rc == RC_OK; i++) {
+		struct whatif_answer a;
+
+		try.seed = w->seed + i;
+		rc = whatif_run(&try, &a, err);
+		sum += rc == RC_OK ? a.goodput : 0;
+	}
+	*out = sum / WHATIF_SEEDS;
+	return rc;
+}
+
 enum rc
 whatif_best_interval(const struct whatif *w, double *interval_s, struct err *err)
 {
@@ -30,12 +49,12 @@ whatif_best_interval(const struct whatif *w, double *interval_s, struct err *err
 
 	try.policy = WHATIF_RESTART;
 	for (int i = -3 * PER_DOUBLE; i <= 3 * PER_DOUBLE && rc == RC_OK; i++) {
-		struct whatif_answer a;
+		double each;
 
 		try.interval_s = start * pow(2, (double)i / PER_DOUBLE);
-		rc = whatif_run(&try, &a, err);
-		if (rc == RC_OK && a.goodput > best) {
-			best = a.goodput;
+		rc = goodput(&try, &each, err);
+		if (rc == RC_OK && each > best) {
+			best = each;
 			*interval_s = try.interval_s;
 		}
 	}
@@ -55,13 +74,12 @@ whatif_best_spares(const struct whatif *w, uint32_t *spares, struct err *err)
 	try.policy = WHATIF_SPARE;
 	*spares = 0;
 	for (try.spares = 0; try.spares <= most && rc == RC_OK; try.spares += step) {
-		struct whatif_answer a;
 		double each;
 
-		rc = whatif_run(&try, &a, err);
+		rc = goodput(&try, &each, err);
 		if (rc != RC_OK)
 			break;
-		each = a.goodput * w->hosts / ((double)w->hosts + try.spares);
+		each *= w->hosts / ((double)w->hosts + try.spares);
 		if (each > best) {
 			best = each;
 			*spares = try.spares;

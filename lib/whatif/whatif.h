@@ -15,6 +15,7 @@
 
 #define WHATIF_MAX_KINDS 32
 #define WHATIF_NAME	 40
+#define WHATIF_SEEDS	 8 /* from the given one on, over which a search takes the mean */
 
 /* What fails, how often. */
 struct whatif_kind {

@@ -21,7 +21,7 @@ us() { gpuctl simulate "$@" | awk '!/^#/ { print $6 }'; }
 	gpuctl simulate allreduce -c h100-ib400 -b 1K -e 16M -f 16 --algo-file "$ALGOS/ring.algo" >file
 	for f in model links file; do
 		[[ $(grep -vc '^#' $f) -eq 4 ]] || fail "$(cat $f)"
-		awk '!/^#/ && (NF != 16 || $2 * 4 != $1 || $3 != "float" || $4 != "sum" || $6 <= 0) { exit 1 }' $f
+		awk '!/^#/ && (NF != 17 || $2 * 4 != $1 || $3 != "float" || $4 != "sum" || $6 <= 0) { exit 1 }' $f
 		awk '!/^#/ { bw = $1 / 1000 / $6; d = bw - $7 } d * d > 1e-3 * bw * bw + 1e-4 { exit 1 }' $f
 	done
 	grep -v '^#' links | grep -q ' halving-doubling  SIMPLE '
@@ -55,12 +55,11 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 
 @test "simulate: wrong usage is 2, a file that is not proven 5" {
 	refused 2 'the cluster has 2' allreduce -c two-cores -n 3 --algo pairwise
-	refused 2 'is no algorithm of NCCL' allreduce -c h100-ib400 -n 8 --algo oneshot
+	refused 2 'is no algorithm of allreduce' allreduce -c h100-ib400 -n 8 --algo oneshot
 	refused 2 "--channels are NCCL's" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
 	refused 2 'is of 4 ranks, but -n 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
 	refused 2 'is of allreduce, not of alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
 	refused 2 'not with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
-	refused 2 'on a --cluster' allreduce --algo-file "$ALGOS/ring.algo"
 	printf '%s\n' 'algorithm wrong' 'collective allreduce' 'ranks 2' 'chunks 1' \
 		'reduce 0.data[0] -> 1.data[0]' >wrong.algo
 	refused 5 'rank 0 chunk 0 ends without the contribution of rank 1' allreduce -c h100-ib400 --algo-file wrong.algo
@@ -90,7 +89,7 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 		read -r coll algo <<<"$what"
 		gpuctl simulate "$coll" -c h100-ib400 -n 64 -b 1M -e 16M -f 4 --algo "$algo" --channels 4 >rows
 		[[ $(grep -c " $algo " rows) -eq 3 ]] || fail "$(cat rows)"
-		[[ $algo != ring-rails ]] || grep -q 'ring-rails  SIMPLE         4$' rows
+		[[ $algo != ring-rails ]] || grep -q 'ring-rails  SIMPLE         4  [-+0-9/]*%$' rows
 	done
 	gpuctl simulate allreduce -c h100-ib400 -n 1 -b 1M -e 1M --algo ring-rails --explain >rows
 }
@@ -104,4 +103,24 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	# 64 MiB out of one GPU, at 369 GB/s, and 9 us besides
 	awk '!/^#/ { exit !($6 > 185 && $6 < 215) }' told || fail "$(cat told)"
 	refused 2 'is of custom, not of allreduce' allreduce -c h100-ib400 --algo-file shift.algo
+}
+
+@test "simulate: the file of a built-in algorithm takes as long as it does, on a cluster, without one, and in blocks" {
+	# messages of a file may go in two parts, each with the work of a message
+	near() { awk -v a="$1" -v b="$2" -v m="$3" 'BEGIN { exit !(a > 0 && a < b * m) }' || fail "$1 is not $2"; }
+	gpuctl plan allgather -n 8 --algo recursive-doubling --format text >rd.algo
+	for c in l40s-pcie gh200-slingshot; do
+		own=$(gpuctl simulate allgather -c $c -n 8 -b 64K -e 64K --algo recursive-doubling | awk '!/^#/ { print $6 }')
+		file=$(gpuctl simulate allgather -c $c -b 64K -e 64K --algo-file rd.algo | awk '!/^#/ { print $6 }')
+		near "$file" "$own" 1.1
+	done
+	own=$(gpuctl simulate allgather --latency 1ms -n 8 --bytes 64K --algo recursive-doubling | awk '$1 == "recursive-doubling" { print $2 }')
+	file=$(gpuctl simulate allgather --latency 1ms --bytes 64K --algo-file rd.algo | awk '$1 == "recursive-doubling" { print $2 }')
+	near "$file" "$own" 1.05
+	gpuctl plan allreduce -n 8 --algo recursive-doubling --format text | sed 's/^collective allreduce/collective custom/' >custom.algo
+	own=$(gpuctl simulate allreduce -c l40s-pcie -n 8 -b 1K -e 1K --algo recursive-doubling | awk '!/^#/ { print $6 }')
+	file=$(gpuctl simulate custom -c l40s-pcie -b 1K -e 1K --algo-file custom.algo | awk '!/^#/ { print $6 }')
+	near "$file" "$own" 1.1
+	run -2 gpuctl simulate custom --latency 1ms --algo-file custom.algo
+	assert_match 'a custom algorithm is simulated on a --cluster'
 }

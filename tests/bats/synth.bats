@@ -56,3 +56,15 @@ load helper
 	assert_status 2
 	assert_output 'gpuctl: synth: --latency and --bandwidth are of equal links, not of a cluster'
 }
+
+@test "on clusters no built-in algorithm is faster than what synth finds for few bytes; it would say so" {
+	for c in h100-ib400 gh200-slingshot; do
+		for coll in alltoall allgather; do
+			for n in 4 6 8; do
+				gpuctl synth $coll -n $n -c $c --bytes 4K --tries 1 -o best.algo --json >rows
+				grep -q '"builtin_wins":false}$' rows || fail "$coll $n $c: $(head -n 1 best.algo)"
+				rm best.algo
+			done
+		done
+	done
+}

@@ -62,3 +62,21 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 	printf 'hosts = 1\ndays = 1\n[failures]\na = -1\n' >bad.ini
 	refused 2 'bad.ini:4: a: ' -c h100-ib400 --fail-rate bad.ini
 }
+
+@test "--parallel: data-parallel groups reduce their part of the gradients, and share a host's NICs; seeds are said" {
+	gpuctl simulate training -c h100-roce400 -n 16384 --params 405e9 --parallel tp=8,pp=16,dp=128 --days 1 --policy restart >one
+	grep -q 'all-reduces of 6.33 GB' one # 2 x 405e9 / 128
+	grep -q '^#   128 GPUs, 1 a host, reduce the same gradients, of bf16: 1 of 128 parts of all' one
+	grep -q 'by simulation (the mean of 8 seeds)' one
+	gpuctl simulate training -c h100-roce400 -n 16384 --params 405e9 --parallel pp=16,tp=8 --days 1 --policy restart | cmp - one
+	# 16 groups of 8 neighbours each reduce as a host's 8 GPUs do, without the network
+	echo 'gpu = h100' >host.ini
+	gpuctl simulate training -c h100-ib400 -n 128 --params 1e9 --parallel pp=16,dp=8 --days 1 --json >json
+	parted=$(field reduce_s)
+	gpuctl simulate training -c ./host.ini -n 8 --params 62500000 --days 1 --json >json
+	between "$(awk -v x="$(field reduce_s)" 'BEGIN { print x * 0.999 }')" "$parted" "$(awk -v x="$(field reduce_s)" 'BEGIN { print x * 1.001 }')"
+	for wrong in tp=8,pp=16,dp=100 tp=3 tp=0 'tp=8,' xx tp=2,tp=2; do
+		run -2 gpuctl simulate training -c h100-roce400 -n 16384 --parallel $wrong
+		[[ $output == *"--parallel: "* && ${#lines[@]} -eq 1 ]] || fail "$output"
+	done
+}

@@ -20,21 +20,16 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "cluster/kinds.h"
-#include "cluster/predict.h"
+#include "cluster/measured.h"
 
 #define MAX_TABLES 128
-#define MAX_POINTS 64
-#define LARGE	   (16u << 20)
+#define LARGE	   MEASURED_LARGE
 
 struct table {
-	char name[80];
-	enum gpusim_coll coll;
-	uint32_t n;
+	struct measured m;
 	struct cluster c;
 	int algo, proto;
 	bool blind; /* it takes no part in a fit */
-	unsigned npoints;
-	double size[MAX_POINTS], us[MAX_POINTS];
 };
 
 static struct table table[MAX_TABLES];
@@ -54,54 +49,32 @@ die(const char *what, const char *why)
 /* ---- tables */
 
 static void
-header(struct table *t, const char *line)
-{
-	struct err err = {0};
-	char word[32];
-
-	if (sscanf(line, "# collective: %31s", word) == 1)
-		if (cluster_coll(word, &t->coll, &err) != RC_OK)
-			die(word, err.text);
-	(void)sscanf(line, "# n_gpus: %u", &t->n);
-	t->blind |= strncmp(line, "# role: blind", 13) == 0;
-}
-
-static void
 load(const char *dir, const char *name)
 {
 	struct table *t = &table[ntables];
 	struct err err = {0};
-	char path[512], line[512];
-	double unused;
-	FILE *f;
+	struct buf text = {0};
+	char path[512];
+	size_t stem = strlen(name) - 4;
 
-	snprintf(t->name, sizeof t->name, "%.*s", (int)strlen(name) - 4, name);
 	t->algo = t->proto = -1;
-	snprintf(path, sizeof path, "%s/%s.ini", dir, t->name);
+	snprintf(path, sizeof path, "%s/%.*s.ini", dir, (int)stem, name);
 	if (cluster_load(path, &t->c, &err) != RC_OK)
 		die(path, err.text);
 	snprintf(path, sizeof path, "%s/%s", dir, name);
-	f = fopen(path, "r");
-	if (!f)
-		die(path, strerror(errno));
-	while (fgets(line, sizeof line, f)) {
-		if (*line == '#')
-			header(t, line);
-		else if (t->npoints < MAX_POINTS &&
-			 sscanf(line, "%lf %lf %lf", &t->size[t->npoints], &t->us[t->npoints],
-				&unused) == 3)
-			t->npoints++;
-	}
-	fclose(f);
-	if (!t->n || !t->npoints)
-		die(path, "not a table");
+	if (file_text(path, "a table", &text, &err) != RC_OK ||
+	    measured_read(text.data, path, 0, &t->m, &err) != RC_OK)
+		die(path, err.text);
+	t->m.name[stem] = '\0';
+	t->blind = strstr(text.data, "# role: blind") != NULL;
+	buf_fini(&text);
 	ntables++;
 }
 
 static int
 by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct table *)a)->name, ((const struct table *)b)->name);
+	return strcmp(((const struct table *)a)->m.name, ((const struct table *)b)->m.name);
 }
 
 static void
@@ -127,8 +100,8 @@ load_all(const char *dir)
 static double
 predicted(const struct table *t, double size, const struct cluster_fit *fit)
 {
-	struct cluster_ask ask = {.coll = t->coll,
-				  .ngpus = t->n,
+	struct cluster_ask ask = {.coll = t->m.coll,
+				  .ngpus = t->m.ngpus,
 				  .nbytes = (uint64_t)size,
 				  .algo = t->algo,
 				  .proto = t->proto};
@@ -136,7 +109,7 @@ predicted(const struct table *t, double size, const struct cluster_fit *fit)
 	struct err err = {0};
 
 	if (cluster_predict_fit(&t->c, &ask, fit, &a, &err) != RC_OK)
-		die(t->name, err.text);
+		die(t->m.name, err.text);
 	return a.us;
 }
 
@@ -148,9 +121,9 @@ of_nccl(const struct table *t, double size)
 	struct tuning_choice choice;
 	struct err err = {0};
 
-	tuning_ranks(&t->c, t->n, &r);
-	if (tuning_choose(&t->c, &r, t->coll, -1, -1, (uint64_t)size, &choice, &err) != RC_OK)
-		die(t->name, err.text);
+	tuning_ranks(&t->c, t->m.ngpus, &r);
+	if (tuning_choose(&t->c, &r, t->m.coll, -1, -1, (uint64_t)size, &choice, &err) != RC_OK)
+		die(t->m.name, err.text);
 	if (isnan(choice.us))
 		return NAN;
 	return choice.us;
@@ -166,14 +139,14 @@ line_of(const struct table *t)
 {
 	double w = 0, s = 0, ss = 0, y = 0, sy = 0, det;
 
-	for (unsigned i = 0; i < t->npoints; i++) {
-		double k = 1 / (t->us[i] * t->us[i]);
+	for (unsigned i = 0; i < t->m.npoints; i++) {
+		double k = 1 / (t->m.us[i] * t->m.us[i]);
 
 		w += k;
-		s += k * t->size[i];
-		ss += k * t->size[i] * t->size[i];
-		y += k * t->us[i];
-		sy += k * t->size[i] * t->us[i];
+		s += k * t->m.size[i];
+		ss += k * t->m.size[i] * t->m.size[i];
+		y += k * t->m.us[i];
+		sy += k * t->m.size[i] * t->m.us[i];
 	}
 	det = w * ss - s * s;
 	return (struct line){(ss * y - s * sy) / det, (w * sy - s * y) / det};
@@ -185,9 +158,9 @@ distance(const struct table *a, const struct table *b)
 	const struct cluster_gpu_kind *g = cluster_gpu_kind((unsigned)a->c.gpu),
 				      *h = cluster_gpu_kind((unsigned)b->c.gpu);
 
-	return 4 * (a->coll != b->coll) + 2 * (a->c.gpu != b->c.gpu) + abs(g->cc - h->cc) / 10.0 +
-	       2 * fabs(log2((double)a->c.hosts / b->c.hosts)) + fabs(log2((double)a->n / b->n)) +
-	       (a->c.network != b->c.network);
+	return 4 * (a->m.coll != b->m.coll) + 2 * (a->c.gpu != b->c.gpu) +
+	       abs(g->cc - h->cc) / 10.0 + 2 * fabs(log2((double)a->c.hosts / b->c.hosts)) +
+	       fabs(log2((double)a->m.ngpus / b->m.ngpus)) + (a->c.network != b->c.network);
 }
 
 static const struct table *
@@ -221,13 +194,13 @@ median(double *v, unsigned n)
 static struct medians
 errors(const struct table *t, const double *us)
 {
-	double small[MAX_POINTS], large[MAX_POINTS];
+	double small[MEASURED_MAX_POINTS], large[MEASURED_MAX_POINTS];
 	unsigned nsmall = 0, nlarge = 0;
 
-	for (unsigned i = 0; i < t->npoints; i++) {
-		double e = fabs(us[i] / t->us[i] - 1);
+	for (unsigned i = 0; i < t->m.npoints; i++) {
+		double e = fabs(us[i] / t->m.us[i] - 1);
 
-		if (t->size[i] < LARGE)
+		if (t->m.size[i] < LARGE)
 			small[nsmall++] = e;
 		else
 			large[nlarge++] = e;
@@ -238,10 +211,10 @@ errors(const struct table *t, const double *us)
 static struct medians
 errors_predicted(const struct table *t, const struct cluster_fit *fit)
 {
-	double us[MAX_POINTS];
+	double us[MEASURED_MAX_POINTS];
 
-	for (unsigned i = 0; i < t->npoints; i++)
-		us[i] = predicted(t, t->size[i], fit);
+	for (unsigned i = 0; i < t->m.npoints; i++)
+		us[i] = predicted(t, t->m.size[i], fit);
 	return errors(t, us);
 }
 
@@ -249,20 +222,20 @@ static struct medians
 errors_line(const struct table *t)
 {
 	struct line l = line_of(neighbour(t));
-	double us[MAX_POINTS];
+	double us[MEASURED_MAX_POINTS];
 
-	for (unsigned i = 0; i < t->npoints; i++)
-		us[i] = l.alpha + l.beta * t->size[i];
+	for (unsigned i = 0; i < t->m.npoints; i++)
+		us[i] = l.alpha + l.beta * t->m.size[i];
 	return errors(t, us);
 }
 
 static struct medians
 errors_nccl(const struct table *t)
 {
-	double us[MAX_POINTS];
+	double us[MEASURED_MAX_POINTS];
 
-	for (unsigned i = 0; i < t->npoints; i++)
-		us[i] = of_nccl(t, t->size[i]);
+	for (unsigned i = 0; i < t->m.npoints; i++)
+		us[i] = of_nccl(t, t->m.size[i]);
 	return isnan(us[0]) ? (struct medians){NAN, NAN} : errors(t, us);
 }
 
@@ -281,11 +254,11 @@ cost(const struct cluster_fit *fit, const struct table *without)
 
 		if (&table[i] == without || table[i].blind)
 			continue;
-		for (unsigned k = 0; k < table[i].npoints; k++) {
-			double weight = table[i].size[k] < LARGE ? 1 : 2;
-			double us = predicted(&table[i], table[i].size[k], fit);
+		for (unsigned k = 0; k < table[i].m.npoints; k++) {
+			double weight = table[i].m.size[k] < LARGE ? 1 : 2;
+			double us = predicted(&table[i], table[i].m.size[k], fit);
 
-			e += weight * fabs(log(us / table[i].us[k]));
+			e += weight * fabs(log(us / table[i].m.us[k]));
 			w += weight;
 		}
 		sum += e / w;
@@ -356,7 +329,7 @@ within(const char *limits, const struct table *t, struct medians m)
 		die(limits, strerror(errno));
 	while (fgets(line, sizeof line, f))
 		if (sscanf(line, "%79s %lf %lf", name, &small, &large) == 3 &&
-		    strcmp(name, t->name) == 0) {
+		    strcmp(name, t->m.name) == 0) {
 			found = true;
 			good = !(100 * m.small > small) && !(100 * m.large > large);
 		}
@@ -366,15 +339,104 @@ within(const char *limits, const struct table *t, struct medians m)
 
 struct row {
 	struct medians m[4];
+	enum cluster_likeness like;
+	double tenth
+	    [2]
+	    [9]; /* tenths of measured / predicted without it, below and from 16 MiB; NAN: no sizes */
 };
+
+/* The tenths of the ratios of one class of sizes. */
+static void
+tenths(const struct table *t, const struct cluster_fit *fit, bool large, double out[9])
+{
+	double v[MEASURED_MAX_POINTS];
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < t->m.npoints; k++)
+		if ((t->m.size[k] >= LARGE) == large)
+			v[n++] = t->m.us[k] / predicted(t, t->m.size[k], fit);
+	qsort(v, n, sizeof *v, by_value);
+	for (unsigned i = 0; i < 9; i++)
+		out[i] = n ? v[(i + 1) * (n - 1) / 10] : NAN;
+}
+
+static enum cluster_likeness
+likeness(const struct table *t)
+{
+	struct cluster_ask ask = {
+	    .coll = t->m.coll, .ngpus = t->m.ngpus, .nbytes = 1 << 30, .algo = -1, .proto = -1};
+	struct cluster_answer a;
+
+	if (cluster_predict(&t->c, &ask, &a, NULL) != RC_OK)
+		die(t->m.name, "no prediction");
+	return cluster_likeness(&t->c, t->m.ngpus, &a.choice);
+}
+
+/* The 10 % and 90 % of all tables of a kind but one. */
+static struct cluster_bar
+bar_without(const struct row *row, unsigned without, enum cluster_likeness like, bool large)
+{
+	double v[9 * MAX_TABLES];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ntables; i++)
+		for (unsigned k = 0; k < 9 && i != without && row[i].like == like; k++)
+			if (!isnan(row[i].tenth[large][k]))
+				v[n++] = row[i].tenth[large][k];
+	qsort(v, n, sizeof *v, by_value);
+	return n ? (struct cluster_bar){v[n / 10], v[n - 1 - n / 10]}
+		 : (struct cluster_bar){NAN, NAN};
+}
+
+/* How many of a kind's tenths are inside: of bars from the other tables alone, and of those that are printed. False: fewer than
+ * 70 % of the latter. */
+static bool
+print_bars(const struct row *row)
+{
+	static const char *const names[CLUSTER_NLIKE] = {"inside a domain", "over NICs",
+							 "exchanges over NICs", "no table like it"};
+	unsigned all = 0, all_held = 0;
+
+	printf("\n%-20s  %8s  %6s  %14s  %14s  %14s  %14s\n", "error bars", "size", "tables",
+	       "10 % to 90 %", "held without it", "printed", "held");
+	for (unsigned j = 0; j < 2 * CLUSTER_NLIKE; j++) {
+		enum cluster_likeness like = j / 2;
+		bool large = j % 2;
+		struct cluster_bar of = bar_without(row, UINT32_MAX, like, large),
+				   shown = cluster_error_bar(like, large ? 16u << 20 : 0);
+		unsigned tables = 0, n = 0, out_held = 0, held = 0;
+
+		for (unsigned i = 0; i < ntables; i++) {
+			struct cluster_bar b = bar_without(row, i, like, large);
+
+			if (row[i].like != like || isnan(row[i].tenth[large][0]))
+				continue;
+			tables++;
+			for (unsigned k = 0; k < 9; k++) {
+				double x = row[i].tenth[large][k];
+
+				n++;
+				out_held += x >= b.low && x <= b.high;
+				held += x >= shown.low && x <= shown.high;
+			}
+		}
+		all += n;
+		all_held += held;
+		printf("%-20s  %8s  %6u  %6.2f to %5.2f  %13.0f%%  %5.2f to %5.2f  %13.0f%%\n",
+		       names[like], large ? ">= 16 M" : "< 16 MiB", tables, of.low, of.high,
+		       100.0 * out_held / n, shown.low, shown.high, 100.0 * held / n);
+	}
+	printf("all: the printed bars hold %.0f%%\n", 100.0 * all_held / all);
+	return all_held >= 0.7 * all;
+}
 
 static void
 print_points(const struct table *t)
 {
-	for (unsigned k = 0; k < t->npoints; k++) {
-		struct cluster_ask ask = {.coll = t->coll,
-					  .ngpus = t->n,
-					  .nbytes = (uint64_t)t->size[k],
+	for (unsigned k = 0; k < t->m.npoints; k++) {
+		struct cluster_ask ask = {.coll = t->m.coll,
+					  .ngpus = t->m.ngpus,
+					  .nbytes = (uint64_t)t->m.size[k],
 					  .algo = -1,
 					  .proto = -1};
 		struct cluster_answer a;
@@ -384,7 +446,7 @@ print_points(const struct table *t)
 		printf(
 		    "  %12.0f %10.1f %10.1f %6.1f%%  %s %s ch %u = %.1f + %.1f + %.1f + %.1f  nccl "
 		    "%.1f\n",
-		    t->size[k], t->us[k], a.us, 100 * (a.us / t->us[k] - 1),
+		    t->m.size[k], t->m.us[k], a.us, 100 * (a.us / t->m.us[k] - 1),
 		    cluster_algo_name(a.choice.algo), cluster_proto_name(a.choice.proto),
 		    a.choice.channels, a.launch_us, a.latency_us, a.bytes_us, a.fill_us,
 		    a.choice.us);
@@ -428,10 +490,13 @@ report(const char *limits, bool points)
 		const struct table *t = &table[i];
 		struct cluster_fit other = fitted(t);
 
-		row[i] =
-		    (struct row){{errors_predicted(t, &cluster_fit_default),
-				  errors_predicted(t, &other), errors_line(t), errors_nccl(t)}};
-		printf("%-34.34s", t->name);
+		row[i] = (struct row){.m = {errors_predicted(t, &cluster_fit_default),
+					    errors_predicted(t, &other), errors_line(t),
+					    errors_nccl(t)}};
+		row[i].like = likeness(t);
+		tenths(t, &other, false, row[i].tenth[0]);
+		tenths(t, &other, true, row[i].tenth[1]);
+		printf("%-34.34s", t->m.name);
 		for (int k = 0; k < 4; k++)
 			print_pair(row[i].m[k]);
 		if (t->blind)
@@ -448,6 +513,8 @@ report(const char *limits, bool points)
 	print_medians("median over tables", row, false);
 	if (nblind)
 		print_medians("median over blind tables", row, true);
+	if (!print_bars(row))
+		bad = 1;
 	return bad;
 }
 

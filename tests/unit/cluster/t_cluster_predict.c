@@ -2,7 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "chance.h"
 #include "cluster/predict.h"
+#include "coll/plan.h"
 #include "tap.h"
 
 static struct cluster c;
@@ -157,9 +159,100 @@ test_limits(void)
 	   "factors of bus bandwidth");
 }
 
+/* No prediction is below what the cuts of the cluster need, whatever the cluster is. */
+static void
+test_bounds(void)
+{
+	static const char *const gpus[] = {"v100",  "a100", "h100", "b200",
+					   "gb200", "l40s", "gh200"};
+	uint64_t seed = 22, asked = 0, held = 0, tight = 0;
+
+	for (int i = 0; i < 400; i++) {
+		uint32_t leaf = 1u + (uint32_t)(xorshift(&seed) % 8);
+		char text[400];
+
+		snprintf(
+		    text, sizeof text,
+		    "gpu = %s\nhosts = %u\nnics = %u x %uGb/s %s\nleaf hosts = %u\n"
+		    "leaf oversubscription = %u\nspine hosts = %u\nspine oversubscription = %u\n"
+		    "sharp = %s\nnvls share = 0.%u\ninside share = 0.%u\n",
+		    gpus[(xorshift(&seed) % 7)], 1u << (xorshift(&seed) % 8),
+		    1u + (uint32_t)(xorshift(&seed) % 10), 100u << (xorshift(&seed) % 4),
+		    (xorshift(&seed) % 2) ? "ib" : "tcp", leaf,
+		    1u + (uint32_t)(xorshift(&seed) % 32), 4 * leaf,
+		    1u + (uint32_t)(xorshift(&seed) % 8), (xorshift(&seed) % 2) ? "yes" : "no",
+		    1 + (unsigned)(xorshift(&seed) % 9), 1 + (unsigned)(xorshift(&seed) % 9));
+		if (xorshift(&seed) % 2)
+			snprintf(text + strlen(text), sizeof text - strlen(text), "domain = %u\n",
+				 1u << (xorshift(&seed) % 4));
+		take(text);
+		for (int k = 0; k < 60; k++) {
+			struct cluster_ask q = {
+			    .coll = colls[(xorshift(&seed) % 9)],
+			    .ngpus = 2 + (uint32_t)(xorshift(&seed) % cluster_gpus(&c)),
+			    .nbytes = 1ull << (xorshift(&seed) % 38),
+			    .algo = (int)(xorshift(&seed) % 7) - 1,
+			    .proto = (int)(xorshift(&seed) % 4) - 1};
+			struct cluster_answer a;
+			struct err err = {0};
+			enum rc rc = cluster_predict(&c, &q, &a, &err);
+
+			if (rc == RC_INVAL)
+				continue;
+			asked++;
+			held += rc == RC_OK && a.us >= a.bound.us;
+			tight += rc == RC_OK && a.us < 1.5 * a.bound.us;
+			if (rc != RC_OK && asked - held < 5)
+				printf("# %s %u GPUs %llu bytes: %s\n# %s\n", coll_name(q.coll),
+				       q.ngpus, (unsigned long long)q.nbytes, err.text, text);
+		}
+	}
+	ok(asked > 5000 && held == asked && tight > asked / 50,
+	   "bounds: none of %llu predictions is below its own, %llu are near",
+	   (unsigned long long)asked, (unsigned long long)tight);
+}
+
+/* What must cross a cut, by hand. */
+static void
+test_bound(void)
+{
+	struct cluster_bound_ask q = {.coll = GPUSIM_ALLTOALL, .ngpus = 64, .nbytes = 64000000};
+	struct cluster_bound b;
+
+	take("gpu=h100\nhosts=8\nnics=8 x 400Gb/s ib\nnetwork share=1\ninside share=1\n"
+	     "inside bandwidth=900GB/s\n"
+	     "leaf hosts=4\nleaf oversubscription=8\n");
+	b = cluster_bound(&c, &q);
+	ok(b.cut == CLUSTER_CUT_LEVEL && b.level == 0 && b.nbytes == 1024e6 && b.gbs == 200 &&
+	       fabs(b.us - 5120) < 1e-6,
+	   "bound: of an all-to-all half of 32 GPUs' bytes cross the uplinks");
+	q.ngpus = 8;
+	b = cluster_bound(&c, &q);
+	ok(b.cut == CLUSTER_CUT_GPU && b.nbytes == 56e6 && b.gbs == 900,
+	   "bound: on a host a GPU's way");
+	q.coll = GPUSIM_ALLREDUCE;
+	b = cluster_bound(&c, &q);
+	ok(b.nbytes == 112e6, "bound: an all-reduce enters a GPU 2(n-1)/n times");
+	q.nvswitch_reduces = true;
+	b = cluster_bound(&c, &q);
+	ok(b.nbytes == 64e6, "bound: once where NVSwitch reduces");
+	q.ngpus = 32;
+	q.nvswitch_reduces = false;
+	b = cluster_bound(&c, &q);
+	ok(b.cut == CLUSTER_CUT_NICS && b.nbytes == 96e6 && b.gbs == 400,
+	   "bound: 4 hosts, 2 x 3/4");
+	q.network_reduces = true;
+	ok(cluster_bound(&c, &q).nbytes == 64e6, "bound: once where the network reduces");
+	ok(cluster_bound_check(&b, b.us, NULL) == RC_OK &&
+	       cluster_bound_check(&b, b.us * 0.99, NULL) == RC_INTERNAL,
+	   "bound: less is an error");
+}
+
 int
 main(void)
 {
+	test_bound();
+	test_bounds();
 	test_choice();
 	test_tuning();
 	test_all();

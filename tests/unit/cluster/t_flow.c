@@ -39,7 +39,7 @@ drop(struct plan *plans, uint32_t n)
 static double
 time_of(const struct plan *plans, uint32_t n, const struct links *links)
 {
-	struct flow_plans p = {plans, n, n, 1, 1};
+	struct flow_plans p = {plans, n, n, 1, 1, false};
 	struct err err = {0};
 	double us = NAN;
 
@@ -85,13 +85,54 @@ test_sharing(void)
 	drop(plan, 4);
 }
 
+/* Ahead, sends do not wait for receives that they do not need; in order they do. */
+static void
+test_ahead(void)
+{
+	enum { N = 5 };
+	struct cost_model m = {.alpha_us = 5, .beta_us = 0.001};
+	struct links flat = links_flat(N, &m);
+	struct plan plan[N] = {{0}};
+	struct flow_plans p = {plan, N, N, 1, 1, true};
+	struct plan_step step = {.count = 1};
+	double us = NAN;
+
+	/* Each to all others, and each from its neighbour what it passes on. */
+	for (uint32_t k = 1; k < N; k++)
+		for (uint32_t r = 0; r < N; r++) {
+			step.kind = STEP_SEND;
+			step.peer = (r + k) % N;
+			step.src_off = 2 * k;
+			(void)plan_append(&plan[r], step);
+			step.kind = STEP_RECV;
+			step.peer = (r + N - k) % N;
+			step.dst_off = 2 * k + 1;
+			(void)plan_append(&plan[r], step);
+		}
+	ok(about(time_of(plan, N, &flat), 20.004), "an exchange in order: a latency a round");
+	ok(flow_simulate(&p, &flat, &us, NULL, NULL) == RC_OK && about(us, 5.004),
+	   "ahead: one latency");
+	for (uint32_t r = 0; r < N; r++) {
+		step.kind = STEP_SEND;
+		step.peer = (r + 1) % N;
+		step.src_off = 3; /* what came in the first round */
+		(void)plan_append(&plan[r], step);
+		step.kind = STEP_RECV;
+		step.peer = (r + N - 1) % N;
+		(void)plan_append(&plan[r], step);
+	}
+	ok(flow_simulate(&p, &flat, &us, NULL, NULL) == RC_OK && us > 10 && us < 10.1,
+	   "ahead: what is passed on waits");
+	drop(plan, N);
+}
+
 static void
 test_errors(void)
 {
 	struct cost_model m = {.alpha_us = 5, .beta_us = 1};
 	struct links flat = links_flat(2, &m);
 	struct plan plan[2] = {{0}};
-	struct flow_plans p = {plan, 2, 2, 1, 1};
+	struct flow_plans p = {plan, 2, 2, 1, 1, false};
 	struct err err = {0};
 	double us = 7;
 
@@ -177,9 +218,10 @@ folds(enum gpusim_coll coll, const char *algo, uint32_t n, const struct links *l
 	uint32_t period = links_period(l);
 
 	if (plan_build_all(&a, algo, &plans, &err) != RC_OK ||
-	    flow_simulate(&(struct flow_plans){plans, n, n, 4, 1}, l, &all, NULL, &err) != RC_OK ||
-	    flow_simulate(&(struct flow_plans){plans, period, n, 4, 1}, l, &some, NULL, &err) !=
-		RC_OK)
+	    flow_simulate(&(struct flow_plans){plans, n, n, 4, 1, false}, l, &all, NULL, &err) !=
+		RC_OK ||
+	    flow_simulate(&(struct flow_plans){plans, period, n, 4, 1, false}, l, &some, NULL,
+			  &err) != RC_OK)
 		printf("# %s\n", err.text);
 	plan_free_all(plans, n);
 	if (fabs(all - some) <= 1e-9 * all)
@@ -237,8 +279,8 @@ test_report(void)
 		if (plan_build_all(&a, algo->name, &plans, NULL) != RC_OK)
 			continue;
 		l.domain = 16;
-		ok(flow_simulate(&(struct flow_plans){plans, 16, 16, 4, 1}, &l, &us, &r, NULL) ==
-		       RC_OK,
+		ok(flow_simulate(&(struct flow_plans){plans, 16, 16, 4, 1, false}, &l, &us, &r,
+				 NULL) == RC_OK,
 		   "%s %s", coll_name(algo->coll), algo->name);
 		for (int w = 0; w < FLOW_NWHY; w++)
 			sum += r.why_us[w];
@@ -266,6 +308,7 @@ int
 main(void)
 {
 	test_sharing();
+	test_ahead();
 	test_errors();
 	test_levels();
 	test_shift();

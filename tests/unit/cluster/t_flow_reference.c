@@ -234,7 +234,7 @@ main(void)
 	unsigned same = 0;
 
 	for (unsigned k = 0; k < WORLDS; k++) {
-		struct flow_plans p = {w.plan, 0, 0, 1, 1};
+		struct flow_plans p = {w.plan, 0, 0, 1, 1, false};
 		struct flow_report report = {0};
 		struct err err = {0};
 		double us = NAN, want;

@@ -76,7 +76,7 @@ all_rings(const struct links *l, uint32_t per, uint32_t channels, uint64_t nbyte
 	uint32_t n = l->nranks;
 	uint64_t part = nbytes / channels / n / 2;
 	struct plan *plan = calloc((size_t)n * channels, sizeof *plan);
-	struct flow_plans p = {plan, n, n, 1, channels};
+	struct flow_plans p = {plan, n, n, 1, channels, false};
 	struct err err = {0};
 	double us = NAN;
 
@@ -208,9 +208,53 @@ test_choices(void)
 	}
 }
 
+/* Nor are times of messages below the bound, whole or foretold from few of them, where most messages do not leave a switch. */
+static void
+test_bounds(void)
+{
+	static const char *const names[] = {"group", "hierarchical"};
+	struct cluster c = read_cluster("gpu = h100\nhosts = 32\nnics = 8 x 400Gb/s ib\n"
+					"leaf hosts = 8\nleaf oversubscription = 8\n");
+	struct cluster_bound_ask ask = {.coll = GPUSIM_ALLTOALL, .ngpus = 256, .nbytes = 64u << 20};
+	struct cluster_bound b = cluster_bound(&c, &ask);
+	struct traffic_answer t;
+
+	/* Of two hosts rings go through one backwards, and no host stands for the other. */
+	for (uint32_t n = 8; n <= 64; n += 8) {
+		bool part;
+
+		ok(time_of(&c, GPUSIM_ALLREDUCE, "ring-rails", n, 1 << 20, INFINITY, &part) > 0,
+		   "a ring over %u GPUs", n);
+	}
+	c = read_cluster("gpu = a100\nhosts = 4\nnics = 1 x 400Gb/s ib\ndomain = 1\n");
+	ask.ngpus = 32;
+	ok(traffic_time(&c,
+			&(struct traffic_ask){.coll = ask.coll,
+					      .ngpus = 32,
+					      .nelem = 32 << 20,
+					      .elem = 1,
+					      .algo = "group",
+					      .proto = CLUSTER_SIMPLE},
+			&t, NULL, NULL) == RC_OK,
+	   "domains of a host share its NIC");
+	c = read_cluster("gpu = h100\nhosts = 32\nnics = 8 x 400Gb/s ib\n"
+			 "leaf hosts = 8\nleaf oversubscription = 8\n");
+	for (size_t i = 0; i < 2; i++) {
+		const double most = i ? 1100 : 16000;
+		bool part, whole;
+		double us = time_of(&c, ask.coll, names[i], 256, ask.nbytes, INFINITY, &whole),
+		       few = time_of(&c, ask.coll, names[i], 256, ask.nbytes, most, &part);
+
+		ok(!whole && part && us >= b.us && few > 0.95 * us && few < 1.1 * us,
+		   "%s: bound %.0f us, time %.0f us, from a part of the steps %.0f us", names[i],
+		   b.us, us, few);
+	}
+}
+
 int
 main(void)
 {
+	test_bounds();
 	test_trees();
 	test_channels();
 	test_foretold();
