@@ -2,7 +2,7 @@
  * driver_types.h - the types of the CUDA runtime's interface: results, attributes, properties, parameters.
  *
  * Names, numbers and layouts are those of CUDA 12.4, so that objects compiled against NVIDIA's headers work with
- * this library and the other way round; tests/unit/t_cudart_abi.c checks them. Numbers that are given but not
+ * this library and the other way round; tests/unit/cudart/t_cudart_abi.c checks them. Numbers that are given but not
  * explained mean what the CUDA runtime's manual says.
  */
 #ifndef DRIVER_TYPES_H

@@ -4,7 +4,7 @@
  * The distance of two words is how many letters must be put in, taken out, changed or swapped with
  * their neighbour to make one of the other (optimal string alignment), without regard to case. The
  * beginning of a name, three letters or more, is at most one step from it.
- * Checked by: tests/unit/t_nearest.c
+ * Checked by: tests/unit/base/t_nearest.c
  */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H

@@ -123,7 +123,7 @@ struct option_set {
  *	ask	[out] what is asked for. With -h, -V and --help-options nothing else is read
  *
  * Errors: RC_INVAL "--option: reason", "VARIABLE: reason" or "FILE:LINE: option: reason"; RC_FAILED a file
- * that cannot be read; RC_NOMEM. Checked by: tests/unit/t_option.c, t_config.c
+ * that cannot be read; RC_NOMEM. Checked by: tests/unit/base/t_option.c, t_config.c
  */
 enum rc option_parse(struct option_set *s, int argc, char **argv, enum option_ask *ask,
 		     struct err *err);

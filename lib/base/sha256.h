@@ -18,7 +18,7 @@ struct sha256 {
 void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t nbytes);
 
-/* 64 hexadecimal digits and a zero; *s is then of no more use. Checked by: tests/unit/t_sha256.c */
+/* 64 hexadecimal digits and a zero; *s is then of no more use. Checked by: tests/unit/base/t_sha256.c */
 #define SHA256_TEXT 65
 void sha256_text(struct sha256 *s, char out[SHA256_TEXT]);
 

@@ -27,7 +27,7 @@ elements(const struct plan_args *a, uint32_t n)
  * ceil(log2 p).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, doi:10.1109/71.642949
- * Checked by: tests/unit/t_coll_doubling.c
+ * Checked by: tests/unit/coll/t_coll_doubling.c
  */
 void
 plan_allgather_bruck(const struct plan_args *a, struct plan *out)

@@ -16,7 +16,7 @@
  * elements, p-1 messages for each message that a part is cut in. Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_ring.c
+ * Checked by: tests/unit/coll/t_coll_ring.c
  */
 void
 plan_allgather_ring(const struct plan_args *a, struct plan *out)

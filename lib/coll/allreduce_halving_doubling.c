@@ -47,7 +47,7 @@ halve(const struct plan_args *a, const struct fold *f, uint32_t distance)
  * Rounds: 2d, and 2 more if e > 0.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_doubling.c
+ * Checked by: tests/unit/coll/t_coll_doubling.c
  */
 void
 plan_allreduce_halving_doubling(const struct plan_args *a, struct plan *out)

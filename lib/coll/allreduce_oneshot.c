@@ -16,7 +16,7 @@
  * Cost of rank r: writes 2n, reads (p+1) n elements. No messages. Rounds: one sync a slice.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the one-shot allreduce over peer-mapped memory of GPU inference engines
- * Checked by: tests/unit/t_coll_oneshot.c
+ * Checked by: tests/unit/coll/t_coll_oneshot.c
  */
 void
 plan_allreduce_oneshot(const struct plan_args *a, struct plan *out)

@@ -20,7 +20,7 @@
  * 2(p-1) messages and 2n(p-1)/p elements when p divides n and chunk is 0. Rounds: 2(p-1), or 2m if canonical.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_misc.c, canonical plans by tests/unit/t_canonical.c
+ * Checked by: tests/unit/coll/t_coll_misc.c, canonical plans by tests/unit/coll/t_canonical.c
  */
 static void
 canonical(const struct plan_args *a, struct plan *out)

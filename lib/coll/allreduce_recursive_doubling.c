@@ -20,7 +20,7 @@
  * of the first 2e n and m more; an even one n and m in all. Rounds: d, and 2 more if e > 0.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_doubling.c
+ * Checked by: tests/unit/coll/t_coll_doubling.c
  */
 void
 plan_allreduce_recursive_doubling(const struct plan_args *a, struct plan *out)

@@ -54,7 +54,7 @@ plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice, 
  * 2(p-1).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Patarasuk & Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002
- * Checked by: tests/unit/t_coll_ring.c
+ * Checked by: tests/unit/coll/t_coll_ring.c
  */
 void
 plan_allreduce_ring(const struct plan_args *a, struct plan *out)

@@ -19,7 +19,7 @@
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the loop of NCCL's ring all-reduce over a channel's buffer; each slice as in
  * allreduce_ring.c
- * Checked by: tests/unit/t_coll_ring.c
+ * Checked by: tests/unit/coll/t_coll_ring.c
  */
 void
 plan_allreduce_ring_chunked(const struct plan_args *a, struct plan *out)

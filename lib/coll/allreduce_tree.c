@@ -147,7 +147,7 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  * half's m.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001
- * Checked by: tests/unit/t_coll_tree.c
+ * Checked by: tests/unit/coll/t_coll_tree.c
  */
 void
 plan_allreduce_tree(const struct plan_args *a, struct plan *out)

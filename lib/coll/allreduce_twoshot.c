@@ -17,7 +17,7 @@
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the two-shot allreduce over peer-mapped memory of GPU inference engines; Rabenseifner's
  * reduce-scatter and allgather (ICCS 2004) with loads and stores for messages
- * Checked by: tests/unit/t_coll_oneshot.c
+ * Checked by: tests/unit/coll/t_coll_oneshot.c
  */
 void
 plan_allreduce_twoshot(const struct plan_args *a, struct plan *out)

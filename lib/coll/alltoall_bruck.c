@@ -50,7 +50,7 @@ exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t
  * most n/2 elements. Rounds: ceil(log2 p).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, doi:10.1109/71.642949
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/coll/t_coll_misc.c
  */
 void
 plan_alltoall_bruck(const struct plan_args *a, struct plan *out)

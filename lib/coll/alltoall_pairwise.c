@@ -15,7 +15,7 @@
  * Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/coll/t_coll_misc.c
  */
 void
 plan_alltoall_pairwise(const struct plan_args *a, struct plan *out)

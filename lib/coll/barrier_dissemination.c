@@ -14,7 +14,7 @@
  * Cost per rank: ceil(log2 p) messages, no elements. Rounds: ceil(log2 p).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Hensgen, Finkel & Manber, IJPP 17(1), 1988, doi:10.1007/BF01379320
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/coll/t_coll_misc.c
  */
 void
 plan_barrier_dissemination(const struct plan_args *a, struct plan *out)

@@ -15,7 +15,7 @@
  * when chunk is 0); the last sends nothing. Rounds: p-2 + m.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007, doi:10.1002/cpe.1206
- * Checked by: tests/unit/t_coll_ring.c
+ * Checked by: tests/unit/coll/t_coll_ring.c
  */
 void
 plan_broadcast_ring(const struct plan_args *a, struct plan *out)

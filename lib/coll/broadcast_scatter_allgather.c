@@ -59,7 +59,7 @@ missing(const struct plan_args *a, uint32_t place, uint32_t block)
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Barnett, Gupta, Payne, Shuler, van de Geijn & Watts, SHPCC 1994,
  *	doi:10.1109/SHPCC.1994.296665
- * Checked by: tests/unit/t_coll_tree.c
+ * Checked by: tests/unit/coll/t_coll_tree.c
  */
 void
 plan_broadcast_scatter_allgather(const struct plan_args *a, struct plan *out)

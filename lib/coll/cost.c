@@ -2,7 +2,7 @@
  * cost.c - the closed forms, each from its algorithm's comment.
  *
  * Latencies overlap in the model, sends go as early as their data allow, and the window makes long pipelines wait: no short
- * formula has all of that. tests/unit/t_simulate.c holds the forms against plan_simulate, for 4 to 33 ranks, and has a table of
+ * formula has all of that. tests/unit/coll/t_simulate.c holds the forms against plan_simulate, for 4 to 33 ranks, and has a table of
  * how near each is: most within 5 to 30 %. They say which algorithm is the fastest, and plan_simulate how long it takes. The slow algorithms, which are never chosen, and those over peer memory, which have no messages, are not
  * compared. Reading a peer's memory costs beta a byte, reducing from it gamma, and a point where all wait for all a quarter of
  * a message for each rank.

@@ -88,7 +88,7 @@ is_inside(const struct plan_args *a, const struct binomial *t, struct plan *out)
  * Rounds: D = ceil(log2 p) when every rank has a part.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_tree.c
+ * Checked by: tests/unit/coll/t_coll_tree.c
  */
 void
 plan_gather_tree(const struct plan_args *a, struct plan *out)
@@ -119,7 +119,7 @@ plan_gather_tree(const struct plan_args *a, struct plan *out)
  * more. Rounds: D when every rank has a part.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_tree.c
+ * Checked by: tests/unit/coll/t_coll_tree.c
  */
 void
 plan_scatter_tree(const struct plan_args *a, struct plan *out)

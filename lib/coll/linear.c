@@ -89,7 +89,7 @@ reduce(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf 
  * messages, the others nothing. Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_naive.c
+ * Checked by: tests/unit/coll/t_coll_naive.c
  */
 void
 plan_broadcast_naive(const struct plan_args *a, struct plan *out)
@@ -112,7 +112,7 @@ plan_broadcast_naive(const struct plan_args *a, struct plan *out)
  * n >= p.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/coll/t_coll_misc.c
  */
 void
 plan_scatter_linear(const struct plan_args *a, struct plan *out)
@@ -137,7 +137,7 @@ plan_scatter_linear(const struct plan_args *a, struct plan *out)
  * n >= p.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/coll/t_coll_misc.c
  */
 void
 plan_gather_linear(const struct plan_args *a, struct plan *out)
@@ -156,7 +156,7 @@ plan_gather_linear(const struct plan_args *a, struct plan *out)
  * messages; the root receives (p-1)n. Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_naive.c
+ * Checked by: tests/unit/coll/t_coll_naive.c
  */
 void
 plan_reduce_naive(const struct plan_args *a, struct plan *out)
@@ -177,7 +177,7 @@ plan_reduce_naive(const struct plan_args *a, struct plan *out)
  * messages and receives as many, the others n elements in m messages. Rounds: 2(p-1).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_naive.c
+ * Checked by: tests/unit/coll/t_coll_naive.c
  */
 void
 plan_allreduce_naive(const struct plan_args *a, struct plan *out)
@@ -199,7 +199,7 @@ plan_allreduce_naive(const struct plan_args *a, struct plan *out)
  * 2(p-1).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_naive.c
+ * Checked by: tests/unit/coll/t_coll_naive.c
  */
 void
 plan_allgather_naive(const struct plan_args *a, struct plan *out)
@@ -221,7 +221,7 @@ plan_allgather_naive(const struct plan_args *a, struct plan *out)
  * 2(p-1) (the last rank's part is never empty).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_naive.c
+ * Checked by: tests/unit/coll/t_coll_naive.c
  */
 void
 plan_reducescatter_naive(const struct plan_args *a, struct plan *out)

@@ -17,7 +17,7 @@
  * the root receives D n. Rounds: m D.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_tree.c
+ * Checked by: tests/unit/coll/t_coll_tree.c
  */
 void
 plan_reduce_tree(const struct plan_args *a, struct plan *out)

@@ -19,7 +19,7 @@
  * elements, p-1 messages for each message that a part is cut in. Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Patarasuk & Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (its first phase)
- * Checked by: tests/unit/t_coll_ring.c
+ * Checked by: tests/unit/coll/t_coll_ring.c
  */
 void
 plan_reducescatter_ring(const struct plan_args *a, struct plan *out)

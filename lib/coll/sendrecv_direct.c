@@ -14,7 +14,7 @@
  * Cost of the sender: n elements in m = ceil(n / chunk) messages (1 when chunk is 0). Rounds: m.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the definition
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/coll/t_coll_misc.c
  */
 void
 plan_send_direct(const struct plan_args *a, struct plan *out)

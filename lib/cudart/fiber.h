@@ -44,7 +44,7 @@ void fiber_gang_free(struct fiber_gang *g);
 /*
  * Run a grid, block by block, in order.
  *
- * FIBER_STUCK: fiber_where names the thread that ran last. Checked by: tests/unit/t_fiber.c
+ * FIBER_STUCK: fiber_where names the thread that ran last. Checked by: tests/unit/cudart/t_fiber.c
  */
 enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid);
 

@@ -117,7 +117,7 @@ sigmoid_run(struct kern_call *call)
  * sigmoid - y[i] = 1 / (1 + e^-x[i]); NaN stays NaN. y may be x.
  *
  * Within 4 * 2^-53 of the exact value, relative to it, and one rounding to f32; 0 below -708.
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
  */
 const struct kernel kernel_sigmoid = {
     .name = "sigmoid",
@@ -139,7 +139,7 @@ sigmoid_grad_run(struct kern_call *call)
 /*
  * sigmoid_grad - dx[i] = dy[i] y[i] (1 - y[i]), where y is sigmoid's output. dx may be dy or y.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
  */
 const struct kernel kernel_sigmoid_grad = {
     .name = "sigmoid_grad",
@@ -172,7 +172,7 @@ tanh_run(struct kern_call *call)
  * tanh - y[i] = tanh(x[i]); NaN stays NaN, and -0. y may be x.
  *
  * Within 6 * 2^-53 of the exact value, relative to it, and one rounding to f32.
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
  */
 const struct kernel kernel_tanh = {
     .name = "tanh",
@@ -194,7 +194,7 @@ tanh_grad_run(struct kern_call *call)
 /*
  * tanh_grad - dx[i] = dy[i] (1 - y[i]^2), where y is tanh's output. dx may be dy or y.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
  */
 const struct kernel kernel_tanh_grad = {
     .name = "tanh_grad",

@@ -129,7 +129,7 @@ augment_run(struct kern_call *call)
  *
  * how[i] = row + 256 column + 65536 mirrored, where row and column, 0 to 2 pad, are where the window begins;
  * pad is the image as it was. dst overlaps neither src nor how.
- * Errors: RC_INVAL; RC_BADDATA a word that says something else. Checked by: tests/unit/t_kern_augment.c
+ * Errors: RC_INVAL; RC_BADDATA a word that says something else. Checked by: tests/unit/dev/t_kern_augment.c
  */
 const struct kernel kernel_augment = {
     .name = "augment",

@@ -294,7 +294,7 @@ cast_run(struct kern_call *call)
  *
  * Rounds once, to nearest even (with a scale: the product is a double, and rounds again). A number
  * beyond an integer type becomes its nearest element, NaN becomes 0; beyond a float type, infinity.
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_cast.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_cast.c
  */
 const struct kernel kernel_cast = {
     .name = "cast",

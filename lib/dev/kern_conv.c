@@ -286,7 +286,7 @@ conv2d_run(struct kern_call *call)
  * oh = (h + 2 pad - size) / stride + 1, rounded down, and ow likewise. Neither y nor scratch
  * overlaps anything. The contents of scratch are undefined afterwards.
  * Errors: RC_INVAL, also for a kernel larger than the padded image. Checked by:
- * tests/unit/t_kern_conv.c
+ * tests/unit/dev/t_kern_conv.c
  */
 const struct kernel kernel_conv2d = {
     .name = "conv2d",
@@ -390,7 +390,7 @@ conv2d_grad_x_run(struct kern_call *call)
  * conv2d_grad_x - the gradient of conv2d's input: dx[i,j,iy,ix] = sum of dy[i,o,oy,ox]
  * weight[o,j,ky,kx] over all that conv2d multiplies x[i,j,iy,ix] with; with `add` it is added.
  *
- * Neither dx nor scratch overlaps anything. Errors as conv2d. Checked by: tests/unit/t_kern_conv.c
+ * Neither dx nor scratch overlaps anything. Errors as conv2d. Checked by: tests/unit/dev/t_kern_conv.c
  */
 const struct kernel kernel_conv2d_grad_x = {
     .name = "conv2d_grad_x",
@@ -494,7 +494,7 @@ conv2d_grad_w_run(struct kern_call *call)
  * conv2d_grad_w - the gradients of conv2d's weights and bias: sums over the images, zeros where
  * there are none. db is summed in double.
  *
- * dw, db and scratch overlap nothing. Errors as conv2d. Checked by: tests/unit/t_kern_conv.c
+ * dw, db and scratch overlap nothing. Errors as conv2d. Checked by: tests/unit/dev/t_kern_conv.c
  */
 const struct kernel kernel_conv2d_grad_w = {
     .name = "conv2d_grad_w",

@@ -109,7 +109,7 @@ fixed_add_run(struct kern_call *call)
  * An element is below 2^50 units, so the sum of 4096 cannot overflow. `cast` from i64 with the scale's inverse gives
  * the sum back. The areas do not overlap.
  * Errors: RC_INVAL; RC_BADDATA an element that is larger, infinite or not a number: the sums are then undefined.
- * Checked by: tests/unit/t_kern_fixed.c
+ * Checked by: tests/unit/dev/t_kern_fixed.c
  */
 const struct kernel kernel_fixed_add = {
     .name = "fixed_add",

@@ -67,7 +67,7 @@ bias_add_run(struct kern_call *call)
 /*
  * bias_add - x[r,c] += bias[c]. The areas do not overlap.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
  */
 const struct kernel kernel_bias_add = {
     .name = "bias_add",
@@ -85,7 +85,7 @@ bias_relu_run(struct kern_call *call)
 /*
  * bias_relu - x[r,c] = max(x[r,c] + bias[c], 0); NaN stays NaN. The areas do not overlap.
  *
- * bias_add and relu in one pass. Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ * bias_add and relu in one pass. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
  */
 const struct kernel kernel_bias_relu = {
     .name = "bias_relu",
@@ -142,7 +142,7 @@ bias_grad_run(struct kern_call *call)
 /*
  * bias_grad - db[c] = sum over r of dy[r,c], summed in double. The areas do not overlap.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
  */
 const struct kernel kernel_bias_grad = {
     .name = "bias_grad",
@@ -195,7 +195,7 @@ relu_run(struct kern_call *call)
 /*
  * relu - y[i] = max(x[i], 0); NaN stays NaN. y may be x.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
  */
 const struct kernel kernel_relu = {
     .name = "relu",
@@ -252,7 +252,7 @@ relu_grad_run(struct kern_call *call)
  * relu_grad - dx[i] = dy[i] where x[i] > 0, else 0. dx may be dy or x.
  *
  * relu's output serves as x too: it is positive where the input was.
- * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
  */
 const struct kernel kernel_relu_grad = {
     .name = "relu_grad",
@@ -330,7 +330,7 @@ bias_relu_grad_run(struct kern_call *call)
  * bias_relu_grad - dx[r,c] = dy[r,c] where y[r,c] > 0, else 0; db[c] = sum over r of dx[r,c],
  * summed in double. dx may be dy or y; db overlaps nothing.
  *
- * relu_grad and bias_grad in one pass. Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ * relu_grad and bias_grad in one pass. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
  */
 const struct kernel kernel_bias_relu_grad = {
     .name = "bias_relu_grad",

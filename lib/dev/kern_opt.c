@@ -108,7 +108,7 @@ sgd_run(struct kern_call *call)
  *
  * lr is multiplied by what lies at lr_at. v begins as zeros; with momentum 0 it is neither needed
  * nor touched. Subnormals count as 0. No areas overlap.
- * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/t_kern_opt.c
+ * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/dev/t_kern_opt.c
  */
 const struct kernel kernel_sgd = {
     .name = "sgd",
@@ -222,7 +222,7 @@ adam_run(struct kern_call *call)
  * memory, so that a replayed graph needs no new argument; each launch in a step wants a counter of
  * its own. Subnormals count as 0. No areas overlap. Errors: RC_INVAL. Source: Kingma & Ba,
  * arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101; torch.optim.Adam and AdamW.
- * Checked by: tests/unit/t_kern_opt.c
+ * Checked by: tests/unit/dev/t_kern_opt.c
  */
 const struct kernel kernel_adam = {
     .name = "adam",

@@ -69,7 +69,7 @@ struct dataset {
  *
  * Errors: RC_FAILED a file that is missing or cannot be read; RC_BADDATA what its reader refuses;
  * RC_INVAL fractions that make no sense; RC_NOMEM.
- * Checked by: tests/unit/t_dataset.c
+ * Checked by: tests/unit/nn/t_dataset.c
  */
 enum rc dataset_open(const char *path, const struct dataset_options *o, struct dataset *ds,
 		     struct err *err);

@@ -36,7 +36,7 @@ struct idx {
  * Errors: RC_BADDATA "NAME: reason" for a bad magic, another element type, a dimension of 0,
  * dimensions that overflow or do not fit, missing or trailing bytes, broken gzip;
  * RC_FAILED with the system's reason; RC_NOMEM.
- * Checked by: tests/unit/t_idx.c
+ * Checked by: tests/unit/nn/t_idx.c
  */
 enum rc idx_read(const char *path, struct idx *idx, struct err *err);
 enum rc idx_parse(const void *bytes, size_t nbytes, const char *name, struct idx *idx,

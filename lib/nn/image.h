@@ -29,7 +29,7 @@ struct image {
  * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason":
  * neither PNG nor JPEG, damaged, cut short, larger than the limits, colours that are neither grey
  * nor RGB; RC_NOMEM.
- * Checked by: tests/unit/t_image.c
+ * Checked by: tests/unit/nn/t_image.c
  */
 enum rc image_decode(const void *bytes, size_t nbytes, const char *name, struct image *im,
 		     struct err *err);

@@ -46,7 +46,7 @@ struct ndarray_items {
  * [n, channels, rows, columns]. [n, s * s] of bytes with s from 8 to 512 is of grey images. They are bytes
  * when the type is u1, or whole numbers of which all are 0 to 255, and they are images; else 32-bit floats.
  * Errors: RC_BADDATA "NAME: reason".
- * Checked by: tests/unit/t_npy.c
+ * Checked by: tests/unit/nn/t_npy.c
  */
 enum rc ndarray_items(const struct ndarray *a, const char *name, struct ndarray_items *out,
 		      struct err *err);

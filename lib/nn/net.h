@@ -81,7 +81,7 @@ const char *net_loss_name(enum net_loss l);
  * net_build - a net for items of a shape and a number of classes.
  *
  * Errors: RC_INVAL sizes that are not the data's, items too small for the model, too many parameters.
- * Checked by: tests/unit/t_net.c
+ * Checked by: tests/unit/nn/t_net.c
  */
 enum rc net_build(const struct net_config *c, struct net_shape input, uint32_t nclasses,
 		  struct net *out, struct err *err);

@@ -19,7 +19,7 @@ bool npy_is(const void *bytes, size_t nbytes);
  *
  * Errors: RC_BADDATA "NAME: reason": damaged, cut short, longer than its shape says, of a type that
  * ndarray.h has not.
- * Checked by: tests/unit/t_npy.c
+ * Checked by: tests/unit/nn/t_npy.c
  */
 enum rc npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *a,
 		  struct err *err);

@@ -44,7 +44,7 @@ struct npz {
  *
  * Written to PATH.PID-N.tmp, synced, renamed: after any failure the old file stays and no other is
  * left. Errors: RC_INVAL an array that cannot be written, RC_FAILED the system's reason. Checked
- * by: tests/unit/t_npz.c
+ * by: tests/unit/nn/t_npz.c
  */
 enum rc npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err);
 

@@ -3,7 +3,7 @@
  *
  * xoshiro256** 1.0, its state filled from the seed by splitmix64; not for secrets.
  * Source: Blackman & Vigna, ACM TOMS 47(4), 2021, doi:10.1145/3460772; https://prng.di.unimi.it/
- * Checked by: tests/unit/t_dataset.c against the authors' reference output.
+ * Checked by: tests/unit/nn/t_dataset.c against the authors' reference output.
  */
 #ifndef NN_RNG_H
 #define NN_RNG_H

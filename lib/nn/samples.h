@@ -52,7 +52,7 @@ enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
  *
  * Errors, here and in samples_next: RC_BADDATA "NAME: image 3: reason", from 0, or "NAME:LINE: reason":
  * another size, damaged, cut short, no samples; RC_FAILED with the system's reason; RC_NOMEM.
- * Checked by: tests/unit/t_samples.c
+ * Checked by: tests/unit/nn/t_samples.c
  */
 enum rc samples_open(int fd, const char *name, enum samples_source source,
 		     const struct samples_want *want, struct samples **out, struct err *err);

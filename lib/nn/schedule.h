@@ -23,7 +23,7 @@ struct lr_schedule {
  * step: gamma to the power of how many times step_epochs epochs are over (1 where step_epochs is 0).
  * cosine: from 1 to 0 by half a cosine. one-cycle: from 1/25 up to 1 in the first 30 %, then down to
  * 1/250000, by cosines, as PyTorch's OneCycleLR with its defaults; the momentum stays.
- * Checked by: tests/unit/t_schedule.c
+ * Checked by: tests/unit/nn/t_schedule.c
  */
 double lr_factor(const struct lr_schedule *s, uint64_t step, uint64_t per_epoch, uint64_t total);
 

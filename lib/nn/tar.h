@@ -27,7 +27,7 @@ bool tar_is(const void *bytes, size_t nbytes);
  * tar_next - the next regular file; the rest of the one before is skipped.
  *
  * *more [out] false: there is none, and the input was read to its end. Errors: RC_BADDATA "NAME:
- * reason" damaged, cut short; those of input_get. Checked by: tests/unit/t_tar.c
+ * reason" damaged, cut short; those of input_get. Checked by: tests/unit/nn/t_tar.c
  */
 enum rc tar_next(struct tar *t, struct tar_file *file, bool *more, struct err *err);
 

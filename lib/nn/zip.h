@@ -41,7 +41,7 @@ bool zip_is(const void *bytes, size_t nbytes);
  *
  * Errors: RC_BADDATA "NAME: reason": no zip archive, damaged, encrypted, in several parts, of more than 4 GiB
  * or ZIP_MAX_FILES files, or a name that two files have; RC_NOMEM.
- * Checked by: tests/unit/t_zip.c
+ * Checked by: tests/unit/nn/t_zip.c
  */
 enum rc zip_open(const void *bytes, size_t nbytes, const char *name, struct zip *zip,
 		 struct err *err);

@@ -46,7 +46,7 @@ struct nvcc {
 /*
  * nvcc_options - read the command line. n is released by nvcc_fini in any case; strings are borrowed from argv.
  *
- * RC_INVAL: a sentence. Checked by: tests/unit/t_nvcc_options.c
+ * RC_INVAL: a sentence. Checked by: tests/unit/nvcc/t_nvcc_options.c
  */
 enum rc nvcc_options(struct nvcc *n, int argc, char **argv, struct err *err);
 void nvcc_fini(struct nvcc *n);

@@ -14,7 +14,7 @@
  *
  * The snapshot is one or more batches too. A file is written whole up to base before it gets its
  * name, so only what comes after base may be torn, at its end.
- * Checked by: tests/unit/t_store.c, tests/fuzz/f_journal.c
+ * Checked by: tests/unit/store/t_store.c, tests/fuzz/f_journal.c
  */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H

@@ -77,7 +77,7 @@ struct compare {
  *	out	[out] released with compare_fini
  *
  * RC_INVAL more than 2^32 images a step; RC_NOMEM.
- * Checked by: tests/unit/t_compare.c
+ * Checked by: tests/unit/train/t_compare.c
  */
 enum rc compare_plan(const struct compare_request *r, uint32_t batch, struct compare *out,
 		     struct err *err);

@@ -115,7 +115,7 @@ config_servers(const struct train_config *c)
  * A later file wins over an earlier one, a flag over all files; see option_parse. With strict, an unknown name in a file
  * is an error, else out->unknown has a sentence about it. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
  * a file that cannot be read; RC_NOMEM.
- * Checked by: tests/unit/t_config.c
+ * Checked by: tests/unit/train/t_config.c
  */
 enum rc config_parse(int argc, char **argv, struct train_config *out, enum option_ask *ask,
 		     struct err *err);

@@ -43,7 +43,7 @@ enum rc model_save(const char *path, const struct task *task, const float *param
  *
  * Errors: RC_BADDATA a damaged file, or one of another net, with the first array that differs;
  * RC_FAILED, RC_NOMEM.
- * Checked by: tests/unit/t_infer.c
+ * Checked by: tests/unit/train/t_infer.c
  */
 enum rc model_load(const char *path, const struct train_config *config, bool *known,
 		   struct model *out, struct err *err);

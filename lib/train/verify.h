@@ -26,7 +26,7 @@ void verify_choose(uint64_t seed, uint64_t n, uint32_t *index);
  *	index	u32[VERIFY_SAMPLES]: which elements these are
  *	culprit	[out] the first rank that got something else; nranks: all got the same wrong number
  *
- * RC_BADDATA names the element, the rank, and both numbers. Checked by: tests/unit/t_verify.c
+ * RC_BADDATA names the element, the rank, and both numbers. Checked by: tests/unit/train/t_verify.c
  */
 enum rc verify_sums(const int64_t *in, uint32_t nranks, const int64_t *out, uint32_t nholders,
 		    const uint32_t *index, uint32_t *culprit, struct err *err);
@@ -37,7 +37,7 @@ enum rc verify_sums(const int64_t *in, uint32_t nranks, const int64_t *out, uint
  *	crc	u64[n]: the checksum of what each rank got
  *	culprit	[out] the first rank without the checksum that most ranks have; n: no majority has one
  *
- * RC_BADDATA names the rank. Checked by: tests/unit/t_verify.c
+ * RC_BADDATA names the rank. Checked by: tests/unit/train/t_verify.c
  */
 enum rc verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err);
 

@@ -46,7 +46,7 @@ void metrics_free(struct metrics *m);
  *	m	takes the world's counters in; NULL: those of this world alone
  *
  * RC_NOMEM; the text is not whole then.
- * Checked by: tests/unit/t_metrics.c, tests/bats/metrics.bats (promtool)
+ * Checked by: tests/unit/view/t_metrics.c, tests/bats/metrics.bats (promtool)
  */
 enum rc metrics_text(struct metrics *m, const struct world *w, const struct metrics_process *self,
 		     enum metrics_form form, struct buf *out, struct err *err);

@@ -19,7 +19,7 @@
  *	before	an earlier world, for rates; NULL: they are 0
  *	rates	[out] of all devices; or NULL
  *
- * RC_NOMEM. Checked by: tests/unit/t_state_json.c, tests/bats/page.bats
+ * RC_NOMEM. Checked by: tests/unit/view/t_state_json.c, tests/bats/page.bats
  */
 enum rc state_json(const struct world *now, const struct world *before, struct buf *out,
 		   struct rates *rates, struct err *err);

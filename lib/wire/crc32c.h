@@ -3,7 +3,7 @@
  *
  * Polynomial 0x1edc6f41 (Castagnoli), reflected, start and end inverted, as in iSCSI (RFC 3720,
  * B.4): the crc of "123456789" is 0xe3069283. The same on every machine, with or without the
- * instruction (SSE 4.2). Checked by: tests/unit/t_frame.c
+ * instruction (SSE 4.2). Checked by: tests/unit/wire/t_frame.c
  */
 #ifndef WIRE_CRC32C_H
 #define WIRE_CRC32C_H

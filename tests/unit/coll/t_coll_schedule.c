@@ -1,4 +1,4 @@
-/* Schedules as bytes, and what plans they become. tests/unit/t_lower.c has those of whole algorithms. */
+/* Schedules as bytes, and what plans they become. tests/unit/algo/t_lower.c has those of whole algorithms. */
 #include <stdlib.h>
 #include <string.h>
 
