@@ -121,6 +121,7 @@ installed() {
 	assert_match '^sum: no coordinator at '
 	rm build sum
 	installed
+	export PKG_CONFIG_LIBDIR=$PKG_CONFIG_PATH # as where a prefix is the system's
 	LD_LIBRARY_PATH=$T/some/where/lib run eval "$line"
 	assert_status 0
 	assert_output "${line##*# }"

@@ -135,7 +135,7 @@ sanitizers() {
 compile() {
 	local compiler
 	read -ra compiler <<<"${CC:-cc}"
-	"${compiler[@]}" "$@"
+	command "${compiler[@]}" "$@"
 }
 
 # Assertions. They print the expected and the real value.

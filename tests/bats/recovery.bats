@@ -229,7 +229,7 @@ AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
 		cluster 4 --mem 4M --spares 1 --on-failure $policy -- 'P=$(pid_of 2); kill -KILL $P; there() { gpuctl devices | grep -v lost | grep -qw $P; }
 			while there; do :; done; gpuctl allreduce --raw i32 -n 4 <in48 >sums; echo $?; od -An -td4 -v -w48 sums; gpuctl broadcast --all <<<7'
 		case $policy in
-		shrink) assert_output 1 && told 'gpuctl: allreduce: 4 ranks: .*device 2 \([0-9a-f]{16}\) was lost .*: killed by signal 9' ;;
+		shrink) assert_output 1 && told 'gpuctl: allreduce: 4 ranks: .*device [0-9a-f]{16} \(gpu 2\) was lost .*: killed by signal 9' ;;
 		*) assert_equal "$(xargs <<<"$output")" '0 15 15 15 15 15 15 15 15 15 15 15 15 7 7 7 7' ;;
 		esac
 	done
