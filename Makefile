@@ -476,7 +476,7 @@ data-fashion:
 	tools/fetch-fashion data/fashion
 
 # The programs alone, for whoever wants to see something soon.
-demo: $(bin) data
+demo: $(bin) $(fetchers:%=$(BUILD)/bin/%) data
 	$(BUILD)/bin/mnist-train --devices 4 --data data/mnist
 
 # ---- install
