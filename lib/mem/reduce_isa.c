@@ -89,8 +89,9 @@ DTYPES(FOLDS)
 #define LOOPS_NUMBERS(ROW, name) ROW(add, name) ROW(mul, name) ROW(min, name) ROW(max, name)
 #define LOOPS_REAL(name)	 LOOPS_NUMBERS(LOOP, name)
 #define LOOPS_HALF(name)
-#define LOOPS_SIGNED(name)		       LOOP(min, name) LOOP(max, name)
-#define LOOPS_UNSIGNED(name)		       LOOPS_NUMBERS(LOOP, name) LOOP(and, name) LOOP(or, name) LOOP(xor, name)
+#define LOOPS_SIGNED(name) LOOP(min, name) LOOP(max, name)
+#define LOOPS_UNSIGNED(name) \
+	LOOPS_NUMBERS(LOOP, name) LOOP(and, name) LOOP(or, name) LOOP(xor, name)
 #define LOOPS(constant, name, type, kind, ...) LOOPS_##kind(name)
 #define ENTRY_REAL(name)		       REDOPS_NUMBERS(ENTRY, name)
 #define ENTRY_HALF(name)
@@ -98,19 +99,19 @@ DTYPES(FOLDS)
 #define ENTRY_UNSIGNED(name)			 REDOPS(ENTRY, name)
 #define ENTRIES(constant, name, type, kind, ...) [GPUSIM_##constant] = {ENTRY_##kind(name)},
 
-#define TWIN_i8		   u8
-#define TWIN_i32	   u32
-#define TWIN_i64	   u64
-#define PASTE(fold, name)  fold##_##name
+#define TWIN_i8		    u8
+#define TWIN_i32	    u32
+#define TWIN_i64	    u64
+#define PASTE(fold, name)   fold##_##name
 #define LOOP_OF(fold, name) PASTE(fold, name)
-#define SIGNLESS_add(name) LOOP_OF(add, TWIN_##name)
-#define SIGNLESS_mul(name) LOOP_OF(mul, TWIN_##name)
-#define SIGNLESS_and(name) LOOP_OF(and, TWIN_##name)
-#define SIGNLESS_or(name)  LOOP_OF(or, TWIN_##name)
-#define SIGNLESS_xor(name) LOOP_OF(xor, TWIN_##name)
-#define SIGNLESS_min(name) LOOP_OF(min, name)
-#define SIGNLESS_max(name) LOOP_OF(max, name)
-#define ISA_OF(loop)	   ISA(loop)
+#define SIGNLESS_add(name)  LOOP_OF(add, TWIN_##name)
+#define SIGNLESS_mul(name)  LOOP_OF(mul, TWIN_##name)
+#define SIGNLESS_and(name)  LOOP_OF(and, TWIN_##name)
+#define SIGNLESS_or(name)   LOOP_OF(or, TWIN_##name)
+#define SIGNLESS_xor(name)  LOOP_OF(xor, TWIN_##name)
+#define SIGNLESS_min(name)  LOOP_OF(min, name)
+#define SIGNLESS_max(name)  LOOP_OF(max, name)
+#define ISA_OF(loop)	    ISA(loop)
 
 #define ISA(name)  name##_portable
 #define ISA_NAME   "portable"
