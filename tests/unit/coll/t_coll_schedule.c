@@ -169,8 +169,8 @@ test_bytes(const struct schedule *s)
 	bool good = schedule_pack(&s[1], &b);
 
 	ok(good && schedule_unpack(b.data, b.len, &again, NULL) == RC_OK && again->nstep == 4 &&
-	       again->rank == 1 && !strcmp(again->name, "halves") &&
-	       schedule_pack(again, &twice) && twice.len == b.len && !memcmp(twice.data, b.data, b.len),
+	       again->rank == 1 && !strcmp(again->name, "halves") && schedule_pack(again, &twice) &&
+	       twice.len == b.len && !memcmp(twice.data, b.data, b.len),
 	   "packed and unpacked");
 	buf_fini(&twice);
 	schedule_free_all(again, 1);
