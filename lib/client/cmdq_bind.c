@@ -42,11 +42,9 @@ static void
 tell_unbound(struct cmdq_bind *b)
 {
 	GpuSim__CommUnbindRequest m = GPU_SIM__COMM_UNBIND_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_UNBIND, communbind, m);
 
 	m.commid = b->comm;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_UNBIND;
-	req.communbind = &m;
 	client_call_device(b->g, b->device, &req, GPU_SIM__REPLY__BODY_DONE, NULL);
 }
 
@@ -54,7 +52,7 @@ static enum rc
 bind(struct cmdq_bind *b, uint32_t epoch)
 {
 	GpuSim__CommBindRequest m = GPU_SIM__COMM_BIND_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_BIND, commbind, m);
 	char program[GPUSIM_PROGRAM];
 	GpuSim__Reply *reply;
 	enum rc rc;
@@ -64,8 +62,6 @@ bind(struct cmdq_bind *b, uint32_t epoch)
 	m.pid = (uint32_t)getpid();
 	client_program(b->g, program);
 	m.program = program;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_BIND;
-	req.commbind = &m;
 	rc = client_call_device(b->g, b->device, &req, GPU_SIM__REPLY__BODY_COMM_BIND, &reply);
 	if (rc != RC_OK)
 		return rc;

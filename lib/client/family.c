@@ -50,7 +50,7 @@ gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
 		  const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	GpuSim__CommSplitRankRequest m = GPU_SIM__COMM_SPLIT_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_SPLIT_RANK, commsplitrank, m);
 	char program[GPUSIM_PROGRAM];
 	struct gpusim_comm_config cfg;
 	enum gpusim_rc rc;
@@ -67,8 +67,6 @@ gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.program = program;
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SPLIT_RANK;
-	req.commsplitrank = &m;
 	rc = call_rank(comm, &req, out);
 	if (rc == GPUSIM_OK)
 		atomic_fetch_add(&comm->splits, 1);
@@ -80,7 +78,7 @@ gpusim_comm_shrink_rank(struct gpusim_comm *comm, const uint32_t *exclude, size_
 			const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	GpuSim__CommShrinkRankRequest m = GPU_SIM__COMM_SHRINK_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_SHRINK_RANK, commshrinkrank, m);
 	char program[GPUSIM_PROGRAM];
 	struct gpusim_comm_config cfg;
 
@@ -96,8 +94,6 @@ gpusim_comm_shrink_rank(struct gpusim_comm *comm, const uint32_t *exclude, size_
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.program = program;
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK_RANK;
-	req.commshrinkrank = &m;
 	return call_rank(comm, &req, out);
 }
 
@@ -106,7 +102,7 @@ gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks, const struct gp
 		      const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRankRequest m = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_GROW_RANK, commgrowrank, m);
 	char program[GPUSIM_PROGRAM];
 	struct gpusim_comm_config cfg;
 
@@ -121,8 +117,6 @@ gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks, const struct gp
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.program = program;
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
-	req.commgrowrank = &m;
 	return call_rank(comm, &req, out);
 }
 
@@ -132,7 +126,7 @@ gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id 
 		     struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRankRequest m = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_GROW_RANK, commgrowrank, m);
 	char program[GPUSIM_PROGRAM], host[HOST_ID_MAX];
 	struct gpusim_comm_config cfg;
 	enum gpusim_rc rc;
@@ -149,8 +143,6 @@ gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id 
 	m.pid = (uint32_t)getpid();
 	m.host = host;
 	m.user = (uint32_t)geteuid() + 1;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
-	req.commgrowrank = &m;
 	rc = client_call_init(g, &req, 0, out);
 	if (rc == GPUSIM_OK)
 		(*out)->rank = (int)rank;
