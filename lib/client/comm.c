@@ -90,8 +90,7 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *d
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.waitms = cfg.wait_ms;
-	client_program(g, program);
-	m.program = program;
+	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	return client_call_init(g, &req, devices ? 0 : cfg.wait_ms, out);
 }
@@ -164,8 +163,7 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 	m.lease = cfg.life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
-	client_program(g, program);
-	m.program = program;
+	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	if (queues(&cfg)) {
 		host_id(host);
@@ -216,8 +214,7 @@ gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const struct gpusim_devic
 	m.deviceids = ids(devices);
 	m.n_deviceids = devices ? n : 0;
 	m.waitms = devices ? 0 : wait_ms;
-	client_program(comm->g, program);
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
 	return client_call_init(comm->g, &req, m.waitms, out);
 }

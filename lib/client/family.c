@@ -58,14 +58,13 @@ gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
 	if (check_handle(comm, "gpusim_comm_split") != RC_OK ||
 	    client_config(config, &cfg) != RC_OK)
 		return client_rc(client_err()->rc);
-	client_program(comm->g, program);
 	m.commid = comm->id;
 	m.rank = (uint32_t)comm->rank;
 	m.call = atomic_load(&comm->splits);
 	m.color = color < 0 ? -1 : color;
 	m.key = key;
 	m.optimeoutms = cfg.op_timeout_ms;
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
 	rc = call_rank(comm, &req, out);
 	if (rc == GPUSIM_OK)
@@ -85,14 +84,13 @@ gpusim_comm_shrink_rank(struct gpusim_comm *comm, const uint32_t *exclude, size_
 	if (check_handle(comm, "gpusim_comm_shrink_rank") != RC_OK ||
 	    client_config(config, &cfg) != RC_OK)
 		return client_rc(client_err()->rc);
-	client_program(comm->g, program);
 	m.commid = comm->id;
 	m.rank = (uint32_t)comm->rank;
 	m.n_exclude = n;
 	m.exclude = (uint32_t *)exclude;
 	m.abort = abort;
 	m.optimeoutms = cfg.op_timeout_ms;
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
 	return call_rank(comm, &req, out);
 }
@@ -110,12 +108,11 @@ gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks, const struct gp
 	    client_config(config, &cfg) != RC_OK ||
 	    (id && client_parse_id(id, &m.idhigh, &m.idlow) != RC_OK))
 		return client_rc(client_err()->rc);
-	client_program(comm->g, program);
 	m.commid = comm->id;
 	m.rank = (uint32_t)comm->rank;
 	m.numranks = nranks;
 	m.optimeoutms = cfg.op_timeout_ms;
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
 	return call_rank(comm, &req, out);
 }
@@ -134,12 +131,11 @@ gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id 
 	if (client_config(config, &cfg) != RC_OK ||
 	    client_parse_id(&id, &m.idhigh, &m.idlow) != RC_OK)
 		return client_rc(client_err()->rc);
-	client_program(g, program);
 	host_id(host);
 	m.rank = rank;
 	m.numranks = nranks;
 	m.deviceid = device.id;
-	m.program = program;
+	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	m.host = host;
 	m.user = (uint32_t)geteuid() + 1;

@@ -219,26 +219,34 @@ client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,
 	return client_rc(rc);
 }
 
-/* The coordinator's lies beside its socket: a file of ours that begins as a recorder does. */
+bool
+client_recorder_file(const char *path, struct flight_file *out)
+{
+	char magic[sizeof FLIGHT_MAGIC - 1];
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+	    memcmp(magic, FLIGHT_MAGIC, sizeof magic) == 0) {
+		*out = (struct flight_file){.fd = fd, .nbytes = (uint64_t)st.st_size};
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+/* The coordinator's lies beside its socket. */
 static void
 open_beside(struct client_recorder *r, const char *address)
 {
-	char path[WIRE_NAME_MAX + 16], magic[sizeof FLIGHT_MAGIC - 1];
-	struct stat st;
-	int fd;
+	char path[WIRE_NAME_MAX + 16];
 
 	if (strncmp(address, "ipc://", 6) != 0)
 		return;
 	snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
-	    memcmp(magic, FLIGHT_MAGIC, sizeof magic) == 0)
-		r->file = (struct flight_file){.fd = fd, .nbytes = (uint64_t)st.st_size};
-	else
-		close(fd);
+	client_recorder_file(path, &r->file);
 }
 
 enum gpusim_rc

@@ -132,10 +132,7 @@ bias_grad_run(struct kern_call *call)
 	kern_apart(call, BGRAD_DB, BGRAD_DY);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		bias_grad_float(db, dy, rows, cols);
-	else
-		bias_grad_double(db, dy, rows, cols);
+	KERN_LOOP(size, bias_grad, db, dy, rows, cols);
 	return RC_OK;
 }
 
@@ -209,10 +206,7 @@ bias_relu_grad_run(struct kern_call *call)
 	kern_apart(call, BRGRAD_DB, BRGRAD_Y);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		bias_relu_grad_float(dx, db, dy, y, rows, cols);
-	else
-		bias_relu_grad_double(dx, db, dy, y, rows, cols);
+	KERN_LOOP(size, bias_relu_grad, dx, db, dy, y, rows, cols);
 	return RC_OK;
 }
 
