@@ -75,13 +75,11 @@ static void
 ask_echo(struct shell *s, struct item *i)
 {
 	GpuSim__PingRequest m = GPU_SIM__PING_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(PING, ping, m);
 	struct err err = {0};
 	enum rc rc = RC_OK;
 
 	i->kind = COORD_ECHO;
-	req.body_case = GPU_SIM__REQUEST__BODY_PING;
-	req.ping = &m;
 	if (!s->echo)
 		rc = rpc_client_open(rpc_server_self(s->server), RPC_CONNECT_LATER, &s->echo, &err);
 	if (rc == RC_OK)

@@ -188,14 +188,12 @@ static enum rc
 ask(struct far *h, uint64_t offset, char *dst, size_t n, struct err *err)
 {
 	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(RECORDER_READ, recorderread, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.offset = offset;
 	m.nbytes = (uint32_t)n;
-	req.body_case = GPU_SIM__REQUEST__BODY_RECORDER_READ;
-	req.recorderread = &m;
 	rc = rpc_call(h->at->client, &req, soon(h), &reply, err);
 	if (rc == RC_TIMEOUT || rc == RC_UNREACHABLE)
 		note_away(h, err);

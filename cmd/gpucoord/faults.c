@@ -60,7 +60,7 @@ static void
 answer(struct faults *t, struct rpc_call *call)
 {
 	GpuSim__InjectResponse r = GPU_SIM__INJECT_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(INJECT, inject, r);
 	char text[GPUSIM_TEXT], *line = text;
 
 	pthread_mutex_lock(&t->lock);
@@ -69,8 +69,6 @@ answer(struct faults *t, struct rpc_call *call)
 	fault_show(&t->how, text, sizeof text);
 	pthread_mutex_unlock(&t->lock);
 	r.armed = &line;
-	reply.body_case = GPU_SIM__REPLY__BODY_INJECT;
-	reply.inject = &r;
 	rpc_reply(call, &reply);
 }
 

@@ -232,7 +232,7 @@ recorder_call(struct recorder *r, struct rpc_call *call)
 {
 	const GpuSim__RecorderReadRequest *m = rpc_request(call)->recorderread;
 	GpuSim__ReadResponse answer = GPU_SIM__READ_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(READ, read, answer);
 	struct err err = {0};
 	uint64_t n = m->nbytes;
 	uint8_t *bytes = NULL;
@@ -257,8 +257,6 @@ recorder_call(struct recorder *r, struct rpc_call *call)
 		return;
 	}
 	answer.data = (ProtobufCBinaryData){n, bytes};
-	reply.body_case = GPU_SIM__REPLY__BODY_READ;
-	reply.read = &answer;
 	rpc_reply(call, &reply);
 	free(bytes);
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/api.h"
@@ -205,11 +204,10 @@ observe_world(struct gpusim *g, size_t records, struct world **out, struct err *
 enum rc
 observe_coordinator(const char *address, struct coordinator *out, struct err *err)
 {
-	struct flight_file f = {.fd = -1};
+	struct flight_file f;
 	struct flight_source s = flight_file_source(&f);
 	char path[PATH_MAX] = "", dir[RUNDIR_MAX];
 	struct flight_header h;
-	struct stat st;
 	enum rc rc = RC_NOTFOUND;
 
 	out->address = address ? address : rundir_coordinator(out->room, err);
@@ -220,13 +218,10 @@ observe_coordinator(const char *address, struct coordinator *out, struct err *er
 	else if (strstr(out->address, "tcp://") && rundir_make(dir, err) == RC_OK)
 		snprintf(path, sizeof path, "%s/gpucoord-%s.recorder", dir,
 			 strstr(out->address, "tcp://") + 6);
-	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
-		f.nbytes = (uint64_t)st.st_size;
+	if (client_recorder_file(path, &f)) {
 		rc = flight_read_header(&s, &h, err);
-	}
-	if (f.fd >= 0)
 		close(f.fd);
+	}
 	if (rc != RC_OK)
 		return err_set(err, rc, "no recorder of a coordinator at %s", out->address);
 	out->pid = h.pid;

@@ -139,7 +139,7 @@ static enum rc
 call(struct registration *r, struct err *err)
 {
 	GpuSim__RegisterRequest m = GPU_SIM__REGISTER_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(REGISTER_DEVICE, registerdevice, m);
 	GpuSim__DeviceMetadata meta;
 	struct device_progress progress;
 	struct device_queued queued;
@@ -153,8 +153,6 @@ call(struct registration *r, struct err *err)
 	m.n_queued = device_queued(r->device, &queued);
 	m.queued = queued.p;
 	m.mark = r->mark = net_random();
-	req.body_case = GPU_SIM__REQUEST__BODY_REGISTER_DEVICE;
-	req.registerdevice = &m;
 	r->calling = true;
 	r->called_ns = clock_now_ns();
 	r->sent_ns = clock_wall_ns();

@@ -59,7 +59,7 @@ static enum rc
 tell(struct reporter *r, struct cmdq_report *report, struct err *err)
 {
 	GpuSim__CommAbortRequest m = GPU_SIM__COMM_ABORT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_ABORT, commabort, m);
 	enum rc rc = RC_OK;
 
 	if (!r->client) {
@@ -72,8 +72,6 @@ tell(struct reporter *r, struct cmdq_report *report, struct err *err)
 	m.epoch = report->epoch;
 	m.reason = report->reason;
 	m.code = report->rc;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_ABORT;
-	req.commabort = &m;
 	return rpc_call_start(r->client, &req, deadline_in_ms(REPORT_MS), on_answer, NULL, err);
 }
 

@@ -29,7 +29,7 @@ put_piece(struct gpusim *g, const struct gpusim_algo_config *cfg, const uint8_t 
 	  uint64_t nbytes, uint64_t at, struct gpusim_algo *out)
 {
 	GpuSim__AlgoPutRequest m = GPU_SIM__ALGO_PUT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(ALGO_PUT, algoput, m);
 	uint64_t left = nbytes - at;
 	bool last = left <= WIRE_BULK_MAX;
 	GpuSim__Reply *reply;
@@ -43,8 +43,6 @@ put_piece(struct gpusim *g, const struct gpusim_algo_config *cfg, const uint8_t 
 	m.offset = at;
 	m.data.data = (uint8_t *)bytes + at;
 	m.data.len = last ? left : WIRE_BULK_MAX;
-	req.body_case = GPU_SIM__REQUEST__BODY_ALGO_PUT;
-	req.algoput = &m;
 	rc = client_call(g, &req, last ? GPU_SIM__REPLY__BODY_ALGO_PUT : GPU_SIM__REPLY__BODY_DONE,
 			 &reply);
 	if (rc != RC_OK)
@@ -83,13 +81,11 @@ enum gpusim_rc
 gpusim_algo_remove(struct gpusim *g, const char *name)
 {
 	GpuSim__AlgoRemoveRequest m = GPU_SIM__ALGO_REMOVE_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(ALGO_REMOVE, algoremove, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.name = (char *)name;
-	req.body_case = GPU_SIM__REQUEST__BODY_ALGO_REMOVE;
-	req.algoremove = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, &reply);
 	if (rc == RC_OK)
 		wire_reply_free(reply);
@@ -100,13 +96,11 @@ enum gpusim_rc
 gpusim_algo_list(struct gpusim *g, struct gpusim_algo **out, size_t *n)
 {
 	GpuSim__AlgoListRequest m = GPU_SIM__ALGO_LIST_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(ALGO_LIST, algolist, m);
 	struct gpusim_algo *v;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	req.body_case = GPU_SIM__REQUEST__BODY_ALGO_LIST;
-	req.algolist = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_ALGO_LIST, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);

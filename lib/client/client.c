@@ -177,12 +177,13 @@ gpusim_set_program(struct gpusim *g, const char *name)
 	return GPUSIM_OK;
 }
 
-void
+char *
 client_program(struct gpusim *g, char out[GPUSIM_PROGRAM])
 {
 	pthread_mutex_lock(&g->lock);
 	snprintf(out, GPUSIM_PROGRAM, "%s", g->program);
 	pthread_mutex_unlock(&g->lock);
+	return out;
 }
 
 uint64_t

@@ -110,7 +110,7 @@ enum rc client_call_waiting(struct gpusim *g, const GpuSim__Request *req, int wa
 			    uint32_t wait_ms, GpuSim__Reply **out);
 
 /* A copy of the program's name, for the coordinator's messages to other users. */
-void client_program(struct gpusim *g, char out[GPUSIM_PROGRAM]);
+char *client_program(struct gpusim *g, char out[GPUSIM_PROGRAM]);
 
 /* Call a device. */
 enum rc client_call_device(struct gpusim *g, struct gpusim_device device,

@@ -48,7 +48,7 @@ enum gpusim_rc
 cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct cmdq **out)
 {
 	GpuSim__QueueOpenRequest m = GPU_SIM__QUEUE_OPEN_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(QUEUE_OPEN, queueopen, m);
 	struct cmdq *q = calloc(1, sizeof *q);
 	GpuSim__Reply *reply;
 	enum rc rc;
@@ -58,8 +58,6 @@ cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct
 	m.pid = (uint32_t)getpid();
 	m.own = stream == CMDQ_OWN_STREAM;
 	m.stream = m.own ? 0 : stream;
-	req.body_case = GPU_SIM__REQUEST__BODY_QUEUE_OPEN;
-	req.queueopen = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_QUEUE_OPEN, &reply);
 	if (rc == RC_OK) {
 		q->id = reply->queueopen->queueid;
@@ -95,11 +93,9 @@ void
 cmdq_tell_closed(struct cmdq *q)
 {
 	GpuSim__QueueCloseRequest m = GPU_SIM__QUEUE_CLOSE_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(QUEUE_CLOSE, queueclose, m);
 
 	m.queueid = q->id;
-	req.body_case = GPU_SIM__REQUEST__BODY_QUEUE_CLOSE;
-	req.queueclose = &m;
 	client_call_device(q->g, q->device, &req, GPU_SIM__REPLY__BODY_DONE, NULL);
 }
 

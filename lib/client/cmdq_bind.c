@@ -42,11 +42,9 @@ static void
 tell_unbound(struct cmdq_bind *b)
 {
 	GpuSim__CommUnbindRequest m = GPU_SIM__COMM_UNBIND_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_UNBIND, communbind, m);
 
 	m.commid = b->comm;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_UNBIND;
-	req.communbind = &m;
 	client_call_device(b->g, b->device, &req, GPU_SIM__REPLY__BODY_DONE, NULL);
 }
 
@@ -54,7 +52,7 @@ static enum rc
 bind(struct cmdq_bind *b, uint32_t epoch)
 {
 	GpuSim__CommBindRequest m = GPU_SIM__COMM_BIND_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_BIND, commbind, m);
 	char program[GPUSIM_PROGRAM];
 	GpuSim__Reply *reply;
 	enum rc rc;
@@ -62,10 +60,7 @@ bind(struct cmdq_bind *b, uint32_t epoch)
 	m.commid = b->comm;
 	m.epoch = epoch;
 	m.pid = (uint32_t)getpid();
-	client_program(b->g, program);
-	m.program = program;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_BIND;
-	req.commbind = &m;
+	m.program = client_program(b->g, program);
 	rc = client_call_device(b->g, b->device, &req, GPU_SIM__REPLY__BODY_COMM_BIND, &reply);
 	if (rc != RC_OK)
 		return rc;
@@ -168,16 +163,15 @@ cmdq_bind_waits(const struct cmdq_bind *b, uint64_t *ms)
 void
 cmdq_bind_grouped(struct cmdq_bind *b)
 {
-	atomic_fetch_add_explicit(&b->record->grouped, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&b->record->grouped, memory_order_relaxed) == 0)
+		atomic_store(&b->record->grouped_at, ticks_now());
+	atomic_fetch_add(&b->record->grouped, 1);
 }
 
 void
 cmdq_bind_ungrouped(struct cmdq_bind *b)
 {
-	if (!atomic_load_explicit(&b->record->grouped, memory_order_relaxed))
-		return;
-	atomic_store(&b->record->grouped, 0);
-	atomic_fetch_add(&b->record->groups, 1);
+	atomic_store_explicit(&b->record->grouped, 0, memory_order_relaxed);
 }
 
 /* ---- numbering */

@@ -77,129 +77,32 @@ one(struct gpusim_comm *comm, enum gpusim_coll coll, struct gpusim_addr send,
 	return collective_of_rank(comm, &c);
 }
 
-enum gpusim_rc
-gpusim_allreduce(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		 uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
-		 struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_ALLREDUCE, send, recv, count, dtype, redop, 0, stream);
-}
+/* A call of one rank, and the same of all ranks, which has an address for each. The rest are its parameters. */
+#define CALLS(name, coll, op, of, ...)                                                     \
+	enum gpusim_rc gpusim_##name(struct gpusim_comm *comm, struct gpusim_addr send,    \
+				     struct gpusim_addr recv, uint64_t count, __VA_ARGS__, \
+				     struct gpusim_stream stream)                          \
+	{                                                                                  \
+		return one(comm, coll, send, recv, count, dtype, op, of, stream);          \
+	}                                                                                  \
+	enum gpusim_rc gpusim_##name##_all(struct gpusim_comm *comm,                       \
+					   const struct gpusim_addr *send,                 \
+					   const struct gpusim_addr *recv, uint64_t count, \
+					   __VA_ARGS__, struct gpusim_stream stream)       \
+	{                                                                                  \
+		return all(comm, coll, send, recv, count, dtype, op, of, stream);          \
+	}
 
-enum gpusim_rc
-gpusim_allreduce_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		     const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		     enum gpusim_redop redop, struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_ALLREDUCE, send, recv, count, dtype, redop, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_broadcast(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		 uint64_t count, enum gpusim_dtype dtype, uint32_t root,
-		 struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_BROADCAST, send, recv, count, dtype, GPUSIM_SUM, root, stream);
-}
-
-enum gpusim_rc
-gpusim_broadcast_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		     const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		     uint32_t root, struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_BROADCAST, send, recv, count, dtype, GPUSIM_SUM, root, stream);
-}
-
-enum gpusim_rc
-gpusim_reduce(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-	      uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop, uint32_t root,
-	      struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_REDUCE, send, recv, count, dtype, redop, root, stream);
-}
-
-enum gpusim_rc
-gpusim_reduce_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		  const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		  enum gpusim_redop redop, uint32_t root, struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_REDUCE, send, recv, count, dtype, redop, root, stream);
-}
-
-enum gpusim_rc
-gpusim_allgather(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		 uint64_t count, enum gpusim_dtype dtype, struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_ALLGATHER, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_allgather_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		     const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		     struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_ALLGATHER, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_reduce_scatter(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		      uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
-		      struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_REDUCESCATTER, send, recv, count, dtype, redop, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_reduce_scatter_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-			  const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-			  enum gpusim_redop redop, struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_REDUCESCATTER, send, recv, count, dtype, redop, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_alltoall(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		uint64_t count, enum gpusim_dtype dtype, struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_ALLTOALL, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_alltoall_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		    const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		    struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_ALLTOALL, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
-}
-
-enum gpusim_rc
-gpusim_gather(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-	      uint64_t count, enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_GATHER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
-}
-
-enum gpusim_rc
-gpusim_gather_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		  const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		  uint32_t root, struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_GATHER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
-}
-
-enum gpusim_rc
-gpusim_scatter(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-	       uint64_t count, enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream)
-{
-	return one(comm, GPUSIM_SCATTER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
-}
-
-enum gpusim_rc
-gpusim_scatter_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		   const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-		   uint32_t root, struct gpusim_stream stream)
-{
-	return all(comm, GPUSIM_SCATTER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
-}
+CALLS(allreduce, GPUSIM_ALLREDUCE, redop, 0, enum gpusim_dtype dtype, enum gpusim_redop redop)
+CALLS(broadcast, GPUSIM_BROADCAST, GPUSIM_SUM, root, enum gpusim_dtype dtype, uint32_t root)
+CALLS(reduce, GPUSIM_REDUCE, redop, root, enum gpusim_dtype dtype, enum gpusim_redop redop,
+      uint32_t root)
+CALLS(allgather, GPUSIM_ALLGATHER, GPUSIM_SUM, 0, enum gpusim_dtype dtype)
+CALLS(reduce_scatter, GPUSIM_REDUCESCATTER, redop, 0, enum gpusim_dtype dtype,
+      enum gpusim_redop redop)
+CALLS(alltoall, GPUSIM_ALLTOALL, GPUSIM_SUM, 0, enum gpusim_dtype dtype)
+CALLS(gather, GPUSIM_GATHER, GPUSIM_SUM, root, enum gpusim_dtype dtype, uint32_t root)
+CALLS(scatter, GPUSIM_SCATTER, GPUSIM_SUM, root, enum gpusim_dtype dtype, uint32_t root)
 
 enum gpusim_rc
 gpusim_barrier(struct gpusim_comm *comm, struct gpusim_stream stream)

@@ -76,7 +76,7 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *d
 {
 	struct gpusim_comm_config cfg;
 	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_INIT, comminit, m);
 	char program[GPUSIM_PROGRAM];
 
 	if (client_config(config, &cfg) != RC_OK)
@@ -90,11 +90,8 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *d
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.waitms = cfg.wait_ms;
-	client_program(g, program);
-	m.program = program;
+	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
-	req.comminit = &m;
 	return client_call_init(g, &req, devices ? 0 : cfg.wait_ms, out);
 }
 
@@ -152,7 +149,7 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 {
 	struct gpusim_comm_config cfg;
 	GpuSim__CommInitRankRequest m = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_INIT_RANK, comminitrank, m);
 	char program[GPUSIM_PROGRAM], host[HOST_ID_MAX];
 	enum gpusim_rc rc = client_rc(client_parse_id(&id, &m.idhigh, &m.idlow));
 
@@ -166,8 +163,7 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 	m.lease = cfg.life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
-	client_program(g, program);
-	m.program = program;
+	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	if (queues(&cfg)) {
 		host_id(host);
@@ -175,8 +171,6 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 		m.user = (uint32_t)geteuid() + 1;
 		m.mustqueue = cfg.queues == GPUSIM_QUEUES_ON;
 	}
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT_RANK;
-	req.comminitrank = &m;
 	rc = client_call_init(g, &req, 0, out);
 	if (rc == GPUSIM_OK)
 		(*out)->rank = (int)rank;
@@ -187,12 +181,10 @@ enum gpusim_rc
 gpusim_comm_abort(struct gpusim_comm *comm, const char *reason)
 {
 	GpuSim__CommAbortRequest m = GPU_SIM__COMM_ABORT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_ABORT, commabort, m);
 
 	m.commid = comm->id;
 	m.reason = (char *)(reason ? reason : "aborted by a client");
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_ABORT;
-	req.commabort = &m;
 	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
@@ -201,13 +193,11 @@ gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nrank
 		   struct gpusim_comm **out)
 {
 	GpuSim__CommShrinkRequest m = GPU_SIM__COMM_SHRINK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_SHRINK, commshrink, m);
 
 	m.commid = comm->id;
 	m.n_ranks = nranks;
 	m.ranks = (uint32_t *)ranks;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK;
-	req.commshrink = &m;
 	return client_call_init(comm->g, &req, 0, out);
 }
 
@@ -216,7 +206,7 @@ gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const struct gpusim_devic
 		 uint32_t wait_ms, struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRequest m = GPU_SIM__COMM_GROW_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_GROW, commgrow, m);
 	char program[GPUSIM_PROGRAM];
 
 	m.commid = comm->id;
@@ -224,11 +214,8 @@ gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const struct gpusim_devic
 	m.deviceids = ids(devices);
 	m.n_deviceids = devices ? n : 0;
 	m.waitms = devices ? 0 : wait_ms;
-	client_program(comm->g, program);
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW;
-	req.commgrow = &m;
 	return client_call_init(comm->g, &req, m.waitms, out);
 }
 
@@ -424,7 +411,7 @@ enum gpusim_rc
 gpusim_comm_destroy(struct gpusim_comm *comm)
 {
 	GpuSim__CommDestroyRequest m = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_DESTROY, commdestroy, m);
 	enum rc rc;
 
 	if (!comm)
@@ -436,8 +423,6 @@ gpusim_comm_destroy(struct gpusim_comm *comm)
 		m.leave = true;
 		m.rank = (uint32_t)comm->rank;
 	}
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_DESTROY;
-	req.commdestroy = &m;
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_COMM_DESTROY, NULL);
 	gpusim_comm_free(comm);
 	return client_rc(rc);
@@ -477,15 +462,13 @@ enum gpusim_rc
 gpusim_group_start(struct gpusim_comm *comm)
 {
 	GpuSim__GroupStartRequest m = GPU_SIM__GROUP_START_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GROUP_START, groupstart, m);
 
 	if (comm->queued && comm->rank >= 0)
 		return enqueue_start(comm);
 	if (comm->rank >= 0)
 		return start_own(comm);
 	m.commid = comm->id;
-	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_START;
-	req.groupstart = &m;
 	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GROUP_START, NULL));
 }
 
@@ -493,7 +476,7 @@ enum gpusim_rc
 gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 {
 	GpuSim__GroupEndRequest m = GPU_SIM__GROUP_END_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GROUP_END, groupend, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
@@ -504,8 +487,6 @@ gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 		return end_own(comm, wait);
 	m.commid = comm->id;
 	m.wait = wait == GPUSIM_SYNC;
-	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
-	req.groupend = &m;
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GROUP_END, &reply);
 	if (!m.wait)
 		client_submitted(comm->g, comm->id);

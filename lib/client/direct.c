@@ -65,13 +65,11 @@ static enum rc
 ask(struct gpusim *g, struct known_device *d, struct device_file **out)
 {
 	GpuSim__GetDeviceMetadataRequest m = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GET_DEVICE_METADATA, getdevicemetadata, m);
 	GpuSim__Reply *reply;
 	struct gpusim_device_info told = {0};
 	enum rc rc;
 
-	req.body_case = GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA;
-	req.getdevicemetadata = &m;
 	rc = client_call_device(g, (struct gpusim_device){d->id}, &req,
 				GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA, &reply);
 	if (rc != RC_OK)

@@ -36,15 +36,13 @@ gpusim_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
 	       struct gpusim_history_event **out, size_t *n, uint64_t *last)
 {
 	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(EVENTS, events, m);
 	struct gpusim_history_event *v;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.after = after;
 	m.waitms = wait_ms;
-	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
-	req.events = &m;
 	rc = client_call_waiting(g, &req, GPU_SIM__REPLY__BODY_EVENTS, wait_ms, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);

@@ -50,7 +50,7 @@ gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
 		  const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	GpuSim__CommSplitRankRequest m = GPU_SIM__COMM_SPLIT_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_SPLIT_RANK, commsplitrank, m);
 	char program[GPUSIM_PROGRAM];
 	struct gpusim_comm_config cfg;
 	enum gpusim_rc rc;
@@ -58,17 +58,14 @@ gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
 	if (check_handle(comm, "gpusim_comm_split") != RC_OK ||
 	    client_config(config, &cfg) != RC_OK)
 		return client_rc(client_err()->rc);
-	client_program(comm->g, program);
 	m.commid = comm->id;
 	m.rank = (uint32_t)comm->rank;
 	m.call = atomic_load(&comm->splits);
 	m.color = color < 0 ? -1 : color;
 	m.key = key;
 	m.optimeoutms = cfg.op_timeout_ms;
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SPLIT_RANK;
-	req.commsplitrank = &m;
 	rc = call_rank(comm, &req, out);
 	if (rc == GPUSIM_OK)
 		atomic_fetch_add(&comm->splits, 1);
@@ -80,24 +77,21 @@ gpusim_comm_shrink_rank(struct gpusim_comm *comm, const uint32_t *exclude, size_
 			const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	GpuSim__CommShrinkRankRequest m = GPU_SIM__COMM_SHRINK_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_SHRINK_RANK, commshrinkrank, m);
 	char program[GPUSIM_PROGRAM];
 	struct gpusim_comm_config cfg;
 
 	if (check_handle(comm, "gpusim_comm_shrink_rank") != RC_OK ||
 	    client_config(config, &cfg) != RC_OK)
 		return client_rc(client_err()->rc);
-	client_program(comm->g, program);
 	m.commid = comm->id;
 	m.rank = (uint32_t)comm->rank;
 	m.n_exclude = n;
 	m.exclude = (uint32_t *)exclude;
 	m.abort = abort;
 	m.optimeoutms = cfg.op_timeout_ms;
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK_RANK;
-	req.commshrinkrank = &m;
 	return call_rank(comm, &req, out);
 }
 
@@ -106,7 +100,7 @@ gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks, const struct gp
 		      const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRankRequest m = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_GROW_RANK, commgrowrank, m);
 	char program[GPUSIM_PROGRAM];
 	struct gpusim_comm_config cfg;
 
@@ -114,15 +108,12 @@ gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks, const struct gp
 	    client_config(config, &cfg) != RC_OK ||
 	    (id && client_parse_id(id, &m.idhigh, &m.idlow) != RC_OK))
 		return client_rc(client_err()->rc);
-	client_program(comm->g, program);
 	m.commid = comm->id;
 	m.rank = (uint32_t)comm->rank;
 	m.numranks = nranks;
 	m.optimeoutms = cfg.op_timeout_ms;
-	m.program = program;
+	m.program = client_program(comm->g, program);
 	m.pid = (uint32_t)getpid();
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
-	req.commgrowrank = &m;
 	return call_rank(comm, &req, out);
 }
 
@@ -132,7 +123,7 @@ gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id 
 		     struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRankRequest m = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(COMM_GROW_RANK, commgrowrank, m);
 	char program[GPUSIM_PROGRAM], host[HOST_ID_MAX];
 	struct gpusim_comm_config cfg;
 	enum gpusim_rc rc;
@@ -140,17 +131,14 @@ gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id 
 	if (client_config(config, &cfg) != RC_OK ||
 	    client_parse_id(&id, &m.idhigh, &m.idlow) != RC_OK)
 		return client_rc(client_err()->rc);
-	client_program(g, program);
 	host_id(host);
 	m.rank = rank;
 	m.numranks = nranks;
 	m.deviceid = device.id;
-	m.program = program;
+	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	m.host = host;
 	m.user = (uint32_t)geteuid() + 1;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
-	req.commgrowrank = &m;
 	rc = client_call_init(g, &req, 0, out);
 	if (rc == GPUSIM_OK)
 		(*out)->rank = (int)rank;

@@ -25,7 +25,7 @@ gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 	      const struct gpusim_fault *faults, size_t nfaults, struct gpusim_injected *out)
 {
 	GpuSim__InjectRequest m = GPU_SIM__INJECT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(INJECT, inject, m);
 	GpuSim__Fault message[GPUSIM_FAULTS_MAX], *list[GPUSIM_FAULTS_MAX];
 	struct gpusim_injected got = {0};
 	GpuSim__Reply *reply;
@@ -41,8 +41,6 @@ gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 	m.clear = clear != 0;
 	m.n_faults = nfaults;
 	m.faults = list;
-	req.body_case = GPU_SIM__REQUEST__BODY_INJECT;
-	req.inject = &m;
 	rc = device.id ? client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_INJECT, &reply)
 		       : client_call(g, &req, GPU_SIM__REPLY__BODY_INJECT, &reply);
 	if (rc != RC_OK)

@@ -14,7 +14,7 @@ gpusim_begin_send(struct gpusim *g, struct gpusim_device device, struct gpusim_c
 	GpuSim__BeginSendRequest m = GPU_SIM__BEGIN_SEND_REQUEST__INIT;
 	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
 	GpuSim__Rank r = GPU_SIM__RANK__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(BEGIN_SEND, beginsend, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
@@ -24,8 +24,6 @@ gpusim_begin_send(struct gpusim *g, struct gpusim_device device, struct gpusim_c
 	m.dstrank = &r;
 	m.numbytes = nbytes;
 	m.commid = comm.id;
-	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_SEND;
-	req.beginsend = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_SEND, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
@@ -43,7 +41,7 @@ gpusim_begin_receive(struct gpusim *g, struct gpusim_device device, struct gpusi
 	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
 	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
 	GpuSim__Rank r = GPU_SIM__RANK__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(BEGIN_RECEIVE, beginreceive, m);
 
 	id.value = stream.id;
 	a.value = addr.addr;
@@ -53,8 +51,6 @@ gpusim_begin_receive(struct gpusim *g, struct gpusim_device device, struct gpusi
 	m.srcrank = &r;
 	m.numbytes = nbytes;
 	m.commid = comm.id;
-	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE;
-	req.beginreceive = &m;
 	return client_rc(
 	    client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_RECEIVE, NULL));
 }
@@ -64,7 +60,7 @@ gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count, enum gpusim_dtyp
 		      enum gpusim_redop redop, const struct gpusim_addr *addrs)
 {
 	GpuSim__AllReduceRingRequest m = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(ALL_REDUCE_RING, allreducering, m);
 	uint32_t n = comm->nranks;
 	struct {
 		GpuSim__MemAddr addr;
@@ -91,8 +87,6 @@ gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count, enum gpusim_dtyp
 	m.count = count;
 	m.dtype = (GpuSim__DataType)dtype;
 	m.op = (GpuSim__ReduceOp)redop;
-	req.body_case = GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING;
-	req.allreducering = &m;
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, NULL);
 out:
 	free(m.memaddrs);

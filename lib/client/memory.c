@@ -18,14 +18,12 @@ gpusim_malloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, en
 	      struct gpusim_addr *addr)
 {
 	GpuSim__MallocRequest m = GPU_SIM__MALLOC_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(MALLOC, malloc, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.nbytes = nbytes;
 	m.lease = life == GPUSIM_LEASE;
-	req.body_case = GPU_SIM__REQUEST__BODY_MALLOC;
-	req.malloc = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_MALLOC, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
@@ -38,11 +36,9 @@ enum gpusim_rc
 gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr)
 {
 	GpuSim__FreeRequest m = GPU_SIM__FREE_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(FREE, free, m);
 
 	m.addr = addr.addr;
-	req.body_case = GPU_SIM__REQUEST__BODY_FREE;
-	req.free = &m;
 	return client_rc(client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
@@ -51,15 +47,13 @@ checksum_piece(struct gpusim *g, struct gpusim_device device, uint64_t addr, uin
 	       uint64_t *crc)
 {
 	GpuSim__ChecksumRequest m = GPU_SIM__CHECKSUM_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(CHECKSUM, checksum, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.addr = addr;
 	m.nbytes = nbytes;
 	m.before = *crc;
-	req.body_case = GPU_SIM__REQUEST__BODY_CHECKSUM;
-	req.checksum = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_CHECKSUM, &reply);
 	if (rc != RC_OK)
 		return rc;

@@ -6,7 +6,7 @@ put_piece(struct gpusim *g, uint64_t training, uint64_t version, const uint8_t *
 	  uint64_t nbytes, uint64_t at)
 {
 	GpuSim__ModelPutRequest m = GPU_SIM__MODEL_PUT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(MODEL_PUT, modelput, m);
 	uint64_t left = nbytes - at;
 	GpuSim__Reply *reply;
 	enum rc rc;
@@ -17,8 +17,6 @@ put_piece(struct gpusim *g, uint64_t training, uint64_t version, const uint8_t *
 	m.offset = at;
 	m.data.data = (uint8_t *)bytes + at;
 	m.data.len = left < WIRE_BULK_MAX ? left : WIRE_BULK_MAX;
-	req.body_case = GPU_SIM__REQUEST__BODY_MODEL_PUT;
-	req.modelput = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, &reply);
 	if (rc == RC_OK)
 		wire_reply_free(reply);

@@ -36,10 +36,8 @@ enum gpusim_rc
 client_status(struct gpusim *g, GpuSim__Reply **out)
 {
 	GpuSim__StatusRequest m = GPU_SIM__STATUS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(STATUS, status, m);
 
-	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
-	req.status = &m;
 	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_STATUS, out));
 }
 
@@ -47,12 +45,10 @@ enum gpusim_rc
 client_history(struct gpusim *g, uint64_t after, uint32_t wait_ms, GpuSim__Reply **out)
 {
 	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(EVENTS, events, m);
 
 	m.after = after;
 	m.waitms = wait_ms;
-	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
-	req.events = &m;
 	return client_rc(client_call_waiting(g, &req, GPU_SIM__REPLY__BODY_EVENTS, wait_ms, out));
 }
 
@@ -63,7 +59,7 @@ ask(const struct client_recorder *r, uint64_t offset, size_t n, uint32_t trace_m
     GpuSim__Reply **out, struct err *err)
 {
 	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(RECORDER_READ, recorderread, m);
 	uint32_t most = r->g->timeout_ms;
 	GpuSim__Reply *reply;
 	enum rc rc;
@@ -71,8 +67,6 @@ ask(const struct client_recorder *r, uint64_t offset, size_t n, uint32_t trace_m
 	m.offset = offset;
 	m.nbytes = (uint32_t)n;
 	m.tracems = trace_ms;
-	req.body_case = GPU_SIM__REQUEST__BODY_RECORDER_READ;
-	req.recorderread = &m;
 	rc = rpc_call(r->peer, &req, deadline_in_ms(most < READ_MS ? most : READ_MS), &reply, err);
 	if (rc != RC_OK)
 		return rc;
@@ -225,26 +219,34 @@ client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,
 	return client_rc(rc);
 }
 
-/* The coordinator's lies beside its socket: a file of ours that begins as a recorder does. */
+bool
+client_recorder_file(const char *path, struct flight_file *out)
+{
+	char magic[sizeof FLIGHT_MAGIC - 1];
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+	    memcmp(magic, FLIGHT_MAGIC, sizeof magic) == 0) {
+		*out = (struct flight_file){.fd = fd, .nbytes = (uint64_t)st.st_size};
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+/* The coordinator's lies beside its socket. */
 static void
 open_beside(struct client_recorder *r, const char *address)
 {
-	char path[WIRE_NAME_MAX + 16], magic[sizeof FLIGHT_MAGIC - 1];
-	struct stat st;
-	int fd;
+	char path[WIRE_NAME_MAX + 16];
 
 	if (strncmp(address, "ipc://", 6) != 0)
 		return;
 	snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
-	    memcmp(magic, FLIGHT_MAGIC, sizeof magic) == 0)
-		r->file = (struct flight_file){.fd = fd, .nbytes = (uint64_t)st.st_size};
-	else
-		close(fd);
+	client_recorder_file(path, &r->file);
 }
 
 enum gpusim_rc

@@ -33,4 +33,7 @@ bool client_recorder_is_file(const struct client_recorder *r);
 /* Have the device record all steps for so many ms from now on. */
 enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
 
+/* Open a file of this user that begins as a recorder does, to be closed by the caller. False: it is none. */
+bool client_recorder_file(const char *path, struct flight_file *out);
+
 #endif

@@ -9,12 +9,10 @@ enum gpusim_rc
 gpusim_devices(struct gpusim *g, struct gpusim_device_info **out, size_t *ndevices)
 {
 	GpuSim__ListDevicesRequest m = GPU_SIM__LIST_DEVICES_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(LIST_DEVICES, listdevices, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	req.body_case = GPU_SIM__REQUEST__BODY_LIST_DEVICES;
-	req.listdevices = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_LIST_DEVICES, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
@@ -99,13 +97,11 @@ enum gpusim_rc
 gpusim_status(struct gpusim *g, struct gpusim_status *out)
 {
 	GpuSim__StatusRequest m = GPU_SIM__STATUS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(STATUS, status, m);
 	struct gpusim_status s = {0};
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
-	req.status = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_STATUS, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);

@@ -24,15 +24,13 @@ ask_stream(struct gpusim *g, struct gpusim_device device, struct gpusim_stream s
 {
 	GpuSim__GetStreamStatusRequest m = GPU_SIM__GET_STREAM_STATUS_REQUEST__INIT;
 	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GET_STREAM_STATUS, getstreamstatus, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	id.value = stream.id;
 	m.streamid = &id;
 	m.wait = wait == GPUSIM_SYNC;
-	req.body_case = GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS;
-	req.getstreamstatus = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_GET_STREAM_STATUS, &reply);
 	if (rc != RC_OK)
 		return rc;

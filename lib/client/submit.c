@@ -12,7 +12,7 @@ run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_op
 	   enum gpusim_wait wait)
 {
 	GpuSim__RunRequest m = GPU_SIM__RUN_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(RUN, run, m);
 	GpuSim__RankOps **ranks;
 	size_t n;
 	enum rc rc = ops_ranks(o, &ranks, &n);
@@ -24,8 +24,6 @@ run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_op
 	if (m.queued)
 		atomic_fetch_add(&g->submits, 1);
 	ops_carry(&o->rank[0], o->field, &m.base);
-	req.body_case = GPU_SIM__REQUEST__BODY_RUN;
-	req.run = &m;
 	return client_call_device(
 	    g, device, &req, m.queued ? GPU_SIM__REPLY__BODY_DONE : GPU_SIM__REPLY__BODY_RUN, NULL);
 }
@@ -96,14 +94,12 @@ static enum rc
 settle_one(struct gpusim *g, uint64_t comm)
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GET_COMM_STATUS, getcommstatus, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.commid = comm;
 	m.wait = true;
-	req.body_case = GPU_SIM__REQUEST__BODY_GET_COMM_STATUS;
-	req.getcommstatus = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, &reply);
 	if (rc == RC_NOTFOUND)
 		return RC_OK;
@@ -180,15 +176,13 @@ gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o, enum gpusim_
 	      struct gpusim_times *times)
 {
 	GpuSim__SubmitRequest m = GPU_SIM__SUBMIT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(SUBMIT, submit, m);
 	enum rc rc = ops_ranks(o, &m.ranks, &m.n_ranks);
 
 	if (rc != RC_OK)
 		return client_rc(rc);
 	m.commid = comm->id;
 	m.wait = wait == GPUSIM_SYNC;
-	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
-	req.submit = &m;
 	return client_rc(call_submit(comm, &req, m.wait, m.wait ? times : NULL, o->nranks));
 }
 
@@ -196,15 +190,13 @@ enum gpusim_rc
 client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o)
 {
 	GpuSim__SubmitRequest m = GPU_SIM__SUBMIT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(SUBMIT, submit, m);
 	enum rc rc = ops_ranks(o, &m.ranks, &m.n_ranks);
 
 	if (rc != RC_OK)
 		return client_rc(rc);
 	m.commid = comm->id;
 	m.meet = o->meets;
-	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
-	req.submit = &m;
 	return client_rc(call_submit(comm, &req, false, NULL, 0));
 }
 
@@ -226,15 +218,13 @@ gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o,
 		    struct gpusim_graph *graph)
 {
 	GpuSim__GraphCreateRequest m = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GRAPH_CREATE, graphcreate, m);
 	GpuSim__Reply *reply;
 	enum rc rc = ops_ranks(o, &m.ranks, &m.n_ranks);
 
 	if (rc != RC_OK)
 		return client_rc(rc);
 	m.commid = comm->id;
-	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_CREATE;
-	req.graphcreate = &m;
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
@@ -248,15 +238,13 @@ gpusim_graph_launch(struct gpusim_comm *comm, struct gpusim_graph graph, uint64_
 		    uint64_t iterations, enum gpusim_wait wait, struct gpusim_times *times)
 {
 	GpuSim__GraphLaunchRequest m = GPU_SIM__GRAPH_LAUNCH_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GRAPH_LAUNCH, graphlaunch, m);
 
 	m.commid = comm->id;
 	m.graphid = graph.id;
 	m.firstiteration = first;
 	m.iterations = iterations;
 	m.wait = wait == GPUSIM_SYNC;
-	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH;
-	req.graphlaunch = &m;
 	return client_rc(call_submit(comm, &req, m.wait, m.wait ? times : NULL, WIRE_MAX_RANKS));
 }
 
@@ -264,11 +252,9 @@ enum gpusim_rc
 gpusim_graph_destroy(struct gpusim_comm *comm, struct gpusim_graph graph)
 {
 	GpuSim__GraphDestroyRequest m = GPU_SIM__GRAPH_DESTROY_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GRAPH_DESTROY, graphdestroy, m);
 
 	m.commid = comm->id;
 	m.graphid = graph.id;
-	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DESTROY;
-	req.graphdestroy = &m;
 	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }

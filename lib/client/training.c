@@ -6,7 +6,7 @@ enum gpusim_rc
 client_training_put(struct gpusim *g, const struct client_training *t)
 {
 	GpuSim__TrainingPutRequest m = GPU_SIM__TRAINING_PUT_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(TRAINING_PUT, trainingput, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
@@ -18,8 +18,6 @@ client_training_put(struct gpusim *g, const struct client_training *t)
 	m.loss = t->loss;
 	m.accuracy = t->accuracy;
 	m.rate = t->rate;
-	req.body_case = GPU_SIM__REQUEST__BODY_TRAINING_PUT;
-	req.trainingput = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, &reply);
 	if (rc == RC_OK)
 		wire_reply_free(reply);

@@ -35,93 +35,34 @@ submit_all(struct gpusim_comm *comm, struct gpusim_collective *c, const struct g
 	return gpusim_collective(comm, c, GPUSIM_ASYNC);
 }
 
-enum gpusim_rc
-gpusim_allgatherv(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		  struct gpusim_parts parts, enum gpusim_dtype dtype, struct gpusim_stream stream)
-{
-	struct gpusim_collective c =
-	    describe(GPUSIM_ALLGATHER, &parts, dtype, GPUSIM_SUM, 0, stream);
+/* A call of one rank, and the same of all ranks, which has an address for each. The rest are its parameters. */
+#define CALLS(name, coll, parts, op, of, ...)                                              \
+	enum gpusim_rc gpusim_##name(struct gpusim_comm *comm, struct gpusim_addr send,    \
+				     struct gpusim_addr recv, __VA_ARGS__,                 \
+				     struct gpusim_stream stream)                          \
+	{                                                                                  \
+		struct gpusim_collective c = describe(coll, parts, dtype, op, of, stream); \
+                                                                                           \
+		return submit(comm, &c, send, recv);                                       \
+	}                                                                                  \
+	enum gpusim_rc gpusim_##name##_all(                                                \
+	    struct gpusim_comm *comm, const struct gpusim_addr *send,                      \
+	    const struct gpusim_addr *recv, __VA_ARGS__, struct gpusim_stream stream)      \
+	{                                                                                  \
+		struct gpusim_collective c = describe(coll, parts, dtype, op, of, stream); \
+                                                                                           \
+		return submit_all(comm, &c, send, recv);                                   \
+	}
 
-	return submit(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_allgatherv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		      const struct gpusim_addr *recv, struct gpusim_parts parts,
-		      enum gpusim_dtype dtype, struct gpusim_stream stream)
-{
-	struct gpusim_collective c =
-	    describe(GPUSIM_ALLGATHER, &parts, dtype, GPUSIM_SUM, 0, stream);
-
-	return submit_all(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_gatherv(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-	       struct gpusim_parts parts, enum gpusim_dtype dtype, uint32_t root,
-	       struct gpusim_stream stream)
-{
-	struct gpusim_collective c =
-	    describe(GPUSIM_GATHER, &parts, dtype, GPUSIM_SUM, root, stream);
-
-	return submit(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_gatherv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		   const struct gpusim_addr *recv, struct gpusim_parts parts,
-		   enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream)
-{
-	struct gpusim_collective c =
-	    describe(GPUSIM_GATHER, &parts, dtype, GPUSIM_SUM, root, stream);
-
-	return submit_all(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_scatterv(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		struct gpusim_parts parts, enum gpusim_dtype dtype, uint32_t root,
-		struct gpusim_stream stream)
-{
-	struct gpusim_collective c =
-	    describe(GPUSIM_SCATTER, &parts, dtype, GPUSIM_SUM, root, stream);
-
-	return submit(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_scatterv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-		    const struct gpusim_addr *recv, struct gpusim_parts parts,
-		    enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream)
-{
-	struct gpusim_collective c =
-	    describe(GPUSIM_SCATTER, &parts, dtype, GPUSIM_SUM, root, stream);
-
-	return submit_all(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_reduce_scatterv(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-		       const uint64_t *counts, enum gpusim_dtype dtype, enum gpusim_redop redop,
-		       struct gpusim_stream stream)
-{
-	struct gpusim_collective c = describe(
-	    GPUSIM_REDUCESCATTER, &(struct gpusim_parts){counts, NULL}, dtype, redop, 0, stream);
-
-	return submit(comm, &c, send, recv);
-}
-
-enum gpusim_rc
-gpusim_reduce_scatterv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
-			   const struct gpusim_addr *recv, const uint64_t *counts,
-			   enum gpusim_dtype dtype, enum gpusim_redop redop,
-			   struct gpusim_stream stream)
-{
-	struct gpusim_collective c = describe(
-	    GPUSIM_REDUCESCATTER, &(struct gpusim_parts){counts, NULL}, dtype, redop, 0, stream);
-
-	return submit_all(comm, &c, send, recv);
-}
+CALLS(allgatherv, GPUSIM_ALLGATHER, &parts, GPUSIM_SUM, 0, struct gpusim_parts parts,
+      enum gpusim_dtype dtype)
+CALLS(gatherv, GPUSIM_GATHER, &parts, GPUSIM_SUM, root, struct gpusim_parts parts,
+      enum gpusim_dtype dtype, uint32_t root)
+CALLS(scatterv, GPUSIM_SCATTER, &parts, GPUSIM_SUM, root, struct gpusim_parts parts,
+      enum gpusim_dtype dtype, uint32_t root)
+#define COUNTS (&(struct gpusim_parts){counts, NULL})
+CALLS(reduce_scatterv, GPUSIM_REDUCESCATTER, COUNTS, redop, 0, const uint64_t *counts,
+      enum gpusim_dtype dtype, enum gpusim_redop redop)
 
 enum gpusim_rc
 gpusim_alltoallv(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_parts sent,

@@ -53,17 +53,21 @@ cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)
 	return cuda_done(e);
 }
 
-cudaError_t
-cudaGetDevice(int *device)
-{
-	cudaError_t e = cuda_enter();
-
-	if (e == cudaSuccess && !device)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*device = cuda_current()->ordinal;
-	return cuda_done(e);
-}
+#define GETTER(name, type, value)                  \
+	cudaError_t name(type *out)                \
+	{                                          \
+		cudaError_t e = cuda_enter();      \
+                                                   \
+		if (e == cudaSuccess && !out)      \
+			e = cudaErrorInvalidValue; \
+		if (e == cudaSuccess)              \
+			*out = value;              \
+		return cuda_done(e);               \
+	}
+GETTER(cudaGetDevice, int, cuda_current()->ordinal)
+GETTER(cudaGetDeviceFlags, unsigned int, cuda_current()->flags)
+GETTER(cudaDeviceGetCacheConfig, enum cudaFuncCache, cudaFuncCachePreferNone)
+GETTER(cudaDeviceGetSharedMemConfig, enum cudaSharedMemConfig, cudaSharedMemBankSizeFourByte)
 
 cudaError_t
 cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
@@ -99,18 +103,6 @@ cudaSetDeviceFlags(unsigned int flags)
 		e = cudaErrorInvalidValue;
 	if (e == cudaSuccess)
 		cuda_current()->flags = flags | cudaDeviceMapHost;
-	return cuda_done(e);
-}
-
-cudaError_t
-cudaGetDeviceFlags(unsigned int *flags)
-{
-	cudaError_t e = cuda_enter();
-
-	if (e == cudaSuccess && !flags)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*flags = cuda_current()->flags;
 	return cuda_done(e);
 }
 
@@ -256,18 +248,6 @@ cudaThreadGetLimit(size_t *value, enum cudaLimit limit)
 }
 
 cudaError_t
-cudaDeviceGetCacheConfig(enum cudaFuncCache *cacheConfig)
-{
-	cudaError_t e = cuda_enter();
-
-	if (e == cudaSuccess && !cacheConfig)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*cacheConfig = cudaFuncCachePreferNone;
-	return cuda_done(e);
-}
-
-cudaError_t
 cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)
 {
 	(void)cacheConfig; /* a preference */
@@ -284,18 +264,6 @@ cudaError_t
 cudaThreadSetCacheConfig(enum cudaFuncCache cacheConfig)
 {
 	return cudaDeviceSetCacheConfig(cacheConfig);
-}
-
-cudaError_t
-cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config)
-{
-	cudaError_t e = cuda_enter();
-
-	if (e == cudaSuccess && !config)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*config = cudaSharedMemBankSizeFourByte;
-	return cuda_done(e);
 }
 
 cudaError_t

@@ -242,57 +242,23 @@ cudaStreamQuery(cudaStream_t stream)
 	return cuda_done(e == cudaSuccess && !order_is_idle(s) ? cudaErrorNotReady : e);
 }
 
-cudaError_t
-cudaStreamGetPriority(cudaStream_t stream, int *priority)
-{
-	struct CUstream_st *s;
-	cudaError_t e = about(stream, &s);
-
-	if (e == cudaSuccess && !priority)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*priority = s->priority;
-	return cuda_done(e);
-}
-
-cudaError_t
-cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
-{
-	struct CUstream_st *s;
-	cudaError_t e = about(stream, &s);
-
-	if (e == cudaSuccess && !flags)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*flags = s->flags;
-	return cuda_done(e);
-}
-
-cudaError_t
-cudaStreamGetId(cudaStream_t stream, unsigned long long *streamId)
-{
-	struct CUstream_st *s;
-	cudaError_t e = about(stream, &s);
-
-	if (e == cudaSuccess && !streamId)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*streamId = s->id;
-	return cuda_done(e);
-}
-
-cudaError_t
-cudaStreamGetDevice(cudaStream_t stream, int *device)
-{
-	struct CUstream_st *s;
-	cudaError_t e = about(stream, &s);
-
-	if (e == cudaSuccess && !device)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		*device = s->device->ordinal;
-	return cuda_done(e);
-}
+/* What a stream has for life. */
+#define GETTER(name, type, value)                        \
+	cudaError_t name(cudaStream_t stream, type *out) \
+	{                                                \
+		struct CUstream_st *s;                   \
+		cudaError_t e = about(stream, &s);       \
+                                                         \
+		if (e == cudaSuccess && !out)            \
+			e = cudaErrorInvalidValue;       \
+		if (e == cudaSuccess)                    \
+			*out = s->value;                 \
+		return cuda_done(e);                     \
+	}
+GETTER(cudaStreamGetPriority, int, priority)
+GETTER(cudaStreamGetFlags, unsigned int, flags)
+GETTER(cudaStreamGetId, unsigned long long, id)
+GETTER(cudaStreamGetDevice, int, device->ordinal)
 
 cudaError_t
 cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)

@@ -290,23 +290,18 @@ show_waits(struct cmdqs *s, struct bound *b)
 static void
 watch_group(struct bound *b, struct device_recorder *r)
 {
-	uint32_t n = atomic_load(&b->record->grouped), groups = atomic_load(&b->record->groups);
-	uint64_t now = ticks_now();
+	uint32_t n = atomic_load(&b->record->grouped);
+	uint64_t now = ticks_now(), at = atomic_load(&b->record->grouped_at);
 
-	if (!n || !b->grouped_at || groups != b->groups) {
-		b->groups = groups;
-		b->grouped_at = n ? now : 0;
+	if (now - at < ticks_hz() / 1000 * GROUP_MS)
 		n = 0;
-	} else if (now - b->grouped_at < ticks_hz() / 1000 * GROUP_MS) {
+	if (n == b->grouped)
 		return;
-	}
-	if (n == b->grouped_told)
-		return;
-	b->grouped_told = n;
+	b->grouped = n;
 	device_recorder_mark(r,
 			     &(struct flight_mark){.what = FLIGHT_MARK_GROUP,
 						   .epoch = b->epoch,
-						   .at = n ? b->grouped_at : now,
+						   .at = n ? at : now,
 						   .comm = b->comm,
 						   .value = n,
 						   .rank = b->rank + 1},

@@ -62,11 +62,9 @@ struct bound {
 	bool by_memory;
 	struct cmdq_comm *record;
 	uint64_t
-	    *waited_ns; /* by rank: how long this one waited for it; atomic, of all its queues */
-	/* An open group of its client, as it was first seen; and how many operations of it were told of. */
-	uint32_t groups, grouped_told;
-	uint64_t grouped_at; /* ticks; 0: none is open */
-	atomic_bool over;    /* its reason is in `why` */
+	    *waited_ns;	  /* by rank: how long this one waited for it; atomic, of all its queues */
+	uint32_t grouped; /* operations of its client's open group that the recorder was told of */
+	atomic_bool over; /* its reason is in `why` */
 	struct err why;
 };
 

@@ -289,14 +289,12 @@ static void
 serve_metadata(struct device *d, struct rpc_call *call)
 {
 	GpuSim__GetDeviceMetadataResponse r = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(GET_DEVICE_METADATA, getdevicemetadata, r);
 	GpuSim__DeviceMetadata m;
 	struct device_room room;
 
 	device_metadata(d, &m, &room);
 	r.metadata = &m;
-	reply.body_case = GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA;
-	reply.getdevicemetadata = &r;
 	rpc_reply(call, &reply);
 }
 

@@ -1,7 +1,7 @@
 /*
- * kern_act.c - the smooth activations: sigmoid and tanh.
+ * kern_act.c - activations: relu, and the smooth ones sigmoid and tanh.
  *
- * Computed in double and rounded once, by operations that are the same on every processor.
+ * The smooth ones are computed in double and rounded once, by operations that are the same on every processor.
  */
 #include "dev/kern_impl.h"
 
@@ -32,7 +32,7 @@
 			dx[i] = dy[i] * slope(y[i]);                                            \
 	}
 
-/* The parameters of an activation, and of the gradient of the one called `of`. */
+/* The parameters of an activation, and of a gradient, which takes `y`. */
 enum { ACT_Y, ACT_X, ACT_N, ACT_DTYPE };
 enum { GRAD_DX, GRAD_DY, GRAD_Y, GRAD_N, GRAD_DTYPE };
 
@@ -44,11 +44,11 @@ enum { GRAD_DX, GRAD_DY, GRAD_Y, GRAD_N, GRAD_DTYPE };
 		[ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"}, \
 	}
 
-#define GRAD_PARAMS(of)                                                              \
+#define GRAD_PARAMS(place, y, what)                                                  \
 	{                                                                            \
-		[GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or y"},    \
+		[GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be " place},     \
 		[GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"}, \
-		[GRAD_Y] = {"y", KP_ADDR, false, 0, "[n] " of "'s output"},          \
+		[GRAD_Y] = {y, KP_ADDR, false, 0, "[n] " what},                      \
 		[GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},          \
 		[GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},  \
 	}
@@ -93,6 +93,69 @@ grad_run(struct kern_call *call, void (*f32)(float *dx, const float *dy, const f
 	return RC_OK;
 }
 
+#define RUN(name, run)                                         \
+	static enum rc name##_run(struct kern_call *call)      \
+	{                                                      \
+		return run(call, name##_float, name##_double); \
+	}
+
+/* ---- relu */
+
+/* Written so that NaN, which is not <= 0, stays. */
+#define RELU_LOOP(type)                                                      \
+	HOT_CLONES static void relu_##type(type *y, const type *x, size_t n) \
+	{                                                                    \
+		size_t i;                                                    \
+                                                                             \
+		HOT_LOOP                                                     \
+		for (i = 0; i < n; i++)                                      \
+			y[i] = x[i] <= 0 ? 0 : x[i];                         \
+	}
+RELU_LOOP(float)
+RELU_LOOP(double)
+RUN(relu, act_run)
+
+/*
+ * relu - y[i] = max(x[i], 0); NaN stays NaN. y may be x.
+ *
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ */
+const struct kernel kernel_relu = {
+    .name = "relu",
+    .summary = "rectify: y = max(x, 0)",
+    .params = ACT_PARAMS,
+    .run = relu_run,
+};
+
+#define RELU_GRAD_LOOP(type)                                                                       \
+	HOT_CLONES static void relu_grad_##type(type *dx, const type *dy, const type *x, size_t n) \
+	{                                                                                          \
+		size_t i;                                                                          \
+		type d;                                                                            \
+                                                                                                   \
+		HOT_LOOP                                                                           \
+		for (i = 0; i < n; i++) {                                                          \
+			d = dy[i];                                                                 \
+			dx[i] = x[i] > 0 ? d : 0;                                                  \
+		}                                                                                  \
+	}
+RELU_GRAD_LOOP(float)
+RELU_GRAD_LOOP(double)
+RUN(relu_grad, grad_run)
+
+/*
+ * relu_grad - dx[i] = dy[i] where x[i] > 0, else 0. dx may be dy or x.
+ *
+ * relu's output serves as x too: it is positive where the input was.
+ * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ */
+const struct kernel kernel_relu_grad = {
+    .name = "relu_grad",
+    .summary = "gradient of relu",
+    .params = GRAD_PARAMS("dy or x", "x", "relu's input or output"),
+    .run = relu_grad_run,
+};
+
 /* ---- sigmoid */
 
 /* Both halves from e^-|x|, which does not overflow. */
@@ -106,12 +169,7 @@ sigmoid(double x)
 
 MAP(sigmoid, float, sigmoid)
 MAP(sigmoid, double, sigmoid)
-
-static enum rc
-sigmoid_run(struct kern_call *call)
-{
-	return act_run(call, sigmoid_float, sigmoid_double);
-}
+RUN(sigmoid, act_run)
 
 /*
  * sigmoid - y[i] = 1 / (1 + e^-x[i]); NaN stays NaN. y may be x.
@@ -129,12 +187,7 @@ const struct kernel kernel_sigmoid = {
 #define SIGMOID_SLOPE(y) ((y) * (1 - (y)))
 MAP_GRAD(sigmoid_grad, float, SIGMOID_SLOPE)
 MAP_GRAD(sigmoid_grad, double, SIGMOID_SLOPE)
-
-static enum rc
-sigmoid_grad_run(struct kern_call *call)
-{
-	return grad_run(call, sigmoid_grad_float, sigmoid_grad_double);
-}
+RUN(sigmoid_grad, grad_run)
 
 /*
  * sigmoid_grad - dx[i] = dy[i] y[i] (1 - y[i]), where y is sigmoid's output. dx may be dy or y.
@@ -144,7 +197,7 @@ sigmoid_grad_run(struct kern_call *call)
 const struct kernel kernel_sigmoid_grad = {
     .name = "sigmoid_grad",
     .summary = "gradient of sigmoid",
-    .params = GRAD_PARAMS("sigmoid"),
+    .params = GRAD_PARAMS("dy or y", "y", "sigmoid's output"),
     .run = sigmoid_grad_run,
 };
 
@@ -161,12 +214,7 @@ hyperbolic(double x)
 
 MAP(tanh, float, hyperbolic)
 MAP(tanh, double, hyperbolic)
-
-static enum rc
-tanh_run(struct kern_call *call)
-{
-	return act_run(call, tanh_float, tanh_double);
-}
+RUN(tanh, act_run)
 
 /*
  * tanh - y[i] = tanh(x[i]); NaN stays NaN, and -0. y may be x.
@@ -184,12 +232,7 @@ const struct kernel kernel_tanh = {
 #define TANH_SLOPE(y) (1 - (y) * (y))
 MAP_GRAD(tanh_grad, float, TANH_SLOPE)
 MAP_GRAD(tanh_grad, double, TANH_SLOPE)
-
-static enum rc
-tanh_grad_run(struct kern_call *call)
-{
-	return grad_run(call, tanh_grad_float, tanh_grad_double);
-}
+RUN(tanh_grad, grad_run)
 
 /*
  * tanh_grad - dx[i] = dy[i] (1 - y[i]^2), where y is tanh's output. dx may be dy or y.
@@ -199,6 +242,6 @@ tanh_grad_run(struct kern_call *call)
 const struct kernel kernel_tanh_grad = {
     .name = "tanh_grad",
     .summary = "gradient of tanh",
-    .params = GRAD_PARAMS("tanh"),
+    .params = GRAD_PARAMS("dy or y", "y", "tanh's output"),
     .run = tanh_grad_run,
 };

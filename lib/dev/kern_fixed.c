@@ -95,10 +95,7 @@ fixed_add_run(struct kern_call *call)
 					     : fits_double(from, count, scale);
 		if (!fits)
 			return name_element(call, src, at, size, scale);
-		if (size == sizeof(float))
-			fix_float(sum + at, from, count, scale, add);
-		else
-			fix_double(sum + at, from, count, scale, add);
+		KERN_LOOP(size, fix, sum + at, from, count, scale, add);
 	}
 	return RC_OK;
 }

@@ -78,6 +78,15 @@ void kern_cast_init(struct kern_cast *c, enum gpusim_dtype to, enum gpusim_dtype
 /* dst[i] = scale src[i], as the kernel cast says; the vectors do not overlap. */
 void kern_cast(const struct kern_cast *c, void *dst, const void *src, size_t n);
 
+/* Run the loop of the type whose elements have so many bytes. */
+#define KERN_LOOP(size, name, ...)                  \
+	do {                                        \
+		if ((size) == sizeof(float))        \
+			name##_float(__VA_ARGS__);  \
+		else                                \
+			name##_double(__VA_ARGS__); \
+	} while (0)
+
 /* Element i of a vector of float (size 4) or double (size 8). */
 static inline double
 kern_get(const void *p, size_t i, size_t size)

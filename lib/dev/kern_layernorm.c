@@ -236,10 +236,7 @@ row_grad(void *dx, const void *dy, const void *x, const void *gamma, const doubl
 	double sum[LANES] = {0}, product[LANES] = {0}, term = 0, slope = 0;
 	size_t l;
 
-	if (size == sizeof(float))
-		sums_float(dy, gamma, x, cols, m[0], sum, product);
-	else
-		sums_double(dy, gamma, x, cols, m[0], sum, product);
+	KERN_LOOP(size, sums, dy, gamma, x, cols, m[0], sum, product);
 	for (l = 0; l < LANES; l++) {
 		term += sum[l];
 		slope += product[l];

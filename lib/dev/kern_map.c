@@ -100,10 +100,7 @@ affine_run(struct kern_call *call)
 	kern_apart(call, AFF_X, AFF_SHIFT);
 	if (call->rc != RC_OK || cols == 0)
 		return call->rc;
-	if (size == sizeof(float))
-		affine_float(x, scale, shift, rows, c, hw);
-	else
-		affine_double(x, scale, shift, rows, c, hw);
+	KERN_LOOP(size, affine, x, scale, shift, rows, c, hw);
 	return RC_OK;
 }
 

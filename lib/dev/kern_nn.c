@@ -132,10 +132,7 @@ bias_grad_run(struct kern_call *call)
 	kern_apart(call, BGRAD_DB, BGRAD_DY);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		bias_grad_float(db, dy, rows, cols);
-	else
-		bias_grad_double(db, dy, rows, cols);
+	KERN_LOOP(size, bias_grad, db, dy, rows, cols);
 	return RC_OK;
 }
 
@@ -156,116 +153,6 @@ const struct kernel kernel_bias_grad = {
 	    [BGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = bias_grad_run,
-};
-
-/* ---- relu */
-
-enum { RELU_Y, RELU_X, RELU_N, RELU_DTYPE };
-
-/* Written so that NaN, which is not <= 0, stays. */
-#define RELU_LOOP(type)                                                      \
-	HOT_CLONES static void relu_##type(type *y, const type *x, size_t n) \
-	{                                                                    \
-		size_t i;                                                    \
-                                                                             \
-		HOT_LOOP                                                     \
-		for (i = 0; i < n; i++)                                      \
-			y[i] = x[i] <= 0 ? 0 : x[i];                         \
-	}
-RELU_LOOP(float)
-RELU_LOOP(double)
-
-static enum rc
-relu_run(struct kern_call *call)
-{
-	size_t size = kern_float(call, RELU_DTYPE), n = call->v[RELU_N].u;
-	void *y = kern_at(call, RELU_Y, n, 1, size);
-	const void *x = kern_at(call, RELU_X, n, 1, size);
-
-	kern_inplace(call, RELU_Y, RELU_X);
-	if (call->rc != RC_OK)
-		return call->rc;
-	if (size == sizeof(float))
-		relu_float(y, x, n);
-	else
-		relu_double(y, x, n);
-	return RC_OK;
-}
-
-/*
- * relu - y[i] = max(x[i], 0); NaN stays NaN. y may be x.
- *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
- */
-const struct kernel kernel_relu = {
-    .name = "relu",
-    .summary = "rectify: y = max(x, 0)",
-    .params =
-	{
-	    [RELU_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},
-	    [RELU_X] = {"x", KP_ADDR, false, 0, "[n] in"},
-	    [RELU_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [RELU_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
-    .run = relu_run,
-};
-
-/* ---- relu_grad */
-
-enum { RGRAD_DX, RGRAD_DY, RGRAD_X, RGRAD_N, RGRAD_DTYPE };
-
-#define RELU_GRAD_LOOP(type)                                                                       \
-	HOT_CLONES static void relu_grad_##type(type *dx, const type *dy, const type *x, size_t n) \
-	{                                                                                          \
-		size_t i;                                                                          \
-		type d;                                                                            \
-                                                                                                   \
-		HOT_LOOP                                                                           \
-		for (i = 0; i < n; i++) {                                                          \
-			d = dy[i];                                                                 \
-			dx[i] = x[i] > 0 ? d : 0;                                                  \
-		}                                                                                  \
-	}
-RELU_GRAD_LOOP(float)
-RELU_GRAD_LOOP(double)
-
-static enum rc
-relu_grad_run(struct kern_call *call)
-{
-	size_t size = kern_float(call, RGRAD_DTYPE), n = call->v[RGRAD_N].u;
-	void *dx = kern_at(call, RGRAD_DX, n, 1, size);
-	const void *dy = kern_at(call, RGRAD_DY, n, 1, size);
-	const void *x = kern_at(call, RGRAD_X, n, 1, size);
-
-	kern_inplace(call, RGRAD_DX, RGRAD_DY);
-	kern_inplace(call, RGRAD_DX, RGRAD_X);
-	if (call->rc != RC_OK)
-		return call->rc;
-	if (size == sizeof(float))
-		relu_grad_float(dx, dy, x, n);
-	else
-		relu_grad_double(dx, dy, x, n);
-	return RC_OK;
-}
-
-/*
- * relu_grad - dx[i] = dy[i] where x[i] > 0, else 0. dx may be dy or x.
- *
- * relu's output serves as x too: it is positive where the input was.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
- */
-const struct kernel kernel_relu_grad = {
-    .name = "relu_grad",
-    .summary = "gradient of relu",
-    .params =
-	{
-	    [RGRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or x"},
-	    [RGRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"},
-	    [RGRAD_X] = {"x", KP_ADDR, false, 0, "[n] relu's input or output"},
-	    [RGRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [RGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
-    .run = relu_grad_run,
 };
 
 /* ---- bias_relu_grad */
@@ -319,10 +206,7 @@ bias_relu_grad_run(struct kern_call *call)
 	kern_apart(call, BRGRAD_DB, BRGRAD_Y);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		bias_relu_grad_float(dx, db, dy, y, rows, cols);
-	else
-		bias_relu_grad_double(dx, db, dy, y, rows, cols);
+	KERN_LOOP(size, bias_relu_grad, dx, db, dy, y, rows, cols);
 	return RC_OK;
 }
 

@@ -148,10 +148,7 @@ maxpool2d_run(struct kern_call *call)
 	kern_apart(call, POOL_X, POOL_INDEX);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		pool_float(&p, y, index, x);
-	else
-		pool_double(&p, y, index, x);
+	KERN_LOOP(size, pool, &p, y, index, x);
 	return RC_OK;
 }
 

@@ -229,10 +229,7 @@ axpy_run(struct kern_call *call)
 	kern_inplace(call, AXPY_Y, AXPY_X);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		axpy_float(y, x, n, (float)alpha);
-	else
-		axpy_double(y, x, n, alpha);
+	KERN_LOOP(size, axpy, y, x, n, alpha);
 	return RC_OK;
 }
 
@@ -279,10 +276,7 @@ scale_run(struct kern_call *call)
 
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
-		scale_float(x, n, (float)alpha);
-	else
-		scale_double(x, n, alpha);
+	KERN_LOOP(size, scale, x, n, alpha);
 	return RC_OK;
 }
 

@@ -76,7 +76,7 @@ answer_attach(struct device *d, struct rpc_call *call)
 {
 	const GpuSim__CommAttachRequest *m = rpc_request(call)->commattach;
 	GpuSim__CommAttachResponse r = GPU_SIM__COMM_ATTACH_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(COMM_ATTACH, commattach, r);
 	bool *mapped = alloc_zeroed(m->n_ranks, sizeof *mapped);
 	protobuf_c_boolean *list = alloc_zeroed(m->n_ranks, sizeof *list);
 
@@ -88,8 +88,6 @@ answer_attach(struct device *d, struct rpc_call *call)
 		r.n_mapped = m->n_ranks;
 		r.mapped = list;
 	}
-	reply.body_case = GPU_SIM__REPLY__BODY_COMM_ATTACH;
-	reply.commattach = &r;
 	rpc_reply(call, &reply);
 	free(mapped);
 	free(list);

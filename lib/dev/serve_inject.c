@@ -32,7 +32,7 @@ static void
 answer(struct device *d, struct rpc_call *call)
 {
 	GpuSim__InjectResponse r = GPU_SIM__INJECT_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(INJECT, inject, r);
 	struct gpusim_fault f[LISTED];
 	char text[LISTED][GPUSIM_TEXT];
 	char *line[LISTED];
@@ -46,8 +46,6 @@ answer(struct device *d, struct rpc_call *call)
 	r.n_armed = n;
 	r.armed = line;
 	r.damaged = xport_damaged(d->xport);
-	reply.body_case = GPU_SIM__REPLY__BODY_INJECT;
-	reply.inject = &r;
 	rpc_reply(call, &reply);
 }
 

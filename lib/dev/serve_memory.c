@@ -52,7 +52,7 @@ static void
 serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req)
 {
 	GpuSim__MallocResponse r = GPU_SIM__MALLOC_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(MALLOC, malloc, r);
 	struct err err = {0};
 	uint64_t owner = req->malloc->lease ? req->clientid : 0;
 	enum rc rc = devmem_alloc_for(d->mem, req->malloc->nbytes, owner, &r.addr, &err);
@@ -75,8 +75,6 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 		rpc_reply_err(call, &err);
 		return;
 	}
-	reply.body_case = GPU_SIM__REPLY__BODY_MALLOC;
-	reply.malloc = &r;
 	rpc_reply(call, &reply);
 }
 
@@ -84,7 +82,7 @@ static void
 serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m)
 {
 	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(READ, read, r);
 	uint64_t begin = ticks_now(), addr = m->addr,
 		 nbytes = m->nbytes; /* m ends with the reply */
 	struct err err = {0};
@@ -96,8 +94,6 @@ serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m
 	}
 	r.data.data = p;
 	r.data.len = nbytes;
-	reply.body_case = GPU_SIM__REPLY__BODY_READ;
-	reply.read = &r;
 	rpc_reply(call, &reply);
 	record(d, FLIGHT_COPY_OUT, addr, nbytes, begin, RC_OK);
 }
@@ -106,7 +102,7 @@ static void
 serve_checksum(struct device *d, struct rpc_call *call, const GpuSim__ChecksumRequest *m)
 {
 	GpuSim__ChecksumResponse r = GPU_SIM__CHECKSUM_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(CHECKSUM, checksum, r);
 	struct err err = {0};
 	enum rc rc = RC_OK;
 	void *p;
@@ -121,8 +117,6 @@ serve_checksum(struct device *d, struct rpc_call *call, const GpuSim__ChecksumRe
 		return;
 	}
 	r.crc64 = crc64(m->before, p, m->nbytes);
-	reply.body_case = GPU_SIM__REPLY__BODY_CHECKSUM;
-	reply.checksum = &r;
 	rpc_reply(call, &reply);
 }
 

@@ -58,7 +58,7 @@ static void
 answer_run(struct rpc_call *call, const struct run_result *res)
 {
 	GpuSim__RunResponse r = GPU_SIM__RUN_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(RUN, run, r);
 
 	if (res->err.rc != RC_OK) {
 		answer_failed_run(call, res);
@@ -74,8 +74,6 @@ answer_run(struct rpc_call *call, const struct run_result *res)
 	}
 	r.computens = res->compute_ns;
 	r.commns = res->comm_ns;
-	reply.body_case = GPU_SIM__REPLY__BODY_RUN;
-	reply.run = &r;
 	rpc_reply(call, &reply);
 }
 

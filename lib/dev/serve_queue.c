@@ -8,7 +8,7 @@ open_queue(struct device *d, struct rpc_call *call, const GpuSim__QueueOpenReque
 	   struct err *err)
 {
 	GpuSim__QueueOpenResponse r = GPU_SIM__QUEUE_OPEN_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(QUEUE_OPEN, queueopen, r);
 	const struct cmdq_page *page;
 	enum rc rc;
 
@@ -21,8 +21,6 @@ open_queue(struct device *d, struct rpc_call *call, const GpuSim__QueueOpenReque
 	r.queueid = page->id;
 	r.offset = devmem_offset(d->mem, page);
 	r.nbytes = sizeof *page;
-	reply.body_case = GPU_SIM__REPLY__BODY_QUEUE_OPEN;
-	reply.queueopen = &r;
 	rpc_reply(call, &reply);
 	return RC_OK;
 }
@@ -32,7 +30,7 @@ bind_comm(struct device *d, struct rpc_call *call, const GpuSim__CommBindRequest
 	  struct err *err)
 {
 	GpuSim__CommBindResponse r = GPU_SIM__COMM_BIND_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(COMM_BIND, commbind, r);
 	const struct cmdq_comm *record;
 	enum rc rc = cmdqs_bind(d->cmdqs, m->commid, m->epoch, m->pid, m->program, &record, err);
 
@@ -40,8 +38,6 @@ bind_comm(struct device *d, struct rpc_call *call, const GpuSim__CommBindRequest
 		return rc;
 	r.offset = devmem_offset(d->mem, record);
 	r.rank = record->rank;
-	reply.body_case = GPU_SIM__REPLY__BODY_COMM_BIND;
-	reply.commbind = &r;
 	rpc_reply(call, &reply);
 	return RC_OK;
 }

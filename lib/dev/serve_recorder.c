@@ -11,7 +11,7 @@ serve_recorder(struct device *d, struct rpc_call *call)
 {
 	const GpuSim__RecorderReadRequest *m = rpc_request(call)->recorderread;
 	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(READ, read, r);
 	struct err err = {0};
 	void *bytes = NULL;
 	enum rc rc = RC_OK;
@@ -29,8 +29,6 @@ serve_recorder(struct device *d, struct rpc_call *call)
 		return;
 	}
 	r.data.data = bytes;
-	reply.body_case = GPU_SIM__REPLY__BODY_READ;
-	reply.read = &r;
 	rpc_reply(call, &reply);
 	free(bytes);
 }

@@ -34,7 +34,7 @@ begin_send(struct device *d, struct rpc_call *call, const GpuSim__BeginSendReque
 {
 	GpuSim__BeginSendResponse r = GPU_SIM__BEGIN_SEND_RESPONSE__INIT;
 	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(BEGIN_SEND, beginsend, r);
 	struct err err = {0};
 
 	/* Below 2^53, so that every language can print it. */
@@ -46,8 +46,6 @@ begin_send(struct device *d, struct rpc_call *call, const GpuSim__BeginSendReque
 	}
 	r.initiated = true;
 	r.streamid = &id;
-	reply.body_case = GPU_SIM__REPLY__BODY_BEGIN_SEND;
-	reply.beginsend = &r;
 	rpc_reply(call, &reply);
 }
 
@@ -55,7 +53,7 @@ static void
 begin_receive(struct device *d, struct rpc_call *call, const GpuSim__BeginReceiveRequest *m)
 {
 	GpuSim__BeginReceiveResponse r = GPU_SIM__BEGIN_RECEIVE_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(BEGIN_RECEIVE, beginreceive, r);
 	struct err err = {0};
 
 	if (begin(d, GPUSIM_RECV, m->commid, m->srcrank, m->recvbuffaddr, m->numbytes,
@@ -64,8 +62,6 @@ begin_receive(struct device *d, struct rpc_call *call, const GpuSim__BeginReceiv
 		return;
 	}
 	r.initiated = true;
-	reply.body_case = GPU_SIM__REPLY__BODY_BEGIN_RECEIVE;
-	reply.beginreceive = &r;
 	rpc_reply(call, &reply);
 }
 
@@ -114,7 +110,7 @@ static void
 stream_send(struct device *d, struct rpc_call *call, const GpuSim__DataChunk *m)
 {
 	GpuSim__StreamSendResponse r = GPU_SIM__STREAM_SEND_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(STREAM_SEND, streamsend, r);
 	struct err err = {0};
 	enum rc rc = m->ask ? tell_receive(d, m, &r, &err) : hand_in(d, m, &err);
 
@@ -123,8 +119,6 @@ stream_send(struct device *d, struct rpc_call *call, const GpuSim__DataChunk *m)
 		return;
 	}
 	r.success = true;
-	reply.body_case = GPU_SIM__REPLY__BODY_STREAM_SEND;
-	reply.streamsend = &r;
 	rpc_reply(call, &reply);
 }
 

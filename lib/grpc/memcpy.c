@@ -66,12 +66,10 @@ ask_device_to_host(struct copying *c, GpuSim__Request *req, GpuSim__MemcpyReques
 static void
 ask_piece(struct copying *c)
 {
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__MemcpyRequest m = GPU_SIM__MEMCPY_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(MEMCPY, memcpy, m);
 
 	m.either_case = c->req->either_case;
-	req.body_case = GPU_SIM__REQUEST__BODY_MEMCPY;
-	req.memcpy = &m;
 	if (m.either_case == GPU_SIM__MEMCPY_REQUEST__EITHER_HOST_TO_DEVICE)
 		ask_host_to_device(c, &req, &m);
 	else

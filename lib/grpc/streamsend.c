@@ -89,14 +89,12 @@ await(struct sending *s)
 {
 	GpuSim__GetStreamStatusRequest m = GPU_SIM__GET_STREAM_STATUS_REQUEST__INIT;
 	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GET_STREAM_STATUS, getstreamstatus, m);
 
 	s->state = AWAITING;
 	id.value = s->stream;
 	m.streamid = &id;
 	m.wait = true;
-	req.body_case = GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS;
-	req.getstreamstatus = &m;
 	job_ask_or_fail(&s->job, &req);
 }
 
@@ -116,12 +114,10 @@ static void
 look(struct sending *s)
 {
 	GpuSim__ReadRequest m = GPU_SIM__READ_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(READ, read, m);
 
 	m.addr = s->addr + s->sent;
 	m.nbytes = s->piece.len;
-	req.body_case = GPU_SIM__REQUEST__BODY_READ;
-	req.read = &m;
 	job_ask_or_fail(&s->job, &req);
 }
 

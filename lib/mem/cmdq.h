@@ -166,9 +166,9 @@ struct cmdq_comm {
 	_Alignas(CMDQ_LINE) _Atomic uint64_t done; /* collectives, sends and receives that ended */
 	_Atomic int32_t waits_for;		   /* a rank, -1: nobody */
 	_Atomic uint64_t waits_since_ns;	   /* CLOCK_MONOTONIC */
-	/* By the client: operations that its open groups hold, and groups that have ended. */
+	/* By the client: operations that its open group holds, and the first one's time, ticks. */
 	_Alignas(CMDQ_LINE) _Atomic uint32_t grouped;
-	_Atomic uint32_t groups;
+	_Atomic uint64_t grouped_at;
 };
 
 /* Publish n, and wake who sleeps on the counter; `sleeps` belongs to it. */

@@ -251,100 +251,35 @@ perform(const struct call *a)
 	return nccl_submit(&op);
 }
 
-ncclResult_t
-ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
-	      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_ALLREDUCE, sendbuff, recvbuff, count, datatype,
-				      (int)op, 0, comm, stream});
-}
-NCCL_ALIAS(ncclAllReduce);
+/* A call of NCCL's, with the parameters that stand before its communicator. */
+#define CALL(name, coll, send, recv, count, op, root, ...)                                      \
+	ncclResult_t name(__VA_ARGS__, ncclComm_t comm, cudaStream_t stream)                    \
+	{                                                                                       \
+		return perform(                                                                 \
+		    &(struct call){coll, send, recv, count, datatype, op, root, comm, stream}); \
+	}                                                                                       \
+	NCCL_ALIAS(name)
 
-ncclResult_t
-ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
-	   ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_REDUCE, sendbuff, recvbuff, count, datatype, (int)op,
-				      root, comm, stream});
-}
-NCCL_ALIAS(ncclReduce);
-
-ncclResult_t
-ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
-	      ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_BROADCAST, sendbuff, recvbuff, count, datatype, 0,
-				      root, comm, stream});
-}
-NCCL_ALIAS(ncclBroadcast);
-
-ncclResult_t
-ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-	  cudaStream_t stream)
-{
-	return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
-}
-NCCL_ALIAS(ncclBcast);
-
-ncclResult_t
-ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
-		  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_REDUCESCATTER, sendbuff, recvbuff, recvcount, datatype,
-				      (int)op, 0, comm, stream});
-}
-NCCL_ALIAS(ncclReduceScatter);
-
-ncclResult_t
-ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
-	      ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_ALLGATHER, sendbuff, recvbuff, sendcount, datatype, 0,
-				      0, comm, stream});
-}
-NCCL_ALIAS(ncclAllGather);
-
-ncclResult_t
-ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
-	     ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_ALLTOALL, sendbuff, recvbuff, count, datatype, 0, 0,
-				      comm, stream});
-}
-NCCL_ALIAS(ncclAlltoAll);
-
-ncclResult_t
-ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
-	   ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_GATHER, sendbuff, recvbuff, count, datatype, 0, root,
-				      comm, stream});
-}
-NCCL_ALIAS(ncclGather);
-
-ncclResult_t
-ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
-	    ncclComm_t comm, cudaStream_t stream)
-{
-	return perform(&(struct call){GPUSIM_SCATTER, sendbuff, recvbuff, count, datatype, 0, root,
-				      comm, stream});
-}
-NCCL_ALIAS(ncclScatter);
-
-ncclResult_t
-ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-	 cudaStream_t stream)
-{
-	return perform(
-	    &(struct call){GPUSIM_SEND, sendbuff, NULL, count, datatype, 0, peer, comm, stream});
-}
-NCCL_ALIAS(ncclSend);
-
-ncclResult_t
-ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-	 cudaStream_t stream)
-{
-	return perform(
-	    &(struct call){GPUSIM_RECV, NULL, recvbuff, count, datatype, 0, peer, comm, stream});
-}
-NCCL_ALIAS(ncclRecv);
+CALL(ncclAllReduce, GPUSIM_ALLREDUCE, sendbuff, recvbuff, count, (int)op, 0, const void *sendbuff,
+     void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op);
+CALL(ncclReduce, GPUSIM_REDUCE, sendbuff, recvbuff, count, (int)op, root, const void *sendbuff,
+     void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root);
+CALL(ncclBroadcast, GPUSIM_BROADCAST, sendbuff, recvbuff, count, 0, root, const void *sendbuff,
+     void *recvbuff, size_t count, ncclDataType_t datatype, int root);
+CALL(ncclBcast, GPUSIM_BROADCAST, buff, buff, count, 0, root, void *buff, size_t count,
+     ncclDataType_t datatype, int root);
+CALL(ncclReduceScatter, GPUSIM_REDUCESCATTER, sendbuff, recvbuff, recvcount, (int)op, 0,
+     const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+     ncclRedOp_t op);
+CALL(ncclAllGather, GPUSIM_ALLGATHER, sendbuff, recvbuff, sendcount, 0, 0, const void *sendbuff,
+     void *recvbuff, size_t sendcount, ncclDataType_t datatype);
+CALL(ncclAlltoAll, GPUSIM_ALLTOALL, sendbuff, recvbuff, count, 0, 0, const void *sendbuff,
+     void *recvbuff, size_t count, ncclDataType_t datatype);
+CALL(ncclGather, GPUSIM_GATHER, sendbuff, recvbuff, count, 0, root, const void *sendbuff,
+     void *recvbuff, size_t count, ncclDataType_t datatype, int root);
+CALL(ncclScatter, GPUSIM_SCATTER, sendbuff, recvbuff, count, 0, root, const void *sendbuff,
+     void *recvbuff, size_t count, ncclDataType_t datatype, int root);
+CALL(ncclSend, GPUSIM_SEND, sendbuff, NULL, count, 0, peer, const void *sendbuff, size_t count,
+     ncclDataType_t datatype, int peer);
+CALL(ncclRecv, GPUSIM_RECV, NULL, recvbuff, count, 0, peer, void *recvbuff, size_t count,
+     ncclDataType_t datatype, int peer);

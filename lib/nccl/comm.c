@@ -225,35 +225,17 @@ ask(const struct ncclComm *comm, const char *call, const void *out)
 	return r;
 }
 
-ncclResult_t
-ncclCommCount(const ncclComm_t comm, int *count)
-{
-	ncclResult_t r = ask(comm, "CommCount", count);
+#define NUMBER(name, call, value)                          \
+	ncclResult_t name(const ncclComm_t comm, int *out) \
+	{                                                  \
+		ncclResult_t r = ask(comm, call, out);     \
+                                                           \
+		if (r == ncclSuccess)                      \
+			*out = (int)comm->value;           \
+		return r;                                  \
+	}                                                  \
+	NCCL_ALIAS(name)
 
-	if (r == ncclSuccess)
-		*count = (int)comm->nranks;
-	return r;
-}
-NCCL_ALIAS(ncclCommCount);
-
-ncclResult_t
-ncclCommCuDevice(const ncclComm_t comm, int *device)
-{
-	ncclResult_t r = ask(comm, "CommCuDevice", device);
-
-	if (r == ncclSuccess)
-		*device = comm->ordinal;
-	return r;
-}
-NCCL_ALIAS(ncclCommCuDevice);
-
-ncclResult_t
-ncclCommUserRank(const ncclComm_t comm, int *rank)
-{
-	ncclResult_t r = ask(comm, "CommUserRank", rank);
-
-	if (r == ncclSuccess)
-		*rank = (int)comm->rank;
-	return r;
-}
-NCCL_ALIAS(ncclCommUserRank);
+NUMBER(ncclCommCount, "CommCount", nranks);
+NUMBER(ncclCommCuDevice, "CommCuDevice", ordinal);
+NUMBER(ncclCommUserRank, "CommUserRank", rank);

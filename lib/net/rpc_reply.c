@@ -176,9 +176,7 @@ void
 rpc_reply_done(struct rpc_call *call)
 {
 	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(DONE, done, done);
 
-	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
-	reply.done = &done;
 	rpc_reply(call, &reply);
 }

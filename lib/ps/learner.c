@@ -128,7 +128,7 @@ static enum rc
 join(struct learner *l, struct err *err)
 {
 	GpuSim__PsJoinRequest m = GPU_SIM__PS_JOIN_REQUEST__INIT;
-	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request q = WIRE_REQUEST(PS_JOIN, psjoin, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
@@ -140,8 +140,6 @@ join(struct learner *l, struct err *err)
 		m.trainitems = l->task->data.train.nitems;
 		m.datacrc = dataset_crc(&l->task->data);
 	}
-	q.body_case = GPU_SIM__REQUEST__BODY_PS_JOIN;
-	q.psjoin = &m;
 	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_JOIN, CALL_MS, &reply, err);
 	if (rc != RC_OK)
 		return rc;
@@ -160,12 +158,10 @@ static enum rc
 claim(struct learner *l, uint32_t hint, GpuSim__Reply **reply, struct err *err)
 {
 	GpuSim__PsClaimRequest m = GPU_SIM__PS_CLAIM_REQUEST__INIT;
-	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request q = WIRE_REQUEST(PS_CLAIM, psclaim, m);
 
 	m.hinted = hint != POOL_NO_ITEM;
 	m.item = m.hinted ? hint : 0;
-	q.body_case = GPU_SIM__REQUEST__BODY_PS_CLAIM;
-	q.psclaim = &m;
 	return call(l, &q, GPU_SIM__REPLY__BODY_PS_CLAIM, CALL_MS, reply, err);
 }
 
@@ -174,7 +170,7 @@ tell(struct learner *l, const GpuSim__PsClaimResponse *c, double loss, uint64_t 
      uint64_t comm_ns, struct err *err)
 {
 	GpuSim__PsGradientRequest m = GPU_SIM__PS_GRADIENT_REQUEST__INIT;
-	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request q = WIRE_REQUEST(PS_GRADIENT, psgradient, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
@@ -186,8 +182,6 @@ tell(struct learner *l, const GpuSim__PsClaimResponse *c, double loss, uint64_t 
 	m.loss = loss;
 	m.computens = compute_ns;
 	m.commns = comm_ns;
-	q.body_case = GPU_SIM__REQUEST__BODY_PS_GRADIENT;
-	q.psgradient = &m;
 	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_GRADIENT, CALL_MS, &reply, err);
 	if (rc == RC_OK)
 		wire_reply_free(reply); /* too old or not ours: somebody does it again */
@@ -199,14 +193,12 @@ static void
 leave(struct learner *l, const char *reason)
 {
 	GpuSim__PsLeaveRequest m = GPU_SIM__PS_LEAVE_REQUEST__INIT;
-	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request q = WIRE_REQUEST(PS_LEAVE, psleave, m);
 	GpuSim__Reply *reply;
 	char text[161];
 
 	snprintf(text, sizeof text, "%.160s", reason);
 	m.reason = text;
-	q.body_case = GPU_SIM__REQUEST__BODY_PS_LEAVE;
-	q.psleave = &m;
 	if (!atomic_load(&l->dead) &&
 	    rpc_call(l->client, &q, deadline_in_ms(1000), &reply, &(struct err){0}) == RC_OK)
 		wire_reply_free(reply);
@@ -240,11 +232,9 @@ beat(void *arg)
 {
 	struct learner *l = arg;
 	GpuSim__PsBeatRequest m = GPU_SIM__PS_BEAT_REQUEST__INIT;
-	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request q = WIRE_REQUEST(PS_BEAT, psbeat, m);
 	unsigned failed = 0;
 
-	q.body_case = GPU_SIM__REQUEST__BODY_PS_BEAT;
-	q.psbeat = &m;
 	while (beat_pause(l) && !atomic_load(&l->dead)) {
 		GpuSim__Reply *reply;
 		struct err err = {0};
@@ -284,14 +274,12 @@ ask_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 {
 	const size_t head = sizeof(struct ticket);
 	GpuSim__PsItemRequest m = GPU_SIM__PS_ITEM_REQUEST__INIT;
-	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Request q = WIRE_REQUEST(PS_ITEM, psitem, m);
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.epoch = c->epoch;
 	m.item = c->item;
-	q.body_case = GPU_SIM__REQUEST__BODY_PS_ITEM;
-	q.psitem = &m;
 	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_ITEM, CALL_MS, &reply, err);
 	if (rc != RC_OK)
 		return rc;

@@ -184,7 +184,7 @@ reply_join(struct ps *ps, struct rpc_call *call)
 {
 	const struct err nomem = {RC_NOMEM, "the parameter server is out of memory"};
 	GpuSim__PsJoinResponse r = GPU_SIM__PS_JOIN_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(PS_JOIN, psjoin, r);
 	struct buf text = {0};
 
 	r.deviceid = ps->store.r.device.id;
@@ -198,8 +198,6 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	r.beatms = PS_BEAT_MS;
 	r.augment = ps->task->config->augment;
 	r.instance = ps->instance;
-	reply.body_case = GPU_SIM__REPLY__BODY_PS_JOIN;
-	reply.psjoin = &r;
 	if (!ps->order || describe_feed(ps, &text, &r))
 		rpc_reply(call, &reply);
 	else
@@ -260,7 +258,7 @@ static void
 reply_claim(struct ps *ps, struct rpc_call *call, unsigned answer, const struct pool_claim *c)
 {
 	GpuSim__PsClaimResponse r = GPU_SIM__PS_CLAIM_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(PS_CLAIM, psclaim, r);
 
 	r.answer = answer;
 	if (answer == ANSWER_ITEM) {
@@ -272,8 +270,6 @@ reply_claim(struct ps *ps, struct rpc_call *call, unsigned answer, const struct 
 		r.slotaddr = ps->store.slot[c->slot];
 		r.modelversion = c->version;
 	}
-	reply.body_case = GPU_SIM__REPLY__BODY_PS_CLAIM;
-	reply.psclaim = &r;
 	rpc_reply(call, &reply);
 }
 
@@ -383,7 +379,7 @@ gradient(struct ps *ps, struct rpc_call *call, struct member *m, const GpuSim__P
 					.version = q->modelversion,
 					.loss = q->loss};
 	GpuSim__PsGradientResponse r = GPU_SIM__PS_GRADIENT_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(PS_GRADIENT, psgradient, r);
 
 	r.verdict = pool_gradient(ps->pool, &g);
 	if (r.verdict != POOL_REFUSED) {
@@ -392,8 +388,6 @@ gradient(struct ps *ps, struct rpc_call *call, struct member *m, const GpuSim__P
 		ps->comm_s += seconds(q->commns);
 		pthread_cond_signal(&ps->changed);
 	}
-	reply.body_case = GPU_SIM__REPLY__BODY_PS_GRADIENT;
-	reply.psgradient = &r;
 	rpc_reply(call, &reply);
 	ps_answer_claims(ps);
 }

@@ -59,12 +59,8 @@ say_failed(struct words *t, const struct scene *s)
 {
 	const GpuSim__HistoryEvent *e = last_event(s, GPU_SIM__EVENT_KIND__COMM_FAILED);
 
-	say(t, "has failed");
-	if (e) {
-		say(t, " at ");
-		say_when(t, e->atms * NS_PER_MS);
-	}
-	say(t, ": %s", reason_of(s));
+	say(t, "has failed%s%s: %s", e ? " at " : "", e ? part_when(t, e->atms * NS_PER_MS) : "",
+	    reason_of(s));
 	t->cause = strstr(s->comm->reason, "disagree on the operation") ? "disagree" : "failed";
 	return EXPLAIN_FAILED;
 }
@@ -85,23 +81,18 @@ say_at_hand(struct words *t, const struct scene *s)
 	uint64_t waits = longest_wait(s);
 	bool stands = scene_stands(s);
 
-	say_op(t, &head->op, head->known);
-	if (head->known) {
-		say(t, " (");
-		say_shape(t, &head->op, s->n);
-		say(t, ")");
-	}
+	say(t, "%s", part_op(t, &head->op, head->known));
+	if (head->known)
+		say(t, " (%s)", part_shape(t, &head->op, s->n));
 	if (!stands && !has_slow(s)) {
-		say(t, " runs for ");
-		say_time(t, s->age_ns);
+		say(t, " runs for %s", part_time(t, s->age_ns));
 		if (head->steps)
 			say(t, ": rank %" PRIu32 " is in step %" PRIu32 " of %" PRIu32, s->head,
 			    head->step, head->steps);
 		return EXPLAIN_GOES_ON;
 	}
-	say(t, stands ? " waits since " : " goes on slowly for ");
-	say_time(t, stands && waits ? waits : s->age_ns);
-	say(t, ": ");
+	say(t, " %s %s: ", stands ? "waits since" : "goes on slowly for",
+	    part_time(t, stands && waits ? waits : s->age_ns));
 	say_culprits(t, s);
 	say_waiters(t, s);
 	return stands ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
@@ -112,15 +103,7 @@ say_at_hand(struct words *t, const struct scene *s)
 static bool
 has_called(const struct scene *s, uint32_t r, uint32_t arg)
 {
-	(void)arg;
-	return s->rank[r].call;
-}
-
-static bool
-has_not_called(const struct scene *s, uint32_t r, uint32_t arg)
-{
-	(void)arg;
-	return !s->rank[r].call;
+	return (s->rank[r].call != NULL) == (arg != 0);
 }
 
 static bool
@@ -134,30 +117,26 @@ calls_differ(const GpuSim__Work *a, const GpuSim__Work *b)
 static enum explain_state
 say_calls(struct words *t, const struct scene *s)
 {
-	const GpuSim__Work *first = s->comm->calls[0];
+	const GpuSim__Work *first = s->comm->calls[0], *c;
 	uint64_t ms = 0;
-	uint32_t n;
 
 	for (size_t i = 0; i < s->comm->n_calls; i++)
 		ms = s->comm->calls[i]->forms > ms ? s->comm->calls[i]->forms : ms;
-	say_work(t, first);
-	say(t, " waits since ");
-	say_time(t, ms * NS_PER_MS);
-	say(t, ": ");
-	n = say_ranks(t, s, has_not_called, 0);
-	say(t, n == 1 ? " has not called it; " : " have not called it; ");
+	say(t, "%s waits since %s: ", part_work(t, first), part_time(t, ms * NS_PER_MS));
+	say(t, "%s %s not called it; ", part_ranks(t, s, has_called, 0),
+	    count_ranks(s, has_called, 0) == 1 ? "has" : "have");
+	say(t, "%s %s", part_ranks(t, s, has_called, 1),
+	    count_ranks(s, has_called, 1) == 1 ? "has" : "have");
 	t->cause = "not-called";
-	n = say_ranks(t, s, has_called, 0);
-	say(t, n == 1 ? " has" : " have");
-	for (size_t i = 1; i < s->comm->n_calls; i++)
-		if (calls_differ(s->comm->calls[i], first)) {
-			t->cause = "disagree";
-			say(t, "; they do not agree: rank %" PRIu32 " calls ", first->rank);
-			say_work(t, first);
-			say(t, ", and rank %" PRIu32 " ", s->comm->calls[i]->rank);
-			say_work(t, s->comm->calls[i]);
-			break;
-		}
+	for (size_t i = 1; i < s->comm->n_calls; i++) {
+		c = s->comm->calls[i];
+		if (!calls_differ(c, first))
+			continue;
+		t->cause = "disagree";
+		say(t, "; they do not agree: rank %" PRIu32 " calls %s, and rank %" PRIu32 " %s",
+		    first->rank, part_work(t, first), c->rank, part_work(t, c));
+		break;
+	}
 	return ms >= LONG_NS / NS_PER_MS ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
 }
 
@@ -199,23 +178,16 @@ say_run(struct words *t, const struct scene *s)
 {
 	const GpuSim__Work *m = s->comm->runs[0];
 	bool hard = has_hard_cause(s);
-	uint32_t n;
 
-	say(t, "a run of ");
-	if (m->known) {
-		say_work(t, m);
-		if (m->nops > s->n)
-			say(t, " and more, %" PRIu64 " operations in all,", m->nops);
-	} else {
-		say_work(t, m);
-	}
-	say(t, m->started ? " has not ended for " : " has waited for ");
-	say_time(t, m->forms * NS_PER_MS);
-	if (m->n_unanswered) {
-		say(t, ": ");
-		n = say_ranks(t, s, is_unanswered, 0);
-		say(t, n == 1 ? " has not ended its part" : " have not ended their parts");
-	}
+	say(t, "a run of %s", part_work(t, m));
+	if (m->known && m->nops > s->n)
+		say(t, " and more, %" PRIu64 " operations in all,", m->nops);
+	say(t, " %s for %s", m->started ? "has not ended" : "has waited",
+	    part_time(t, m->forms * NS_PER_MS));
+	if (m->n_unanswered)
+		say(t, ": %s %s", part_ranks(t, s, is_unanswered, 0),
+		    count_ranks(s, is_unanswered, 0) == 1 ? "has not ended its part"
+							  : "have not ended their parts");
 	if (hard) {
 		say(t, "; ");
 		say_culprits(t, s);
@@ -225,13 +197,15 @@ say_run(struct words *t, const struct scene *s)
 	return hard || m->forms >= LONG_NS / NS_PER_MS ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
 }
 
-static void
-say_client(struct words *t, const struct scene *s, uint64_t client)
+static const char *
+part_client(struct words *t, const struct scene *s, uint64_t client)
 {
-	say(t, "client %016" PRIx64, client);
-	if (client == s->comm->clientid && s->comm->pid)
-		say(t, " (%s, pid %" PRIu32 ")", *s->comm->program ? s->comm->program : "program",
-		    s->comm->pid);
+	const GpuSim__CommSummary *c = s->comm;
+
+	if (client != c->clientid || !c->pid)
+		return part(t, "client %016" PRIx64, client);
+	return part(t, "client %016" PRIx64 " (%s, pid %" PRIu32 ")", client,
+		    *c->program ? c->program : "program", c->pid);
 }
 
 static enum explain_state
@@ -240,15 +214,11 @@ say_groups(struct words *t, const struct scene *s)
 	const GpuSim__Work *g = s->comm->groups[0];
 
 	t->cause = "group";
-	say(t, "a group is open since ");
-	say_time(t, g->forms * NS_PER_MS);
-	say(t, " and has not ended: it holds %" PRIu64 " operation%s of ", g->nops,
-	    g->nops == 1 ? "" : "s");
-	say_client(t, s, g->clientid);
-	if (g->known) {
-		say(t, ", the first is ");
-		say_work(t, g);
-	}
+	say(t, "a group is open since %s and has not ended: it holds %" PRIu64 " operation%s of %s",
+	    part_time(t, g->forms * NS_PER_MS), g->nops, g->nops == 1 ? "" : "s",
+	    part_client(t, s, g->clientid));
+	if (g->known)
+		say(t, ", the first is %s", part_work(t, g));
 	say(t, "; none of them runs before the group ends");
 	if (s->comm->n_groups > 1)
 		say(t, "; %zu more groups are open", s->comm->n_groups - 1);
@@ -272,10 +242,8 @@ say_idle(struct words *t, const struct scene *s)
 			   : "is in no operation: ");
 	if (h) {
 		t->cause = h->tracer || h->process == 't' ? "debugger" : "program";
-		say_client(t, s, s->comm->clientid);
-		say(t, ", whose it is, ");
-		say_process(t, h->process, h->tracer);
-		say(t, s->nculprits ? "; " : "");
+		say(t, "%s, whose it is, %s%s", part_client(t, s, s->comm->clientid),
+		    part_process(t, h->process, h->tracer), s->nculprits ? "; " : "");
 	}
 	say_culprits(t, s);
 	return waits ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
@@ -322,22 +290,14 @@ say_last(struct words *t, const struct scene *s)
 	for (uint32_t r = 0; r < s->n; r++)
 		blind |= !s->rank[r].dev || !s->rank[r].dev->recorder;
 	if (op && has_failed(s) && count_ranks(s, has_finished, 0)) {
-		say(t, "  ");
-		say_op(t, op, true);
-		say(t, " failed, although ");
-		say_ranks(t, s, has_finished, 1);
-		say(t, " finished it: ");
-		say_ranks(t, s, has_finished, 0);
-		say(t, " did not.\n");
+		say(t, "  %s failed, although %s finished it: ", part_op(t, op, true),
+		    part_ranks(t, s, has_finished, 1));
+		say(t, "%s did not.\n", part_ranks(t, s, has_finished, 0));
 	}
 	op = scene_last(s, true, &at);
-	if (op) {
-		say(t, "  Last finished%s: ", blind ? ", as far as recorders tell" : "");
-		say_op(t, op, true);
-		say(t, " at ");
-		say_when(t, at);
-		say(t, ".\n");
-	}
+	if (op)
+		say(t, "  Last finished%s: %s at %s.\n", blind ? ", as far as recorders tell" : "",
+		    part_op(t, op, true), part_when(t, at));
 }
 
 /* The first failure that a rank recorded, which may be the others' consequence alone. */
@@ -351,15 +311,11 @@ say_first_failure(struct words *t, const struct scene *s)
 		    s->rank[r].last.result != RC_ABORTED &&
 		    (!first || s->rank[r].last_ns < first->last_ns))
 			first = &s->rank[r];
-	if (!first)
-		return;
-	say(t, "  First to fail: rank %u in ", (unsigned)(first - s->rank));
-	say_op(t, &first->last, true);
-	say(t, " (");
-	say_shape(t, &first->last, s->n);
-	say(t, ") at ");
-	say_when(t, first->last_ns);
-	say(t, ": %s.\n", rc_name((enum rc)first->last.result));
+	if (first)
+		say(t, "  First to fail: rank %u in %s (%s) at %s: %s.\n",
+		    (unsigned)(first - s->rank), part_op(t, &first->last, true),
+		    part_shape(t, &first->last, s->n), part_when(t, first->last_ns),
+		    rc_name((enum rc)first->last.result));
 }
 
 /* Events of the communicator's devices, and of itself. */
@@ -389,11 +345,9 @@ say_story(struct words *t, const struct scene *s)
 	if (n)
 		say(t, "  What happened:\n");
 	for (size_t i = from; e && i < e->n_events; i++)
-		if (concerns(s, e->events[i])) {
-			say(t, "    ");
-			say_when(t, e->events[i]->atms * NS_PER_MS);
-			say(t, " %s\n", e->events[i]->text);
-		}
+		if (concerns(s, e->events[i]))
+			say(t, "    %s %s\n", part_when(t, e->events[i]->atms * NS_PER_MS),
+			    e->events[i]->text);
 }
 
 /* A device that was given up and is only stopped can come back. */
@@ -405,13 +359,9 @@ say_stopped(struct words *t, const struct scene *s)
 
 		if (a->cause != CAUSE_STOPPED && a->cause != CAUSE_TRACED)
 			continue;
-		say(t, "  Now: rank %" PRIu32 " (", r);
-		say_device(t, a->dev);
-		say(t, ") ");
-		say_process(t, a->dev->process, a->dev->tracer);
-		say(t, "; to let its device go on: ");
-		say_release(t, a->dev->meta->pid, a->dev->tracer);
-		say(t, ".\n");
+		say(t, "  Now: rank %" PRIu32 " (%s) %s; to let its device go on: %s.\n", r,
+		    part_device(t, a->dev), part_process(t, a->dev->process, a->dev->tracer),
+		    part_release(t, a->dev->meta->pid, a->dev->tracer));
 		return;
 	}
 }
@@ -436,10 +386,8 @@ say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 	if (state != EXPLAIN_WAITS && !has_slow(s))
 		return;
 	say(t, "  To go on: ");
-	if (h) {
-		say_release(t, s->comm->pid, h->tracer);
-		say(t, ", or ");
-	}
+	if (h)
+		say(t, "%s, or ", part_release(t, s->comm->pid, h->tracer));
 	if (s->nculprits) {
 		say_remedies(t, s);
 		say(t, ", or ");
@@ -449,11 +397,9 @@ say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 		say(t, "end the group, or ");
 	}
 	say(t, "gpuctl comm-abort %" PRIu64 ".", id);
-	if (s->at_hand && s->comm->optimeoutms && s->comm->optimeoutms != UINT32_MAX) {
-		say(t, " It fails by itself after ");
-		say_time(t, s->comm->optimeoutms * NS_PER_MS);
-		say(t, " without progress.");
-	}
+	if (s->at_hand && s->comm->optimeoutms && s->comm->optimeoutms != UINT32_MAX)
+		say(t, " It fails by itself after %s without progress.",
+		    part_time(t, s->comm->optimeoutms * NS_PER_MS));
 	say(t, "\n");
 }
 
@@ -472,13 +418,9 @@ say_holder(struct words *t, const struct scene *s)
 {
 	const struct world_holder *h = s->holder;
 
-	if (!h || (!s->at_hand && !s->comm->n_runs && !s->comm->n_calls && !s->comm->n_groups))
-		return;
-	say(t, "  Its ");
-	say_client(t, s, s->comm->clientid);
-	say(t, " ");
-	say_process(t, h->process, h->tracer);
-	say(t, ".\n");
+	if (h && (s->at_hand || s->comm->n_runs || s->comm->n_calls || s->comm->n_groups))
+		say(t, "  Its %s %s.\n", part_client(t, s, s->comm->clientid),
+		    part_process(t, h->process, h->tracer));
 }
 
 static void
@@ -511,9 +453,8 @@ explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 		return rc;
 	rc = scene_causes(&s, err);
 	if (rc == RC_OK) {
-		say(&t, "comm %" PRIu64, comm);
-		say(&t, " (%" PRIu32 " rank%s, epoch %" PRIu32 "): ", s.n, s.n == 1 ? "" : "s",
-		    c->epoch);
+		say(&t, "comm %" PRIu64 " (%" PRIu32 " rank%s, epoch %" PRIu32 "): ", comm, s.n,
+		    s.n == 1 ? "" : "s", c->epoch);
 		*state = say_first(&t, &s);
 		how->cause = t.cause && *state != EXPLAIN_IDLE ? t.cause : "";
 		if (!brief) {

@@ -122,36 +122,43 @@ is_held(const struct seen *a)
 
 /* ---- explain_words.c; appending tells of no memory by the buffer's length alone */
 
+#define PARTS	 32
+#define PART_MAX 512
+
 struct words {
 	struct buf *out;
 	bool full;	   /* out of memory */
 	const char *cause; /* the first that was told; or NULL */
+	char part[PARTS][PART_MAX];
+	unsigned parts;
 };
 
 void say(struct words *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A part of a sentence, cut at PART_MAX. It stands for a few more, as does what the others return. */
+const char *part(struct words *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "12.3 s", "450 ms". */
-void say_time(struct words *t, uint64_t ns);
+const char *part_time(struct words *t, uint64_t ns);
 /* "20:15:01.123", of this machine's day. */
-void say_when(struct words *t, uint64_t wall_ns);
+const char *part_when(struct words *t, uint64_t wall_ns);
 /* "8 MiB", "12 B". */
-void say_bytes(struct words *t, uint64_t nbytes);
-/* "allreduce #7"; "(ring, 4 ranks, 8 MiB of f32, sum)". */
-void say_op(struct words *t, const struct flight_op *op, bool known);
-void say_shape(struct words *t, const struct flight_op *op, uint32_t nranks);
+const char *part_bytes(struct words *t, uint64_t nbytes);
+/* "allreduce #7"; "ring, 4 ranks, 8 MiB of f32, sum". */
+const char *part_op(struct words *t, const struct flight_op *op, bool known);
+const char *part_shape(struct words *t, const struct flight_op *op, uint32_t nranks);
 /* "allreduce of 8 MiB of f32, sum". */
-void say_work(struct words *t, const GpuSim__Work *m);
-/* "rank 2", "ranks 1, 3-5": those for which pick says so. Their number. */
+const char *part_work(struct words *t, const GpuSim__Work *m);
+/* "rank 2", "ranks 1, 3-5": those for which pick says so; and their number. */
 typedef bool pick_rank(const struct scene *s, uint32_t rank, uint32_t arg);
-uint32_t say_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg);
+const char *part_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg);
 uint32_t count_ranks(const struct scene *s, pick_rank *pick, uint32_t arg);
 /* "device 0123..., pid 4711". */
-void say_device(struct words *t, const struct world_device *d);
+const char *part_device(struct words *t, const struct world_device *d);
+/* "is stopped", "is held by a debugger, pid 12", "has ended"; "kill -CONT 4711", "have the debugger ...". */
+const char *part_process(struct words *t, char process, uint32_t tracer);
+const char *part_release(struct words *t, uint32_t pid, uint32_t tracer);
 
 /* ---- explain_say.c */
-
-/* "is stopped", "is held by pid 12 (a debugger)", "has ended"; "kill -CONT 4711", "have pid 12 let it go on". */
-void say_process(struct words *t, char process, uint32_t tracer);
-void say_release(struct words *t, uint32_t pid, uint32_t tracer);
 
 /* "its stream runs kernel spin for 5.0 s" */
 void say_task(struct words *t, const struct scene *s, const struct seen *a);

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "view/explain_impl.h"
@@ -10,18 +11,16 @@
 static void
 say_gathering(struct words *t, const GpuSim__Gathering *g)
 {
+	bool one = g->n_missing == 1;
+
 	say(t, "%s: ", g->name);
 	for (size_t i = 0; i < g->n_missing && i < 16; i++)
-		say(t, "%s%" PRIu32,
-		    i			? ", "
-		    : g->n_missing == 1 ? "rank "
-					: "ranks ",
-		    g->missing[i]);
-	say(t, "%s of %" PRIu32 " %s not come for ", g->n_missing > 16 ? " ..." : "", g->nranks,
-	    g->n_missing == 1 ? "has" : "have");
-	say_time(t, g->forms * NS_PER_MS);
-	say(t, "; the others wait for %s. To go on: start %s.\n", g->n_missing == 1 ? "it" : "them",
-	    g->n_missing == 1 ? "that rank" : "those ranks");
+		say(t, "%s%" PRIu32, i ? ", " : one ? "rank " : "ranks ", g->missing[i]);
+	say(t,
+	    "%s of %" PRIu32 " %s not come for %s; the others wait for %s. To go on: start %s.\n",
+	    g->n_missing > 16 ? " ..." : "", g->nranks, one ? "has" : "have",
+	    part_time(t, g->forms * NS_PER_MS), one ? "it" : "them",
+	    one ? "that rank" : "those ranks");
 }
 
 static uint32_t
@@ -43,12 +42,11 @@ say_request(struct words *t, const struct world *w, const GpuSim__WaitingRequest
 	say(t, "%s", *q->program ? q->program : q->name);
 	if (q->pid)
 		say(t, ", pid %" PRIu32 ",", q->pid);
-	say(t, " waits since ");
-	say_time(t, q->forms * NS_PER_MS);
 	say(t,
-	    " for %" PRIu32 " device%s: %" PRIu32 " %s free. To go on: destroy a communicator, or "
-	    "start more devices.\n",
-	    q->want, q->want == 1 ? "" : "s", nfree, nfree == 1 ? "is" : "are");
+	    " waits since %s for %" PRIu32 " device%s: %" PRIu32
+	    " %s free. To go on: destroy a communicator, or start more devices.\n",
+	    part_time(t, q->forms * NS_PER_MS), q->want, q->want == 1 ? "" : "s", nfree,
+	    nfree == 1 ? "is" : "are");
 }
 
 /* When memory was last refused, and how much; false: never, as far as the recorder goes back. */
@@ -72,25 +70,20 @@ last_refusal(const struct world_device *d, uint64_t *at_ns, uint64_t *nbytes)
 
 #define REFUSED_NS (600 * NS_PER_SEC) /* older refusals are of no interest */
 
-static bool
+static void
 say_memory(struct words *t, const struct world *w, const struct world_device *d)
 {
 	const GpuSim__DeviceMetadata *m = d->meta;
 	uint64_t at, n,
 	    size = m->minmemaddr && m->maxmemaddr ? m->maxmemaddr->value - m->minmemaddr->value : 0;
 
-	if (!last_refusal(d, &at, &n) || at + REFUSED_NS < w->now_ns)
-		return false;
-	say(t, "device %016" PRIx64 " had no memory for ", m->deviceid ? m->deviceid->value : 0);
-	say_bytes(t, n);
-	say(t, " at ");
-	say_when(t, at);
-	say(t, ": ");
-	say_bytes(t, m->usedbytes);
-	say(t, " of ");
-	say_bytes(t, size);
-	say(t, " are allocated. To go on: free some, or start devices with a larger --mem.\n");
-	return true;
+	if (last_refusal(d, &at, &n) && at + REFUSED_NS >= w->now_ns)
+		say(t,
+		    "device %016" PRIx64
+		    " had no memory for %s at %s: %s of %s are allocated. To go on: free some, or "
+		    "start devices with a larger --mem.\n",
+		    m->deviceid ? m->deviceid->value : 0, part_bytes(t, n), part_when(t, at),
+		    part_bytes(t, m->usedbytes), part_bytes(t, size));
 }
 
 /* A device that no communicator tells of. */
@@ -102,20 +95,13 @@ say_free_device(struct words *t, const struct world_device *d)
 
 	if (m->commid || (!stopped && m->state == 0))
 		return false;
-	say(t, "device %016" PRIx64 ", pid %" PRIu32 ", ", m->deviceid ? m->deviceid->value : 0,
-	    m->pid);
-	if (m->state)
-		say(t, "is lost");
-	else
-		say_process(t, d->process, d->tracer);
+	say(t, "%s, %s", part_device(t, d),
+	    m->state ? "is lost" : part_process(t, d->process, d->tracer));
 	if (m->state && m->loss && *m->loss->why)
 		say(t, ", %s", m->loss->why);
 	say(t, "; it is in no communicator.");
-	if (stopped) {
-		say(t, " To go on: ");
-		say_release(t, m->pid, d->tracer);
-		say(t, ".");
-	}
+	if (stopped)
+		say(t, " To go on: %s.", part_release(t, m->pid, d->tracer));
 	say(t, "\n");
 	return stopped;
 }
@@ -242,19 +228,17 @@ enum rc
 explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out, struct err *err)
 {
 	struct words t = {.out = out};
+	const char *does = "does not answer", *remedy = "see what it does";
 
-	say(&t, "The coordinator, pid %" PRIu32 ", ", pid);
-	if (process == 'T' || process == 't' || process == 'X' || process == 'Z')
-		say_process(&t, process, tracer);
-	else
-		say(&t, "does not answer");
-	say(&t, "; what follows is from the recorders of this host. To go on: ");
 	if (process == 'X' || process == 'Z')
-		say(&t, "start it again");
+		remedy = "start it again";
 	else if (process == 'T' || process == 't')
-		say_release(&t, pid, tracer);
-	else
-		say(&t, "see what it does");
-	say(&t, ".\n");
+		remedy = part_release(&t, pid, tracer);
+	if (process && strchr("XZTt", process))
+		does = part_process(&t, process, tracer);
+	say(&t,
+	    "The coordinator, pid %" PRIu32
+	    ", %s; what follows is from the recorders of this host. To go on: %s.\n",
+	    pid, does, remedy);
 	return t.full ? err_set(err, RC_NOMEM, "out of memory") : RC_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "view/explain_impl.h"
 #include "wire/frame.h"
 
@@ -13,11 +14,12 @@ static const struct {
 	const char *word, *many, *remedy;
 } row[CAUSE_NCAUSES] = {CAUSES(ROW_OF)};
 
-static void
-say_step(struct words *t, const struct seen *a)
+static const char *
+part_step(struct words *t, const struct seen *a)
 {
-	if (a->here && a->steps)
-		say(t, " in step %" PRIu32 " of %" PRIu32, a->step, a->steps);
+	if (!a->here || !a->steps)
+		return "";
+	return part(t, " in step %" PRIu32 " of %" PRIu32, a->step, a->steps);
 }
 
 static void
@@ -28,167 +30,149 @@ say_lost(struct words *t, const struct seen *a)
 	say(t, "is lost");
 	if (loss && *loss->why)
 		say(t, ", %s", loss->why);
-	if (loss && loss->atms) {
-		say(t, " at ");
-		say_when(t, loss->atms * 1000000);
-	}
-	say_step(t, a);
+	if (loss && loss->atms)
+		say(t, " at %s", part_when(t, loss->atms * NS_PER_MS));
+	say(t, "%s", part_step(t, a));
 	if (loss && *loss->remedy)
 		say(t, "; it %s", loss->remedy);
 }
 
 /* "in allreduce #7 (2 ranks, 8 MiB of f32, sum)" */
-static void
-say_in(struct words *t, const struct scene *s, const struct flight_op *op)
+static const char *
+part_in(struct words *t, const struct scene *s, const struct flight_op *op)
 {
-	say(t, "in ");
-	say_op(t, op, true);
-	say(t, " (");
-	say_shape(t, op, op->nranks ? op->nranks : s->n);
-	say(t, ")");
-}
-
-void
-say_process(struct words *t, char process, uint32_t tracer)
-{
-	if (process == 'Z' || process == 'X')
-		say(t, "has ended");
-	else if (tracer)
-		say(t, "is held by a debugger, pid %" PRIu32, tracer);
-	else
-		say(t, process == 't' ? "is held by a debugger" : "is stopped");
-}
-
-void
-say_release(struct words *t, uint32_t pid, uint32_t tracer)
-{
-	if (tracer)
-		say(t, "have the debugger, pid %" PRIu32 ", continue or detach pid %" PRIu32,
-		    tracer, pid);
-	else
-		say(t, "kill -CONT %" PRIu32, pid);
+	return part(t, "in %s (%s)", part_op(t, op, true),
+		    part_shape(t, op, op->nranks ? op->nranks : s->n));
 }
 
 /* ---- what a stream does instead */
 
-/* The ring of a command queue; NULL: it is not to be seen. */
-static const struct world_ring *
-queue_ring(const struct world_recorder *rec, uint64_t id)
+static const char *
+part_live(struct words *t, const struct flight_live *l)
 {
-	for (size_t i = 0; rec && i < rec->nrings; i++)
-		if (rec->ring[i].ring.kind == FLIGHT_QUEUE && rec->ring[i].ring.id == id &&
-		    atomic_load(&rec->ring[i].ring.state) == FLIGHT_RING_USED)
-			return &rec->ring[i];
-	return NULL;
+	uint32_t peer = atomic_load(&l->waits_for);
+
+	return part(t, "%s of comm %" PRIu64 "%s", part_op(t, &l->op, true), l->op.comm,
+		    peer ? part(t, ", where it waits for rank %" PRIu32, peer - 1) : "");
 }
 
+/* "waits for event 3 for 2.0 s" */
 static void
-say_op_of(struct words *t, const struct flight_live *l)
+say_ring(struct words *t, const struct scene *s, const struct world_device *dev,
+	 const struct world_ring *r)
 {
-	say_op(t, &l->op, true);
-	say(t, " of comm %" PRIu64, l->op.comm);
-	if (atomic_load(&l->waits_for))
-		say(t, ", where it waits for rank %" PRIu32, atomic_load(&l->waits_for) - 1);
+	const struct flight_now *now = &r->ring.now;
+
+	switch (atomic_load(&now->what)) {
+	case FLIGHT_TASK_KERNEL:
+		say(t, "runs kernel %s", *now->name ? now->name : "of its program");
+		break;
+	case FLIGHT_TASK_HOST:
+		say(t, "waits for a host function of its program, pid %" PRIu32 "%s", r->ring.pid,
+		    !r->thread	       ? ""
+		    : r->thread == 'R' ? ", which computes"
+				       : ", which sleeps");
+		break;
+	case FLIGHT_TASK_COPY:
+		say(t, "waits for a copy of its program, pid %" PRIu32, r->ring.pid);
+		break;
+	case FLIGHT_TASK_QUEUE:
+		say(t, "waits for an event of another stream");
+		break;
+	case FLIGHT_TASK_EVENT:
+		say(t, "waits for event %" PRIu64, now->queue);
+		break;
+	default:
+		say(t, "waits for its turn");
+		break;
+	}
+	if (now->tid)
+		say(t, " (thread %" PRIu32 "%s)", now->tid, r->thread == 'T' ? ", stopped" : "");
+	say(t, " for %s", part_time(t, world_ns_since(s->w, dev->recorder, now->since)));
+}
+
+/* The ring of the command queue that a ring waits for, and its device; NULL: it is not to be seen. */
+static const struct world_ring *
+awaited(const struct scene *s, const struct world_ring *r, const struct world_device **dev)
+{
+	const struct flight_now *now = &r->ring.now;
+
+	if (atomic_load(&now->what) != FLIGHT_TASK_QUEUE)
+		return NULL;
+	if (now->device)
+		*dev = world_device(s->w, now->device);
+	for (size_t i = 0; *dev && (*dev)->recorder && i < (*dev)->recorder->nrings; i++) {
+		const struct world_ring *q = &(*dev)->recorder->ring[i];
+
+		if (q->ring.kind == FLIGHT_QUEUE && q->ring.id == now->queue &&
+		    atomic_load(&q->ring.state) == FLIGHT_RING_USED)
+			return q;
+	}
+	return NULL;
 }
 
 #define CHAIN_MAX 8 /* streams that wait for streams */
 
-static void
-say_ring(struct words *t, const struct scene *s, const struct world_device *dev,
-	 const struct world_ring *r, unsigned depth)
-{
-	static const char *const does[FLIGHT_NTASKS] = {
-	    [FLIGHT_TASK_NONE] = "does nothing",
-	    [FLIGHT_TASK_KERNEL] = "runs kernel ",
-	    [FLIGHT_TASK_HOST] = "waits for a host function of its program, pid ",
-	    [FLIGHT_TASK_COPY] = "waits for a copy of its program, pid ",
-	    [FLIGHT_TASK_QUEUE] = "waits for an event of another stream",
-	    [FLIGHT_TASK_EVENT] = "waits for event ",
-	    [FLIGHT_TASK_TURN] = "waits for its turn"};
-	const struct flight_now *now = &r->ring.now;
-	const uint32_t what = atomic_load(&now->what);
-	const struct world_device *of = now->device ? world_device(s->w, now->device) : dev;
-	const struct world_ring *next;
-	uint64_t ns = world_ns_since(s->w, dev->recorder, now->since);
-
-	say(t, "%s", does[what]);
-	if (what == FLIGHT_TASK_KERNEL)
-		say(t, "%s", *now->name ? now->name : "of its program");
-	else if (what == FLIGHT_TASK_EVENT)
-		say(t, "%" PRIu64, now->queue);
-	else if (what == FLIGHT_TASK_HOST || what == FLIGHT_TASK_COPY)
-		say(t, "%" PRIu32, r->ring.pid);
-	if (what == FLIGHT_TASK_HOST && r->thread)
-		say(t, r->thread == 'R' ? ", which computes" : ", which sleeps");
-	if (now->tid)
-		say(t,
-		    r->thread == 'T' ? " (thread %" PRIu32 ", stopped)" : " (thread %" PRIu32 ")",
-		    now->tid);
-	say(t, " for ");
-	say_time(t, ns);
-	if (what != FLIGHT_TASK_QUEUE || !of || depth == CHAIN_MAX)
-		return;
-	next = queue_ring(of->recorder, now->queue);
-	if (next && flight_at_work(&next->ring.live)) {
-		say(t, "; that one is in ");
-		say_op_of(t, &next->ring.live);
-	} else if (next && atomic_load(&next->ring.now.what)) {
-		say(t, "; that one ");
-		say_ring(t, s, of, next, depth + 1);
-	}
-}
-
 void
 say_task(struct words *t, const struct scene *s, const struct seen *a)
 {
-	say(t, a->task->ring.kind == FLIGHT_QUEUE ? "its stream " : "its device ");
-	say_ring(t, s, a->dev, a->task, 0);
+	const struct world_device *dev = a->dev;
+	const struct world_ring *r = a->task;
+
+	say(t, r->ring.kind == FLIGHT_QUEUE ? "its stream " : "its device ");
+	say_ring(t, s, dev, r);
+	for (int i = 0; i < CHAIN_MAX && (r = awaited(s, r, &dev)); i++) {
+		if (flight_at_work(&r->ring.live)) {
+			say(t, "; that one is in %s", part_live(t, &r->ring.live));
+			return;
+		}
+		if (!atomic_load(&r->ring.now.what))
+			return;
+		say(t, "; that one ");
+		say_ring(t, s, dev, r);
+	}
 }
 
 /* ---- causes */
 
-static void
-say_call(struct words *t, const struct scene *s)
+static const char *
+word_call(const struct scene *s)
 {
-	say(t, s->at_hand ? "has not called it" : "calls nothing");
+	return s->at_hand ? "has not called it" : "calls nothing";
 }
 
 static void
 say_missing(struct words *t, const struct scene *s, const struct seen *a)
 {
-	say_call(t, s);
-	if (a->cause == CAUSE_MEMORY) {
-		say(t, ": its device had no memory for ");
-		say_bytes(t, a->refused);
-		say(t, " at ");
-		say_when(t, a->refused_ns);
-	}
+	say(t, "%s", word_call(s));
+	if (a->cause == CAUSE_MEMORY)
+		say(t, ": its device had no memory for %s at %s", part_bytes(t, a->refused),
+		    part_when(t, a->refused_ns));
 	if (a->own && a->own->ring.pid && a->own->ring.kind == FLIGHT_QUEUE)
 		say(t, ", its program is pid %" PRIu32, a->own->ring.pid);
-	if (a->last.kind) {
-		say(t, ", its last was ");
-		say_op(t, &a->last, true);
-	}
+	if (a->last.kind)
+		say(t, ", its last was %s", part_op(t, &a->last, true));
 }
 
 static void
 say_group(struct words *t, const struct scene *s, const struct seen *a)
 {
+	uint64_t open_ns = s->w->now_ns > a->grouped_ns ? s->w->now_ns - a->grouped_ns : 0;
+
 	say(t, "has called %s: its program", s->at_hand ? "it in a group" : "in a group");
 	if (a->own && a->own->ring.pid)
 		say(t, ", pid %" PRIu32 ",", a->own->ring.pid);
-	say(t, " holds %" PRIu64 " operation%s in a group that is open for ", a->grouped,
-	    a->grouped == 1 ? "" : "s");
-	say_time(t, s->w->now_ns > a->grouped_ns ? s->w->now_ns - a->grouped_ns : 0);
-	say(t, ", and none of them runs before the group ends");
+	say(t,
+	    " holds %" PRIu64 " operation%s in a group that is open for %s, and none of them runs "
+	    "before the group ends",
+	    a->grouped, a->grouped == 1 ? "" : "s", part_time(t, open_ns));
 }
 
-static void
-say_late(struct words *t, const struct scene *s)
+static const char *
+part_late(struct words *t, const struct scene *s)
 {
-	say(t, "late by ");
-	say_time(t, s->late_ns);
-	say(t, " an operation, on average of the last %" PRIu32, s->late_of);
+	return part(t, "late by %s an operation, on average of the last %" PRIu32,
+		    part_time(t, s->late_ns), s->late_of);
 }
 
 static void
@@ -201,24 +185,19 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 	case CAUSE_ENDED:
 	case CAUSE_STOPPED:
 	case CAUSE_TRACED:
-		say_process(t, a->dev->process, a->dev->tracer);
-		say_step(t, a);
+		say(t, "%s%s", part_process(t, a->dev->process, a->dev->tracer), part_step(t, a));
 		break;
 	case CAUSE_OTHER_OP:
 	case CAUSE_SHAPE:
-		say(t, "is ");
-		say_in(t, s, &a->op);
-		say(t, ", and rank %" PRIu32 " ", a->other);
-		say_in(t, s, &s->rank[a->other].op);
+		say(t, "is %s, and rank %" PRIu32 " %s", part_in(t, s, &a->op), a->other,
+		    part_in(t, s, &s->rank[a->other].op));
 		break;
 	case CAUSE_CROSSED:
-		say(t, "has not come to it: it is in ");
-		say_op_of(t, a->away);
+		say(t, "has not come to it: it is in %s", part_live(t, a->away));
 		break;
 	case CAUSE_PROGRAM:
-		say_call(t, s);
-		say(t, ": its program, pid %" PRIu32 ", ", a->own->ring.pid);
-		say_process(t, a->own->process, a->own->tracer);
+		say(t, "%s: its program, pid %" PRIu32 ", %s", word_call(s), a->own->ring.pid,
+		    part_process(t, a->own->process, a->own->tracer));
 		break;
 	case CAUSE_GROUP:
 		say_group(t, s, a);
@@ -234,24 +213,19 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		say_missing(t, s, a);
 		break;
 	case CAUSE_SLOW:
-		say(t, "is slow");
-		say_step(t, a);
+		say(t, "is slow%s", part_step(t, a));
 		break;
 	case CAUSE_LATE:
-		say(t, "is ");
-		say_late(t, s);
+		say(t, "is %s", part_late(t, s));
 		break;
 	case CAUSE_WORKS:
-		say(t, "works");
-		say_step(t, a);
-		say(t, " and waits for nobody");
+		say(t, "works%s and waits for nobody", part_step(t, a));
 		break;
 	case CAUSE_APART:
 		say(t,
 		    "and rank %" PRIu32
-		    " live, and neither hears the other: the network between them is cut",
-		    a->other);
-		say_step(t, a);
+		    " live, and neither hears the other: the network between them is cut%s",
+		    a->other, part_step(t, a));
 		break;
 	case CAUSE_SENDS: /* always together */
 	case CAUSE_RECEIVES:
@@ -260,10 +234,8 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		break;
 	}
 	if (s->late && a == &s->rank[s->late - 1] && a->cause > CAUSE_SHAPE &&
-	    a->cause != CAUSE_LATE) {
-		say(t, "; it was ");
-		say_late(t, s);
-	}
+	    a->cause != CAUSE_LATE)
+		say(t, "; it was %s", part_late(t, s));
 	if (*a->fault && a->cause >= CAUSE_SLOW)
 		say(t, " (fault: %s)", a->fault);
 }
@@ -285,23 +257,6 @@ has_cause(const struct scene *s, uint32_t r, uint32_t cause)
 	return s->rank[r].cause == (enum cause)cause;
 }
 
-/* Many ranks with the same cause, which needs no details. */
-static void
-say_many(struct words *t, const struct scene *s, enum cause cause)
-{
-	say_ranks(t, s, has_cause, cause);
-	say(t, " %s", row[cause].many);
-}
-
-static void
-say_culprit(struct words *t, const struct scene *s, uint32_t r)
-{
-	say(t, "rank %" PRIu32 " (", r);
-	say_device(t, s->rank[r].dev);
-	say(t, ") ");
-	say_cause(t, s, &s->rank[r]);
-}
-
 void
 say_culprits(struct words *t, const struct scene *s)
 {
@@ -312,18 +267,20 @@ say_culprits(struct words *t, const struct scene *s)
 
 		if (n && !t->cause)
 			t->cause = row[cause].word;
+		/* Of many with one cause no details are told. */
 		if (n > TOLD_MAX || (n && (cause == CAUSE_SENDS || cause == CAUSE_RECEIVES))) {
-			say(t, "%s", join);
-			say_many(t, s, (enum cause)cause);
+			say(t, "%s%s %s", join, part_ranks(t, s, has_cause, cause),
+			    row[cause].many);
 			join = "; ";
 			continue;
 		}
-		for (uint32_t r = 0; n && r < s->n; r++)
-			if (s->rank[r].cause == (enum cause)cause && !is_told(s, r)) {
-				say(t, "%s", join);
-				say_culprit(t, s, r);
-				join = "; ";
-			}
+		for (uint32_t r = 0; n && r < s->n; r++) {
+			if (s->rank[r].cause != (enum cause)cause || is_told(s, r))
+				continue;
+			say(t, "%srank %" PRIu32 " (%s) ", join, r, part_device(t, s->rank[r].dev));
+			say_cause(t, s, &s->rank[r]);
+			join = "; ";
+		}
 	}
 }
 
@@ -350,22 +307,15 @@ say_waiters(struct words *t, const struct scene *s)
 
 	for (uint32_t r = 0; r < s->n && s->nculprits <= TOLD_MAX; r++) {
 		n = s->rank[r].cause == CAUSE_NONE ? 0 : count_ranks(s, waits_for, r);
-		if (n == 0)
-			continue;
-		say(t, "; ");
-		say_ranks(t, s, waits_for, r);
-		say(t, n == 1 ? " waits for " : " wait for ");
-		if (s->nculprits == 1)
-			say(t, "it");
-		else
-			say(t, "rank %" PRIu32, r);
+		if (n)
+			say(t, "; %s %s for %s", part_ranks(t, s, waits_for, r),
+			    n == 1 ? "waits" : "wait",
+			    s->nculprits == 1 ? "it" : part(t, "rank %" PRIu32, r));
 	}
 	n = count_ranks(s, waits_in_turn, 0);
-	if (n == 0)
-		return;
-	say(t, "; ");
-	say_ranks(t, s, waits_in_turn, 0);
-	say(t, n == 1 ? " waits in turn" : " wait in turn");
+	if (n)
+		say(t, "; %s %s in turn", part_ranks(t, s, waits_in_turn, 0),
+		    n == 1 ? "waits" : "wait");
 }
 
 /* ---- what helps */
@@ -376,7 +326,7 @@ say_remedy(struct words *t, const struct scene *s, const struct seen *a)
 	switch (a->cause) {
 	case CAUSE_STOPPED:
 	case CAUSE_TRACED:
-		say_release(t, a->dev->meta->pid, a->dev->tracer);
+		say(t, "%s", part_release(t, a->dev->meta->pid, a->dev->tracer));
 		break;
 	case CAUSE_LOST:
 		say(t, a->dev && a->dev->meta->loss && *a->dev->meta->loss->remedy
@@ -390,10 +340,9 @@ say_remedy(struct words *t, const struct scene *s, const struct seen *a)
 		    s->comm->commid, a->away->op.comm);
 		break;
 	case CAUSE_PROGRAM:
-		if (is_held(a))
-			say_release(t, a->own->ring.pid, a->own->tracer);
-		else
-			say(t, "start the program again");
+		say(t, "%s",
+		    is_held(a) ? part_release(t, a->own->ring.pid, a->own->tracer)
+			       : "start the program again");
 		break;
 	case CAUSE_HOST:
 		say(t,

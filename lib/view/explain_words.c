@@ -14,7 +14,7 @@
 void
 say(struct words *t, const char *fmt, ...)
 {
-	char text[1024];
+	char text[2 * PART_MAX];
 	va_list ap;
 	int n;
 
@@ -25,19 +25,30 @@ say(struct words *t, const char *fmt, ...)
 		t->full = true;
 }
 
-void
-say_time(struct words *t, uint64_t ns)
+const char *
+part(struct words *t, const char *fmt, ...)
 {
-	if (ns < NS_PER_SEC)
-		say(t, "%" PRIu64 " ms", (uint64_t)(ns / NS_PER_MS));
-	else if (ns < 600 * NS_PER_SEC)
-		say(t, "%.1f s", (double)ns / 1e9);
-	else
-		say(t, "%" PRIu64 " min", (uint64_t)(ns / (60 * NS_PER_SEC)));
+	char *out = t->part[t->parts++ % PARTS];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(out, PART_MAX, fmt, ap);
+	va_end(ap);
+	return out;
 }
 
-void
-say_when(struct words *t, uint64_t wall_ns)
+const char *
+part_time(struct words *t, uint64_t ns)
+{
+	if (ns < NS_PER_SEC)
+		return part(t, "%" PRIu64 " ms", (uint64_t)(ns / NS_PER_MS));
+	if (ns < 600 * NS_PER_SEC)
+		return part(t, "%.1f s", (double)ns / 1e9);
+	return part(t, "%" PRIu64 " min", (uint64_t)(ns / (60 * NS_PER_SEC)));
+}
+
+const char *
+part_when(struct words *t, uint64_t wall_ns)
 {
 	time_t at = (time_t)(wall_ns / NS_PER_SEC);
 	struct tm tm;
@@ -45,11 +56,11 @@ say_when(struct words *t, uint64_t wall_ns)
 
 	if (!localtime_r(&at, &tm) || !strftime(text, sizeof text, "%H:%M:%S", &tm))
 		snprintf(text, sizeof text, "?");
-	say(t, "%s.%03u", text, (unsigned)(wall_ns % NS_PER_SEC / NS_PER_MS));
+	return part(t, "%s.%03u", text, (unsigned)(wall_ns % NS_PER_SEC / NS_PER_MS));
 }
 
-void
-say_bytes(struct words *t, uint64_t nbytes)
+const char *
+part_bytes(struct words *t, uint64_t nbytes)
 {
 	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	unsigned i = 0;
@@ -59,68 +70,71 @@ say_bytes(struct words *t, uint64_t nbytes)
 		v /= 1024;
 		i++;
 	}
-	if (v == (double)(uint64_t)v)
-		say(t, "%" PRIu64 " %s", (uint64_t)v, unit[i]);
-	else
-		say(t, "%.1f %s", v, unit[i]);
+	return part(t, v == (double)(uint64_t)v ? "%.0f %s" : "%.1f %s", v, unit[i]);
 }
 
-/* "of 8 MiB of f32, sum"-like details of an operation. */
-static void
-say_data(struct words *t, unsigned coll, unsigned dtype, unsigned redop, uint64_t nelem)
+/* "8 MiB of f32, sum" */
+static const char *
+part_data(struct words *t, unsigned coll, unsigned dtype, unsigned redop, uint64_t nelem)
 {
+	const char *type, *op = "";
+
 	if (coll == GPUSIM_BARRIER || dtype >= GPUSIM_NDTYPES)
-		return;
-	if (nelem > UINT64_MAX / 8) {
-		say(t, "%" PRIu64 " x %s", nelem, dtype_name((enum gpusim_dtype)dtype));
-	} else {
-		say_bytes(t, nelem * dtype_size((enum gpusim_dtype)dtype));
-		say(t, " of %s", dtype_name((enum gpusim_dtype)dtype));
-	}
+		return "";
+	type = dtype_name((enum gpusim_dtype)dtype);
 	if (coll_reduces((enum gpusim_coll)coll))
-		say(t, ", %s", redop_name((enum gpusim_redop)redop));
+		op = part(t, ", %s", redop_name((enum gpusim_redop)redop));
+	if (nelem > UINT64_MAX / 8)
+		return part(t, "%" PRIu64 " x %s%s", nelem, type, op);
+	return part(t, "%s of %s%s", part_bytes(t, nelem * dtype_size((enum gpusim_dtype)dtype)),
+		    type, op);
 }
 
-void
-say_op(struct words *t, const struct flight_op *op, bool known)
+static const char *
+part_root(struct words *t, enum gpusim_coll coll, uint32_t root)
 {
-	say(t, "%s #%" PRIu64,
-	    known && op->coll < GPUSIM_NCOLLS ? coll_name((enum gpusim_coll)op->coll) : "operation",
-	    frame_op_shown(op->seq));
+	return coll_has_root(coll) ? part(t, ", root %" PRIu32, root) : "";
 }
 
-void
-say_shape(struct words *t, const struct flight_op *op, uint32_t nranks)
+const char *
+part_op(struct words *t, const struct flight_op *op, bool known)
+{
+	return part(t, "%s #%" PRIu64,
+		    known && op->coll < GPUSIM_NCOLLS ? coll_name((enum gpusim_coll)op->coll)
+						      : "operation",
+		    frame_op_shown(op->seq));
+}
+
+const char *
+part_shape(struct words *t, const struct flight_op *op, uint32_t nranks)
 {
 	const struct plan_algo *algo = world_algo(op);
 	enum gpusim_coll coll = (enum gpusim_coll)op->coll;
+	const char *who;
 
 	if (coll_is_sendrecv(coll))
-		say(t, "%s rank %" PRIu32, op->coll == GPUSIM_SEND ? "to" : "from", op->root);
+		who = part(t, "%s rank %" PRIu32, coll == GPUSIM_SEND ? "to" : "from", op->root);
 	else
-		say(t, "%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "", nranks);
-	if (op->coll != GPUSIM_BARRIER)
-		say(t, ", ");
-	say_data(t, op->coll, op->dtype, op->redop, op->count);
-	if (coll_has_root(coll))
-		say(t, ", root %" PRIu32, op->root);
+		who = part(t, "%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "",
+			   nranks);
+	return part(t, "%s%s%s%s", who, coll == GPUSIM_BARRIER ? "" : ", ",
+		    part_data(t, op->coll, op->dtype, op->redop, op->count),
+		    part_root(t, coll, op->root));
 }
 
-void
-say_work(struct words *t, const GpuSim__Work *m)
+const char *
+part_work(struct words *t, const GpuSim__Work *m)
 {
-	if (!m->known) {
-		say(t, "%" PRIu64 " operation%s", m->nops, m->nops == 1 ? "" : "s");
-		return;
-	}
-	say(t, "%s",
-	    (unsigned)m->coll < GPUSIM_NCOLLS ? coll_name((enum gpusim_coll)m->coll) : "?");
-	if ((unsigned)m->coll == GPUSIM_BARRIER)
-		return;
-	say(t, " of ");
-	say_data(t, (unsigned)m->coll, (unsigned)m->dtype, (unsigned)m->redop, m->nelem);
-	if (coll_has_root((enum gpusim_coll)m->coll))
-		say(t, ", root %" PRIu32, m->root);
+	enum gpusim_coll coll = (enum gpusim_coll)m->coll;
+	const char *name = (unsigned)coll < GPUSIM_NCOLLS ? coll_name(coll) : "?";
+
+	if (!m->known)
+		return part(t, "%" PRIu64 " operation%s", m->nops, m->nops == 1 ? "" : "s");
+	if (coll == GPUSIM_BARRIER)
+		return name;
+	return part(t, "%s of %s%s", name,
+		    part_data(t, coll, (unsigned)m->dtype, (unsigned)m->redop, m->nelem),
+		    part_root(t, coll, m->root));
 }
 
 uint32_t
@@ -133,12 +147,12 @@ count_ranks(const struct scene *s, pick_rank *pick, uint32_t arg)
 	return n;
 }
 
-uint32_t
-say_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg)
+const char *
+part_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg)
 {
 	uint32_t total = count_ranks(s, pick, arg), n = 0, spans = 0;
+	const char *out = total == 1 ? "rank " : "ranks ";
 
-	say(t, "rank%s ", total == 1 ? "" : "s");
 	for (uint32_t r = 0, end; r < s->n; r = end) {
 		const char *join;
 
@@ -151,23 +165,39 @@ say_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg)
 			end--; /* "0 and 1", not "0-1" */
 		n += end - r;
 		join = spans == 0 ? "" : n == total ? " and " : ", ";
-		if (spans++ == 16) {
-			say(t, " ...");
-			break;
-		}
-		say(t, "%s%" PRIu32, join, r);
-		if (end - r > 1)
-			say(t, "-%" PRIu32, end - 1);
+		if (spans++ == 16)
+			return part(t, "%s ...", out);
+		out = part(t, end - r > 1 ? "%s%s%" PRIu32 "-%" PRIu32 : "%s%s%" PRIu32, out, join,
+			   r, end - 1);
 	}
-	return total;
+	return out;
 }
 
-void
-say_device(struct words *t, const struct world_device *d)
+const char *
+part_device(struct words *t, const struct world_device *d)
 {
 	if (!d || !d->meta->deviceid)
-		say(t, "device not listed");
-	else
-		say(t, "device %016" PRIx64 ", pid %" PRIu32, d->meta->deviceid->value,
+		return "device not listed";
+	return part(t, "device %016" PRIx64 ", pid %" PRIu32, d->meta->deviceid->value,
 		    d->meta->pid);
+}
+
+const char *
+part_process(struct words *t, char process, uint32_t tracer)
+{
+	if (process == 'Z' || process == 'X')
+		return "has ended";
+	if (tracer)
+		return part(t, "is held by a debugger, pid %" PRIu32, tracer);
+	return process == 't' ? "is held by a debugger" : "is stopped";
+}
+
+const char *
+part_release(struct words *t, uint32_t pid, uint32_t tracer)
+{
+	if (tracer)
+		return part(t,
+			    "have the debugger, pid %" PRIu32 ", continue or detach pid %" PRIu32,
+			    tracer, pid);
+	return part(t, "kill -CONT %" PRIu32, pid);
 }

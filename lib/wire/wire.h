@@ -13,6 +13,19 @@
 #include "base/rc.h"
 #include "gpu_sim.pb-c.h"
 
+/* Initializers: the request, or reply, of this kind, whose body is m. */
+#define WIRE_REQUEST(kind, member, m)                                          \
+	{                                                                      \
+		PROTOBUF_C_MESSAGE_INIT(&gpu_sim__request__descriptor),        \
+		    .body_case = GPU_SIM__REQUEST__BODY_##kind, .member = &(m) \
+	}
+#define WIRE_REPLY(kind, member, m)                                          \
+	{                                                                    \
+		PROTOBUF_C_MESSAGE_INIT(&gpu_sim__reply__descriptor),        \
+		    .message = (char *)protobuf_c_empty_string,              \
+		    .body_case = GPU_SIM__REPLY__BODY_##kind, .member = &(m) \
+	}
+
 #define WIRE_VERSION	  1u
 #define WIRE_CONTROL_MAX  (1u << 20)   /* bytes of one control message */
 #define WIRE_UNPACK_MAX	  (16u << 20)  /* bytes of memory one unpacked message may take */
