@@ -87,7 +87,7 @@ explain_bound(const struct cluster_bound *b)
 {
 	if (b->us > 0)
 		printf("#   at least %.1f us: %.4g bytes must cross %s, at %.1f GB/s\n", b->us,
-		       b->nbytes, cluster_bound_name(b), b->gbs);
+		       b->nbytes, b->name, b->gbs);
 }
 
 static void
@@ -111,8 +111,7 @@ print_json(const struct table *t, const struct row *r, double algbw, double busb
 	printf(",\"time_low_us\":%.6g,\"time_high_us\":%.6g", r->us * r->bar.low,
 	       r->us * r->bar.high);
 	if (r->bound->us > 0)
-		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound->us,
-		       cluster_bound_name(r->bound));
+		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound->us, r->bound->name);
 	if (r->model)
 		model_json(r->model);
 	if (r->traffic)

@@ -121,17 +121,8 @@ network_named(const char *word)
 	return -1;
 }
 
-static enum rc
-no_network(const char *word, struct err *err)
-{
-	char all[200] = "";
-	size_t len = 0;
-	const char *name;
-
-	for (unsigned i = 0; (name = cluster_network_word(i)) && len < sizeof all; i++)
-		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", name);
-	return err_set(err, RC_INVAL, "'%.16s' is no network: %s", word, all);
-}
+static const struct option_row network_row = {"network", "KIND", "what joins the hosts",
+					      AS_NAME(network, cluster_network_word, 0)};
 
 /* "8 x 400 Gb/s", "8 x 400Gb/s ib", "none". */
 static enum rc
@@ -141,7 +132,8 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 	char unit[16], network[16] = "";
 	unsigned n;
 	double gbs;
-	int used = 0, kind = -1;
+	int used = 0;
+	enum rc rc;
 
 	(void)o;
 	if (strcmp(text, "0") == 0 || strcmp(text, "none") == 0) {
@@ -158,14 +150,13 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 		return err_set(err, RC_INVAL, "'%.64s' is out of range (1 to %d NICs)", text,
 			       CLUSTER_MAX_NICS);
 	(void)sscanf(text + used, " %15s", network);
-	if (network[0] && (kind = network_named(network)) < 0)
-		return no_network(network, err);
+	rc = network[0] ? network_row.kind->parse(&network_row, network, c, err) : RC_OK;
+	if (rc != RC_OK)
+		return rc;
 	if (strlen(text + used) > strlen(network) + 1 + strspn(text + used, " \t"))
 		return err_set(err, RC_INVAL, "text behind the network in '%.64s'", text);
 	c->nics = n;
 	c->nic_gbs = gbs;
-	if (kind >= 0)
-		c->network = kind;
 	return RC_OK;
 }
 
