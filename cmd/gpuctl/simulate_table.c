@@ -82,29 +82,25 @@ explain(const struct cluster_answer *s)
 }
 
 static void
-model_json(const struct cluster_answer *s)
-{
-	printf(",\"launch_us\":%.6g,\"latency_us\":%.6g,\"bytes_us\":%.6g,"
-	       "\"fill_us\":%.6g,\"limit\":\"%s\",\"limit_gbs\":%.6g",
-	       s->launch_us, s->latency_us, s->bytes_us, s->fill_us, cluster_limit_name(s),
-	       s->limit_gbs);
-}
-
-static void
 print_json(const struct table *t, const struct row *r, double algbw, double busbw)
 {
+	const struct cluster_answer *s = &r->model;
+
 	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
 	       ",\"time_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,\"algo\":",
 	       t->nrows ? "," : "", r->size, r->count, r->us, algbw, busbw);
 	json_string(r->algo, stdout);
 	printf(",\"proto\":\"%s\",\"channels\":%" PRIu32 ",\"model\":\"%s\"", r->proto, r->channels,
-	       r->model.us > 0 ? "nccl" : "links");
+	       s->us > 0 ? "nccl" : "links");
 	printf(",\"time_low_us\":%.6g,\"time_high_us\":%.6g", r->us * r->bar.low,
 	       r->us * r->bar.high);
 	if (r->bound.us > 0)
 		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound.us, r->bound.name);
-	if (r->model.us > 0)
-		model_json(&r->model);
+	if (s->us > 0)
+		printf(",\"launch_us\":%.6g,\"latency_us\":%.6g,\"bytes_us\":%.6g,"
+		       "\"fill_us\":%.6g,\"limit\":\"%s\",\"limit_gbs\":%.6g",
+		       s->launch_us, s->latency_us, s->bytes_us, s->fill_us, cluster_limit_name(s),
+		       s->limit_gbs);
 	if (r->traffic.algo)
 		explain_traffic_json(&r->traffic, &r->report);
 	fputs("}", stdout);

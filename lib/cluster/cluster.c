@@ -419,12 +419,6 @@ cluster_host_gbs(const struct cluster *c)
 	return c->nics * c->nic_gbs;
 }
 
-double
-cluster_domain_gbs(const struct cluster *c)
-{
-	return cluster_host_gbs(c) * c->domain / c->gpus_per_host;
-}
-
 const char *
 cluster_gpu_name(const struct cluster *c)
 {

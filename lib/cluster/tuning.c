@@ -357,12 +357,6 @@ tuning_cost(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_c
 		out->lat_us *= r->cc < 80 ? 1.9 : 1.4;
 }
 
-double
-tuning_us(const struct tuning_cost *cost, uint64_t nbytes)
-{
-	return cost->lat_us + (double)nbytes / (1000 * cost->gbs);
-}
-
 /* ---- the choice */
 
 /* Channels that a small message leaves unused; bytes that a thread is worth. */
@@ -442,7 +436,8 @@ tuning_choose(const struct cluster *c, const struct tuning_ranks *r, enum gpusim
 				continue;
 			tuning_cost(c, r, coll, (enum cluster_algo)a, (enum cluster_proto)p, nbytes,
 				    &cost);
-			us = cost.gbs > 0 ? tuning_us(&cost, nbytes) : INFINITY;
+			us = cost.gbs > 0 ? cost.lat_us + (double)nbytes / (1000 * cost.gbs)
+					  : INFINITY;
 			if (us < best.us)
 				best = (struct tuning_choice){.algo = (enum cluster_algo)a,
 							      .proto = (enum cluster_proto)p,

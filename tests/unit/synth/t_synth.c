@@ -51,7 +51,7 @@ proven(struct draft *d, const char *what)
 	struct algo *a = NULL;
 	struct proof p;
 	struct err e = {0};
-	bool good = !d->rc && draft_print(d, "", &text) &&
+	bool good = !d->rc && draft_print(d, &text) &&
 		    !algo_parse(text.data, text.len, "draft", NULL, &a, &e) &&
 		    !algo_prove(a, &p, &e);
 
