@@ -363,15 +363,21 @@ resolve(struct cluster *words, const char *name, struct err *err)
 	return check(words, name, err);
 }
 
+static struct option_set
+set_of(struct cluster *c)
+{
+	return (struct option_set){.usage = "gpusim-cluster(5)",
+				   .rows = rows,
+				   .n = NROWS(rows),
+				   .target = c,
+				   .strict = true};
+}
+
 enum rc
 cluster_read(const char *text, const char *name, struct cluster *out, struct err *err)
 {
 	struct cluster c;
-	struct option_set set = {.usage = "gpusim-cluster(5)",
-				 .rows = rows,
-				 .n = NROWS(rows),
-				 .target = &c,
-				 .strict = true};
+	struct option_set set = set_of(&c);
 	enum rc rc;
 
 	blank(&c);
@@ -390,11 +396,7 @@ enum rc
 cluster_print(const struct cluster *c, struct buf *out, struct err *err)
 {
 	struct cluster copy = *c;
-	struct option_set set = {.usage = "gpusim-cluster(5)",
-				 .rows = rows,
-				 .n = NROWS(rows),
-				 .target = &copy,
-				 .strict = true};
+	struct option_set set = set_of(&copy);
 
 	return option_print(&set, out, err);
 }
@@ -405,6 +407,14 @@ uint32_t
 cluster_gpus(const struct cluster *c)
 {
 	return c->hosts * c->gpus_per_host;
+}
+
+enum rc
+cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err)
+{
+	if (n >= 1 && n <= cluster_gpus(c))
+		return RC_OK;
+	return err_set(err, RC_INVAL, "%u GPUs: the cluster has %u", n, cluster_gpus(c));
 }
 
 uint32_t

@@ -113,6 +113,8 @@ void cluster_names(const char *kind, struct buf *out);
 enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err);
 
 uint32_t cluster_gpus(const struct cluster *c);
+/* RC_INVAL: it has not so many. */
+enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err);
 
 /* The domains that the first n GPUs are in. */
 uint32_t cluster_domains(const struct cluster *c, uint32_t n);

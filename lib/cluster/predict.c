@@ -440,11 +440,10 @@ cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 {
 	struct frame f = {.c = c, .ask = ask, .fit = fit, .size = (double)ask->nbytes};
 	struct cluster_answer a = {0};
-	enum rc rc = RC_OK;
+	enum rc rc = cluster_check_gpus(c, ask->ngpus, err);
 
-	if (ask->ngpus < 1 || ask->ngpus > cluster_gpus(c))
-		return err_set(err, RC_INVAL, "%u GPUs: the cluster has %u", (unsigned)ask->ngpus,
-			       (unsigned)cluster_gpus(c));
+	if (rc != RC_OK)
+		return rc;
 	tuning_ranks(c, ask->ngpus, &f.r);
 	f.n = f.r.n;
 	f.nodes = f.r.nodes;

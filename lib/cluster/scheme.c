@@ -50,20 +50,14 @@ fold(const struct scheme_ask *a, const struct links *l, uint32_t base)
 	return p % base == 0 && p < a->nranks && a->nranks % p == 0 ? p : a->nranks;
 }
 
-static double
-at_least_1(double x)
-{
-	return x > 1 ? x : 1;
-}
-
 /* What a channel's part of a link is: the GPUs of a domain take turns at its ends, and the NICs. */
 static void
 share(const struct links *l, uint32_t per, double channels, struct scheme_size *out)
 {
 	bool alone = l->nranks <= l->domain;
 
-	out->port_share = at_least_1(alone ? channels : channels * (per - 1.0) / per);
-	out->nic_share = at_least_1(l->nics ? channels / l->nics : 1);
+	out->port_share = fmax(1, alone ? channels : channels * (per - 1.0) / per);
+	out->nic_share = fmax(1, l->nics ? channels / l->nics : 1);
 }
 
 /* ---- rings: one a channel, from domain to domain by NICs of one number where the domains are even in number */
@@ -372,7 +366,7 @@ exchange_steps(uint32_t nplans, unsigned ahead)
 {
 	double steps = 2.0 * nplans, most = SCHEME_MOST_STEPS / (2.0 * ahead) / steps;
 
-	return steps * at_least_1(fmin(nplans * ahead / 1024.0, most));
+	return steps * fmax(1, fmin(nplans * ahead / 1024.0, most));
 }
 
 /* ---- all to all by rails: inside a domain to the GPU of the receiver's number, then from domain to domain */
