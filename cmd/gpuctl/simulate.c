@@ -50,51 +50,37 @@ row_of_links(struct table *t, struct row *row, struct err *err)
 	    .schedule = t->schedule,
 	    .channels = t->a->channels,
 	    .proto = t->ask.proto < 0 ? CLUSTER_SIMPLE : (enum cluster_proto)t->ask.proto};
-	struct traffic_answer answer;
-	struct flow_report report = {0};
-	enum rc rc = t->custom ? time_blocks(t, row->size, ask.proto, &answer, &report, err)
-			       : traffic_time(&t->c, &ask, &answer, &report, err);
+	enum rc rc = t->custom
+			 ? time_blocks(t, row->size, ask.proto, &row->traffic, &row->report, err)
+			 : traffic_time(&t->c, &ask, &row->traffic, &row->report, err);
 
 	if (rc != RC_OK)
 		return rc;
-	row->us = answer.us;
+	row->us = row->traffic.us;
 	row->algo = t->algo;
 	row->proto = cluster_proto_name(ask.proto);
-	row->channels = answer.channels;
+	row->channels = row->traffic.channels;
 	row->bar = cluster_error_bar(CLUSTER_LIKE_NONE, row->size);
-	row->bound = &answer.bound;
-	row->traffic = &answer;
-	row->report = &report;
-	table_row(t, row);
-	flow_report_fini(&report);
+	row->bound = row->traffic.bound;
 	return RC_OK;
 }
 
 static enum rc
 row_of_model(struct table *t, struct row *row, struct err *err)
 {
-	struct cluster_answer answer;
-	struct traffic_answer traffic;
-	struct flow_report report = {0};
-	enum rc rc = cluster_predict(&t->c, &t->ask, &answer, err);
+	const struct tuning_choice *choice = &row->model.choice;
+	enum rc rc = cluster_predict(&t->c, &t->ask, &row->model, err);
 
 	if (rc != RC_OK)
 		return rc;
-	if (t->a->explain &&
-	    traffic_of_choice(&t->c, &t->ask, &answer.choice, &traffic, &report, NULL) == RC_OK) {
-		row->traffic = &traffic;
-		row->report = &report;
-	}
-	row->us = answer.us;
-	row->algo = cluster_algo_name(answer.choice.algo);
-	row->proto = cluster_proto_name(answer.choice.proto);
-	row->channels = answer.choice.channels;
-	row->bar =
-	    cluster_error_bar(cluster_likeness(&t->c, t->ask.ngpus, &answer.choice), row->size);
-	row->bound = &answer.bound;
-	row->model = &answer;
-	table_row(t, row);
-	flow_report_fini(&report);
+	if (t->a->explain)
+		(void)traffic_of_choice(&t->c, &t->ask, choice, &row->traffic, &row->report, NULL);
+	row->us = row->model.us;
+	row->algo = cluster_algo_name(choice->algo);
+	row->proto = cluster_proto_name(choice->proto);
+	row->channels = choice->channels;
+	row->bar = cluster_error_bar(cluster_likeness(&t->c, t->ask.ngpus, choice), row->size);
+	row->bound = row->model.bound;
 	return RC_OK;
 }
 
@@ -112,6 +98,8 @@ rows(struct table *t, struct err *err)
 		rc = (t->algo ? row_of_links : row_of_model)(t, &row, err);
 		if (rc != RC_OK)
 			return rc;
+		table_row(t, &row);
+		flow_report_fini(&row.report);
 		if (!nbytes || nbytes > UINT64_MAX / a->factor)
 			break;
 	}

@@ -41,20 +41,14 @@ look_at(const struct cluster_answer *a, bool large, bool several)
 	if (!large)
 		return "the path of small messages: GPUDirect, NUMA binding and frequency of the "
 		       "processors, NCCL_PROTO";
-	switch (a->limit == CLUSTER_BY_LEVEL || a->limit == CLUSTER_BY_NVLS ? a->limit
-		: several						    ? CLUSTER_BY_NIC
-									    : a->limit) {
-	case CLUSTER_BY_NIC:
+	if (a->limit == CLUSTER_BY_LEVEL)
+		return "the switches: congestion, adaptive routing, oversubscription";
+	if (a->limit == CLUSTER_BY_NVLS)
+		return "NVSwitch: fabric manager, NVLS in NCCL's log, errors of NVLinks";
+	if (a->limit == CLUSTER_BY_NIC || several)
 		return "the NICs: how many NCCL found (NCCL_DEBUG=INFO), their rate, GPUDirect "
 		       "RDMA, PCIe ACS";
-	case CLUSTER_BY_LEVEL:
-		return "the switches: congestion, adaptive routing, oversubscription";
-	case CLUSTER_BY_NVLS:
-		return "NVSwitch: fabric manager, NVLS in NCCL's log, errors of NVLinks";
-	default:
-		return "ways between GPUs: NVLinks that are down, peer-to-peer over PCIe, memory "
-		       "clocks";
-	}
+	return "ways between GPUs: NVLinks that are down, peer-to-peer over PCIe, memory clocks";
 }
 
 /* A table that is much slower, or faster, than the cluster as it was described. */
@@ -152,20 +146,17 @@ static enum rc
 write_cluster(const struct args *a, const struct cluster *c, struct err *err)
 {
 	struct buf text = {0};
-	enum rc rc = RC_OK;
+	bool good = buf_addf(&text, "# Fitted by gpuctl simulate --fit to");
+	enum rc rc;
 
-	if (!buf_addf(&text, "# Fitted by gpuctl simulate --fit to"))
-		rc = RC_NOMEM;
-	for (int i = 0; i < a->nrest && rc == RC_OK; i++)
-		rc = buf_addf(&text, " %s", a->rest[i]) ? RC_OK : RC_NOMEM;
+	for (int i = 0; i < a->nrest && good; i++)
+		good = buf_addf(&text, " %s", a->rest[i]);
 	/* A name is of one line. */
 	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)text.data[i] < ' ')
 			text.data[i] = ' ';
-	if (rc != RC_OK || !buf_addf(&text, "\n"))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
-		rc = cluster_print(c, &text, err);
+	rc = good && buf_addf(&text, "\n") ? cluster_print(c, &text, err)
+					   : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = file_replace(a->output, text.data, text.len, err);
 	buf_fini(&text);

@@ -81,42 +81,28 @@ explain(const struct cluster_answer *s)
 	       cluster_limit_name(s), s->limit_gbs);
 }
 
-/* What no algorithm is faster than. */
-static void
-explain_bound(const struct cluster_bound *b)
-{
-	if (b->us > 0)
-		printf("#   at least %.1f us: %.4g bytes must cross %s, at %.1f GB/s\n", b->us,
-		       b->nbytes, cluster_bound_name(b), b->gbs);
-}
-
-static void
-model_json(const struct cluster_answer *s)
-{
-	printf(",\"launch_us\":%.6g,\"latency_us\":%.6g,\"bytes_us\":%.6g,"
-	       "\"fill_us\":%.6g,\"limit\":\"%s\",\"limit_gbs\":%.6g",
-	       s->launch_us, s->latency_us, s->bytes_us, s->fill_us, cluster_limit_name(s),
-	       s->limit_gbs);
-}
-
 static void
 print_json(const struct table *t, const struct row *r, double algbw, double busbw)
 {
+	const struct cluster_answer *s = &r->model;
+
 	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
 	       ",\"time_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,\"algo\":",
 	       t->nrows ? "," : "", r->size, r->count, r->us, algbw, busbw);
 	json_string(r->algo, stdout);
 	printf(",\"proto\":\"%s\",\"channels\":%" PRIu32 ",\"model\":\"%s\"", r->proto, r->channels,
-	       r->model ? "nccl" : "links");
+	       s->us > 0 ? "nccl" : "links");
 	printf(",\"time_low_us\":%.6g,\"time_high_us\":%.6g", r->us * r->bar.low,
 	       r->us * r->bar.high);
-	if (r->bound->us > 0)
-		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound->us,
-		       cluster_bound_name(r->bound));
-	if (r->model)
-		model_json(r->model);
-	if (r->traffic)
-		explain_traffic_json(r->traffic, r->report);
+	if (r->bound.us > 0)
+		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound.us, r->bound.name);
+	if (s->us > 0)
+		printf(",\"launch_us\":%.6g,\"latency_us\":%.6g,\"bytes_us\":%.6g,"
+		       "\"fill_us\":%.6g,\"limit\":\"%s\",\"limit_gbs\":%.6g",
+		       s->launch_us, s->latency_us, s->bytes_us, s->fill_us, cluster_limit_name(s),
+		       s->limit_gbs);
+	if (r->traffic.algo)
+		explain_traffic_json(&r->traffic, &r->report);
 	fputs("}", stdout);
 }
 
@@ -134,12 +120,15 @@ print_text(const struct table *t, const struct row *r, double algbw, double busb
 			printf("  %7.*f  %6.2f  %6.2f  %5s", digits, r->us, algbw, busbw, "N/A");
 	printf("  %8s  %6s  %8" PRIu32 "  %+3.0f/%+.0f%%\n", r->algo, r->proto, r->channels,
 	       100 * (r->bar.low - 1), 100 * (r->bar.high - 1));
-	if (t->a->explain && r->model)
-		explain(r->model);
-	if (t->a->explain)
-		explain_bound(r->bound);
-	if (t->a->explain && r->traffic)
-		explain_traffic(r->traffic, r->report);
+	if (!t->a->explain)
+		return;
+	if (r->model.us > 0)
+		explain(&r->model);
+	if (r->bound.us > 0)
+		printf("#   at least %.1f us: %.4g bytes must cross %s, at %.1f GB/s\n",
+		       r->bound.us, r->bound.nbytes, r->bound.name, r->bound.gbs);
+	if (r->traffic.algo)
+		explain_traffic(&r->traffic, &r->report);
 }
 
 void

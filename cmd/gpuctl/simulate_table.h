@@ -29,11 +29,11 @@ struct row {
 	double us;
 	const char *algo, *proto;
 	uint32_t channels;
-	const struct cluster_bound *bound;
-	struct cluster_bar bar;		      /* times us: where about 80 % of measurements are */
-	const struct cluster_answer *model;   /* NULL: none */
-	const struct traffic_answer *traffic; /* NULL: none */
-	const struct flow_report *report;     /* of traffic */
+	struct cluster_bound bound;
+	struct cluster_bar bar;	       /* times us: where about 80 % of measurements are */
+	struct cluster_answer model;   /* us 0: none */
+	struct traffic_answer traffic; /* algo NULL: none */
+	struct flow_report report;     /* of traffic */
 };
 
 /* The size that nccl-tests makes of one that is asked for: parts are multiples of 16 bytes, vectors of an element. */

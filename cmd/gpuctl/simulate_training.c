@@ -78,25 +78,20 @@ read_rates(struct training *t, struct err *err)
 static enum rc
 read_parallel(struct training *t, struct err *err)
 {
-	const char *p = t->a->parallel ? t->a->parallel : "";
+	uint32_t *const to[] = {&t->tp, &t->pp, &t->dp};
+	char text[64] = "", *rest = text, *word;
 	uint64_t all;
 
-	while (*p) {
-		unsigned long long n = 0;
-		int used = 0;
-		uint32_t *to = strncmp(p, "tp=", 3) == 0   ? &t->tp
-			       : strncmp(p, "pp=", 3) == 0 ? &t->pp
-			       : strncmp(p, "dp=", 3) == 0 ? &t->dp
-							   : NULL;
+	snprintf(text, sizeof text, "%s", t->a->parallel ? t->a->parallel : "");
+	while (*text && (word = strsep(&rest, ","))) {
+		const char *kinds = "tpd", *kind = *word ? strchr(kinds, *word) : NULL;
+		uint32_t *n = kind ? to[kind - kinds] : NULL;
 
-		if (!to || *to || sscanf(p + 3, "%9llu%n", &n, &used) != 1 || !n ||
-		    n > CLUSTER_MAX_GPUS || p[3] < '0' || p[3] > '9' ||
-		    (p[3 + used] && (p[3 + used] != ',' || !p[4 + used])))
+		if (!n || *n || word[1] != 'p' || word[2] != '=' ||
+		    parse_u32(word + 3, 1, CLUSTER_MAX_GPUS, n, NULL) != RC_OK)
 			return err_set(err, RC_INVAL,
 				       "--parallel: '%.64s' is not like tp=8,pp=16,dp=128",
 				       t->a->parallel);
-		*to = (uint32_t)n;
-		p += 3 + used + (p[3 + used] == ',');
 	}
 	t->tp = t->tp ? t->tp : 1;
 	t->pp = t->pp ? t->pp : 1;

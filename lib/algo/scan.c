@@ -128,7 +128,7 @@ scan_is(const struct scan *s, const char *word)
 	       memcmp(s->word, word, s->len) == 0;
 }
 
-bool
+static bool
 scan_is_symbol(const struct scan *s, int symbol)
 {
 	return s->token == TOKEN_SYMBOL && s->symbol == symbol;

@@ -61,7 +61,6 @@ bool scan_line(struct scan *s, const char *at, uint32_t line);
 bool scan_next(struct scan *s);
 
 bool scan_is(const struct scan *s, const char *word);
-bool scan_is_symbol(const struct scan *s, int symbol);
 
 /* Go past it if it is the token: *found. */
 bool scan_take(struct scan *s, const char *word, bool *found);

@@ -24,15 +24,8 @@ add_line(struct reader *x, const char *at, uint32_t number)
 {
 	if (x->nlines == MAX_LINES)
 		return scan_fail(&x->scan, RC_BADDATA, "more than %u lines", MAX_LINES);
-	if (x->nlines == x->cap) {
-		size_t cap = x->cap ? 2 * x->cap : 64;
-		struct line *p = alloc_resize(x->line, cap, sizeof *p);
-
-		if (!p)
-			return text_no_memory(x);
-		x->line = p;
-		x->cap = cap;
-	}
+	if (!alloc_room(&x->line, x->nlines, &x->cap, sizeof *x->line))
+		return text_no_memory(x);
 	x->line[x->nlines++] = (struct line){.at = at, .number = number};
 	return true;
 }

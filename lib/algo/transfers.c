@@ -150,9 +150,6 @@ gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, st
 
 	if (rc != RC_OK)
 		return rc;
-	rc = algo_spend(t->algo->budget, count, err);
-	if (rc != RC_OK)
-		return rc;
 	t->ntouches += count;
 	if (t->ntouches > TRANSFERS_MAX_TOUCHES)
 		return err_set(err, RC_BADDATA, "all steps together touch more than %u chunks",
@@ -216,17 +213,12 @@ leave(struct transfers *t, struct algo_place p, uint32_t count, bool writes, str
 
 /* Whether the block has waited for that step of another, or a later one; it has from now on. */
 static enum rc
-is_known(struct block_state *b, struct mark m, struct algo_budget *budget, bool *known,
-	 struct err *err)
+is_known(struct block_state *b, struct mark m, bool *known, struct err *err)
 {
 	size_t i = 0;
-	enum rc rc;
 
 	while (i < b->nknown && b->known[i].block != m.block)
 		i++;
-	rc = algo_spend(budget, i, err);
-	if (rc != RC_OK)
-		return rc;
 	*known = i < b->nknown && b->known[i].step >= m.step;
 	if (i == b->nknown) {
 		if (!alloc_room(&b->known, b->nknown, &b->cap, sizeof *b->known))
@@ -253,7 +245,7 @@ find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, boo
 		b++;
 	*out = (uint32_t)b;
 	if (b < s->nblock)
-		return algo_spend(t->algo->budget, b, err);
+		return RC_OK;
 	if (b == ALGO_MAX_BLOCKS)
 		return err_set(err, RC_BADDATA,
 			       "rank %" PRIu32 " wants more than %u thread blocks, two for each "
@@ -284,7 +276,9 @@ append_waiting(struct transfers *t, uint32_t r, uint32_t block, struct algo_step
 {
 	struct algo_step nop = {
 	    .kind = ALGO_NOP, .dep_block = ALGO_NONE, .dep_step = ALGO_NONE, .line = s.line};
-	enum rc rc = RC_OK;
+	const struct rank_state *of = &t->rank[r];
+	enum rc rc = algo_spend(t->algo->budget,
+				s.count + of->nblock + t->nwaits * of->block[block].nknown, err);
 
 	s.dep_block = s.dep_step = ALGO_NONE;
 	for (size_t i = 0; i < t->nwaits; i++) {
@@ -293,7 +287,7 @@ append_waiting(struct transfers *t, uint32_t r, uint32_t block, struct algo_step
 
 		t->latest[m.block] = 0;
 		if (rc == RC_OK && !known)
-			rc = is_known(&t->rank[r].block[block], m, t->algo->budget, &known, err);
+			rc = is_known(&t->rank[r].block[block], m, &known, err);
 		if (rc != RC_OK || known)
 			continue;
 		if (s.dep_block != ALGO_NONE) {

@@ -24,8 +24,7 @@ crossing(enum gpusim_coll coll, double m, double n, bool root)
 
 /* Cuts of one kind. */
 struct cuts {
-	enum cluster_cut cut;
-	unsigned level;
+	const char *name;
 	double ranks;		     /* inside one, at most */
 	double number, gbs, all_gbs; /* how many there are; of one; of all together */
 	bool reduces, root; /* a switch inside, or outside of them, adds; the root is in one */
@@ -36,82 +35,57 @@ struct cuts {
  * that adds last, and a sum leaves for all of them, which is 2(k - 1) times. Source: Patarasuk & Yuan, JPDC 69(2), 2009.
  */
 static void
-consider(const struct cluster_bound_ask *a, const struct cuts *k, struct cluster_bound *b)
+consider(const struct cluster_bound_ask *a, struct cuts k, struct cluster_bound *b)
 {
-	double size = (double)a->nbytes,
-	       one = size * crossing(a->coll, k->ranks, a->ngpus, k->root), us;
+	double size = (double)a->nbytes, one = size * crossing(a->coll, k.ranks, a->ngpus, k.root),
+	       us;
 
-	if (k->ranks >= a->ngpus || k->gbs <= 0)
+	if (k.ranks >= a->ngpus || k.gbs <= 0)
 		return;
-	if (a->coll == GPUSIM_ALLREDUCE && !k->reduces)
-		one = fmax(one, size * 2 * (k->number - 1) * k->gbs / k->all_gbs);
-	us = one / (1000 * k->gbs);
+	if (a->coll == GPUSIM_ALLREDUCE && !k.reduces)
+		one = fmax(one, size * 2 * (k.number - 1) * k.gbs / k.all_gbs);
+	us = one / (1000 * k.gbs);
 	if (us > b->us)
-		*b = (struct cluster_bound){us, k->cut, k->level, one, k->gbs};
+		*b = (struct cluster_bound){us, k.name, one, k.gbs};
 }
 
 struct cluster_bound
 cluster_bound(const struct cluster *c, const struct cluster_bound_ask *a)
 {
+	static const char *const levels[CLUSTER_MAX_LEVELS] = {
+	    "a leaf switch's way up", "a spine switch's way up", "a core switch's way up"};
 	struct cluster_bound b = {0};
-	double n = a->ngpus, each = c->gpus_per_host, hosts = ceil(n / each),
-	       wire = cluster_host_gbs(c) * c->nic_share,
+	double n = a->ngpus, each = c->gpus_per_host, wire = cluster_host_gbs(c) * c->nic_share,
 	       share = fmax(c->inside_share, a->nvswitch_reduces ? c->nvls_share : 0),
+	       domain = fmax(c->domain, each), parts = ceil(n / domain), hosts = ceil(n / each),
 	       port = c->inside_gbs * share, nics = n > c->domain ? wire : 0,
-	       domain = fmax(c->domain, each);
-	struct cuts gpu = {CLUSTER_CUT_GPU,
-			   0,
-			   1,
-			   n,
-			   port + nics,
-			   n * port + hosts * nics,
-			   a->nvswitch_reduces || a->network_reduces,
-			   true},
-		    node = {CLUSTER_CUT_NICS,
-			    0,
-			    domain,
-			    ceil(n / domain),
-			    wire * domain / each,
-			    wire * hosts,
-			    a->network_reduces,
-			    true};
+	       rest = n - (parts - 1) * domain;
 
 	if (a->ngpus < 2)
 		return b;
-	consider(a, &gpu, &b);
-	consider(a, &node, &b);
+	consider(a,
+		 (struct cuts){"all ways into a GPU", 1, n, port + nics, n * port + hosts * nics,
+			       a->nvswitch_reduces || a->network_reduces, true},
+		 &b);
+	consider(a,
+		 (struct cuts){"the NICs of a domain's hosts", domain, parts, wire * domain / each,
+			       wire * hosts, a->network_reduces, true},
+		 &b);
 	/* The last domain may have fewer hosts, each with the same NICs. */
-	node.ranks = n - (ceil(n / domain) - 1) * domain;
-	node.gbs = wire * ceil(node.ranks / each);
-	node.root = false;
-	consider(a, &node, &b);
+	consider(a,
+		 (struct cuts){"the NICs of a domain's hosts", rest, parts,
+			       wire * ceil(rest / each), wire * hosts, a->network_reduces, false},
+		 &b);
 	for (unsigned l = 0; l < CLUSTER_MAX_LEVELS && c->level[l].hosts; l++) {
-		const struct cluster_level *v = &c->level[l];
-		double ranks = fmax(v->hosts * each, domain), up = wire * ranks / each;
-		struct cuts k = {CLUSTER_CUT_LEVEL,
-				 l,
-				 ranks,
-				 ceil(n / ranks),
-				 up / fmax(v->oversubscription, 1),
-				 0,
-				 a->network_reduces,
-				 true};
+		double ranks = fmax(c->level[l].hosts * each, domain), number = ceil(n / ranks),
+		       gbs = wire * ranks / each / fmax(c->level[l].oversubscription, 1);
 
-		k.all_gbs = k.number * k.gbs;
-		consider(a, &k, &b);
+		consider(a,
+			 (struct cuts){levels[l], ranks, number, gbs, number * gbs,
+				       a->network_reduces, true},
+			 &b);
 	}
 	return b;
-}
-
-const char *
-cluster_bound_name(const struct cluster_bound *b)
-{
-	static const char *const levels[] = {"a leaf switch's way up", "a spine switch's way up",
-					     "a core switch's way up"};
-
-	return b->cut == CLUSTER_CUT_LEVEL  ? levels[b->level]
-	       : b->cut == CLUSTER_CUT_NICS ? "the NICs of a domain's hosts"
-					    : "all ways into a GPU";
 }
 
 enum rc
@@ -119,6 +93,6 @@ cluster_bound_check(const struct cluster_bound *b, double us, struct err *err)
 {
 	if (us >= b->us * (1 - 1e-6))
 		return RC_OK;
-	return err_set(err, RC_INTERNAL, "%.1f us predicted, but %s needs %.1f us", us,
-		       cluster_bound_name(b), b->us);
+	return err_set(err, RC_INTERNAL, "%.1f us predicted, but %s needs %.1f us", us, b->name,
+		       b->us);
 }

@@ -17,20 +17,14 @@ struct cluster_bound_ask {
 	bool network_reduces;  /* the same of the switches between domains */
 };
 
-enum cluster_cut { CLUSTER_CUT_GPU, CLUSTER_CUT_NICS, CLUSTER_CUT_LEVEL };
-
 struct cluster_bound {
 	double us;
-	enum cluster_cut cut;
-	unsigned level;	    /* of switches */
+	const char *name;   /* of the cut: "a leaf switch's way up" */
 	double nbytes, gbs; /* that cross the cut, in one direction; at */
 };
 
 /* The cut that takes longest; us is 0 where nothing must cross one. */
 struct cluster_bound cluster_bound(const struct cluster *c, const struct cluster_bound_ask *ask);
-
-/* "the uplinks of a leaf switch". Static. */
-const char *cluster_bound_name(const struct cluster_bound *b);
 
 /* RC_INTERNAL: the time is less than the bound; rounding aside. */
 enum rc cluster_bound_check(const struct cluster_bound *b, double us, struct err *err);

@@ -121,17 +121,8 @@ network_named(const char *word)
 	return -1;
 }
 
-static enum rc
-no_network(const char *word, struct err *err)
-{
-	char all[200] = "";
-	size_t len = 0;
-	const char *name;
-
-	for (unsigned i = 0; (name = cluster_network_word(i)) && len < sizeof all; i++)
-		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", name);
-	return err_set(err, RC_INVAL, "'%.16s' is no network: %s", word, all);
-}
+static const struct option_row network_row = {"network", "KIND", "what joins the hosts",
+					      AS_NAME(network, cluster_network_word, 0)};
 
 /* "8 x 400 Gb/s", "8 x 400Gb/s ib", "none". */
 static enum rc
@@ -141,7 +132,8 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 	char unit[16], network[16] = "";
 	unsigned n;
 	double gbs;
-	int used = 0, kind = -1;
+	int used = 0;
+	enum rc rc;
 
 	(void)o;
 	if (strcmp(text, "0") == 0 || strcmp(text, "none") == 0) {
@@ -158,14 +150,13 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 		return err_set(err, RC_INVAL, "'%.64s' is out of range (1 to %d NICs)", text,
 			       CLUSTER_MAX_NICS);
 	(void)sscanf(text + used, " %15s", network);
-	if (network[0] && (kind = network_named(network)) < 0)
-		return no_network(network, err);
+	rc = network[0] ? network_row.kind->parse(&network_row, network, c, err) : RC_OK;
+	if (rc != RC_OK)
+		return rc;
 	if (strlen(text + used) > strlen(network) + 1 + strspn(text + used, " \t"))
 		return err_set(err, RC_INVAL, "text behind the network in '%.64s'", text);
 	c->nics = n;
 	c->nic_gbs = gbs;
-	if (kind >= 0)
-		c->network = kind;
 	return RC_OK;
 }
 
@@ -372,15 +363,21 @@ resolve(struct cluster *words, const char *name, struct err *err)
 	return check(words, name, err);
 }
 
+static struct option_set
+set_of(struct cluster *c)
+{
+	return (struct option_set){.usage = "gpusim-cluster(5)",
+				   .rows = rows,
+				   .n = NROWS(rows),
+				   .target = c,
+				   .strict = true};
+}
+
 enum rc
 cluster_read(const char *text, const char *name, struct cluster *out, struct err *err)
 {
 	struct cluster c;
-	struct option_set set = {.usage = "gpusim-cluster(5)",
-				 .rows = rows,
-				 .n = NROWS(rows),
-				 .target = &c,
-				 .strict = true};
+	struct option_set set = set_of(&c);
 	enum rc rc;
 
 	blank(&c);
@@ -399,11 +396,7 @@ enum rc
 cluster_print(const struct cluster *c, struct buf *out, struct err *err)
 {
 	struct cluster copy = *c;
-	struct option_set set = {.usage = "gpusim-cluster(5)",
-				 .rows = rows,
-				 .n = NROWS(rows),
-				 .target = &copy,
-				 .strict = true};
+	struct option_set set = set_of(&copy);
 
 	return option_print(&set, out, err);
 }
@@ -416,6 +409,14 @@ cluster_gpus(const struct cluster *c)
 	return c->hosts * c->gpus_per_host;
 }
 
+enum rc
+cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err)
+{
+	if (n >= 1 && n <= cluster_gpus(c))
+		return RC_OK;
+	return err_set(err, RC_INVAL, "%u GPUs: the cluster has %u", n, cluster_gpus(c));
+}
+
 uint32_t
 cluster_domains(const struct cluster *c, uint32_t n)
 {
@@ -426,12 +427,6 @@ double
 cluster_host_gbs(const struct cluster *c)
 {
 	return c->nics * c->nic_gbs;
-}
-
-double
-cluster_domain_gbs(const struct cluster *c)
-{
-	return cluster_host_gbs(c) * c->domain / c->gpus_per_host;
 }
 
 const char *

@@ -113,13 +113,14 @@ void cluster_names(const char *kind, struct buf *out);
 enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err);
 
 uint32_t cluster_gpus(const struct cluster *c);
+/* RC_INVAL: it has not so many. */
+enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err);
 
 /* The domains that the first n GPUs are in. */
 uint32_t cluster_domains(const struct cluster *c, uint32_t n);
 
-/* GB/s of the wire, all NICs of a host together; of the hosts of one domain. */
+/* GB/s of the wire, all NICs of a host together. */
 double cluster_host_gbs(const struct cluster *c);
-double cluster_domain_gbs(const struct cluster *c);
 
 /* The name of the GPU's kind, of the network's. Static. */
 const char *cluster_gpu_name(const struct cluster *c);

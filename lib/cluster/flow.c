@@ -287,26 +287,21 @@ sim_fini(struct flow_sim *s)
 static bool
 hoist(const struct plan *in, size_t elem, uint32_t nplans, struct plan *out)
 {
-	uint32_t *after = hoist_apart(in, elem, SIMULATE_WORK / nplans), early = 0,
-		 most = nplans > FLOW_ALL_AHEAD ? 1 : FLOW_ALL_AHEAD / nplans;
+	uint32_t most = nplans < FLOW_ALL_AHEAD ? FLOW_ALL_AHEAD / nplans : 1,
+		 *after = hoist_apart(in, elem, SIMULATE_WORK / nplans,
+				      most < FLOW_AHEAD ? most : FLOW_AHEAD);
 	size_t posted = 0;
 
-	most = most < FLOW_AHEAD ? most : FLOW_AHEAD;
 	for (size_t i = 0; after && i < in->nstep; i++) {
-		bool was_early = posted > i;
-
 		for (; posted < in->nstep; posted++) {
 			if (in->step[posted].kind != STEP_SEND)
 				continue;
-			if (after[posted] > i || (posted > i && early == most))
+			if (after[posted] > i)
 				break;
-			early += posted > i;
 			(void)plan_append(out, in->step[posted]);
 		}
 		if (in->step[i].kind != STEP_SEND)
 			(void)plan_append(out, in->step[i]);
-		else
-			early -= was_early;
 	}
 	free(after);
 	return after && out->rc == RC_OK;

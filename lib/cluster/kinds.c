@@ -76,12 +76,6 @@ cluster_gpu_kind(unsigned i)
 	return i < NROWS(gpus) ? &gpus[i] : NULL;
 }
 
-const struct cluster_network_kind *
-cluster_network_kind(unsigned i)
-{
-	return i < NROWS(networks) ? &networks[i] : NULL;
-}
-
 const char *
 cluster_gpu_word(unsigned i)
 {

@@ -31,7 +31,6 @@ struct cluster_network_kind {
 };
 
 const struct cluster_gpu_kind *cluster_gpu_kind(unsigned i); /* NULL behind the last */
-const struct cluster_network_kind *cluster_network_kind(unsigned i);
 
 /* The names, for tables of options; NULL behind the last. */
 const char *cluster_gpu_word(unsigned i);

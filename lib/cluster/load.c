@@ -22,79 +22,58 @@ is_path(const char *word)
 	return strchr(word, '/') || (n > 4 && strcmp(word + n - 4, ".ini") == 0);
 }
 
-/* Visit the folders that may have ready ones, until one says true. */
+/* The i-th folder that may have ready ones; false: no more. */
 static bool
-each_folder(const char *kind, bool (*visit)(void *arg, const char *folder), void *arg)
+folder(const char *kind, size_t i, char out[PATH_MAX])
 {
 	const char *p = strcmp(kind, "clusters") == 0 ? getenv("GPUSIM_CLUSTERS") : NULL;
-	char own[PATH_MAX - 96], folder[PATH_MAX];
-	size_t len;
+	char own[PATH_MAX - 96];
 
-	for (; p && *p; p += len + (p[len] == ':')) {
-		len = strcspn(p, ":");
-		snprintf(folder, sizeof folder, "%.*s", (int)len, p);
-		if (len && visit(arg, folder))
-			return true;
+	for (; p && *p; p += strspn(p, ":")) {
+		size_t len = strcspn(p, ":");
+
+		if (len && i-- == 0)
+			return snprintf(out, PATH_MAX, "%.*s", (int)len, p) >= 0;
+		p += len;
 	}
-	for (size_t i = 0; host_own_folder(own, sizeof own) && i < sizeof places / sizeof *places;
-	     i++) {
-		snprintf(folder, sizeof folder, "%s/%s/%s", own, places[i], kind);
-		if (visit(arg, folder))
-			return true;
-	}
-	return false;
-}
-
-struct wanted {
-	char *path;
-	const char *name;
-};
-
-static bool
-has_wanted(void *arg, const char *folder)
-{
-	const struct wanted *w = arg;
-
-	return snprintf(w->path, PATH_MAX, "%s/%s.ini", folder, w->name) < PATH_MAX &&
-	       access(w->path, R_OK) == 0;
-}
-
-/* The names "x" of the files "x.ini", ", " between them. */
-static bool
-add_names(void *arg, const char *folder)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort);
-	struct buf *out = arg;
-
-	for (int i = 0; i < n; i++) {
-		const char *name = list[i]->d_name;
-		size_t len = strlen(name);
-
-		if (len > 4 && strcmp(name + len - 4, ".ini") == 0)
-			buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)len - 4, name);
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
-	return false;
+	return i < sizeof places / sizeof *places && host_own_folder(own, sizeof own) &&
+	       snprintf(out, PATH_MAX, "%s/%s/%s", own, places[i], kind) >= 0;
 }
 
 void
 cluster_names(const char *kind, struct buf *out)
 {
-	each_folder(kind, add_names, out);
+	char at[PATH_MAX];
+	struct dirent **list;
+
+	for (size_t k = 0; folder(kind, k, at); k++) {
+		int n = scandir(at, &list, NULL, alphasort);
+
+		for (int i = 0; i < n; i++) {
+			const char *name = list[i]->d_name;
+
+			if (is_path(name))
+				buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)strlen(name) - 4,
+					 name);
+			free(list[i]);
+		}
+		if (n >= 0)
+			free(list);
+	}
 }
 
 enum rc
 cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err)
 {
-	struct wanted w = {path, word};
 	struct buf names = {0};
+	char at[PATH_MAX];
 
-	if (is_path(word) ? snprintf(path, PATH_MAX, "%s", word) < PATH_MAX
-			  : each_folder(kind, has_wanted, &w))
+	if (is_path(word) && snprintf(path, PATH_MAX, "%s", word) < PATH_MAX)
 		return RC_OK;
+	for (size_t i = 0; !is_path(word) && folder(kind, i, at); i++)
+		if (snprintf(path, PATH_MAX, "%s/%s.ini", at, word) < PATH_MAX &&
+		    access(path, R_OK) == 0)
+			return RC_OK;
 	cluster_names(kind, &names);
 	err_set(err, RC_INVAL,
 		"'%.64s' is none of the ready %s: %.300s; a path has a / or ends with .ini", word,

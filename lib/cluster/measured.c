@@ -239,28 +239,31 @@ measured_median(const struct measured *m, const struct cluster *c, bool large, b
 
 /* ---- fitting */
 
-/* The k-th constant times x. */
-static void
+/* Constants of a cluster; latencies have one for each protocol, of which the last is told. */
+static const struct constant {
+	const char *name, *unit; /* a share has no unit */
+	size_t at;
+	unsigned n;
+} constants[MEASURED_CONSTANTS] = {
+    {"launch", "us", offsetof(struct cluster, launch_us), 1},
+    {"inside simple latency", "us", offsetof(struct cluster, in[0].us), CLUSTER_NPROTOS},
+    {"network simple latency", "us", offsetof(struct cluster, out[0].us), CLUSTER_NPROTOS},
+    {"message", "us", offsetof(struct cluster, message_us), 1},
+    {"inside share", "", offsetof(struct cluster, inside_share), 1},
+    {"network share", "", offsetof(struct cluster, nic_share), 1},
+    {"nvls share", "", offsetof(struct cluster, nvls_share), 1}};
+
+/* The k-th constant, which is multiplied by x first. */
+static double
 scale(struct cluster *c, int k, double x)
 {
-	double *one[] = {&c->launch_us,	   NULL,	  NULL,		 &c->message_us,
-			 &c->inside_share, &c->nic_share, &c->nvls_share};
-	bool share = k >= 4;
+	double *v = (double *)((char *)c + constants[k].at), *last = v;
 
-	if (one[k])
-		*one[k] = share ? fmin(1, *one[k] * x) : *one[k] * x;
-	for (int p = 0; p < CLUSTER_NPROTOS && !one[k]; p++)
-		*(k == 1 ? &c->in[p].us : &c->out[p].us) *= x;
-}
-
-static double
-value(const struct cluster *c, int k)
-{
-	const double v[] = {c->launch_us,  c->in[CLUSTER_SIMPLE].us, c->out[CLUSTER_SIMPLE].us,
-			    c->message_us, c->inside_share,	     c->nic_share,
-			    c->nvls_share};
-
-	return v[k];
+	for (unsigned p = 0; p < constants[k].n; p++) {
+		last = v + p * (sizeof *c->in / sizeof *v);
+		*last = *constants[k].unit ? *last * x : fmin(1, *last * x);
+	}
+	return *last;
 }
 
 /* The mean over tables of the mean |log(predicted / measured)|, large sizes twice; round near 0, so that two constants move
@@ -292,14 +295,13 @@ cost(const struct measured *t, size_t n, const struct cluster *c, struct err *er
 static bool
 told(const struct measured *t, size_t n, const struct cluster *c, int k)
 {
-	struct cluster up = *c, down = *c;
-	double at = cost(t, n, c, NULL), more, less;
+	struct cluster up = *c, down = *c, same = *c;
+	double at = cost(t, n, c, NULL), more, less, most = scale(&up, k, 1.2);
 
-	scale(&up, k, 1.2);
 	scale(&down, k, 1 / 1.2);
 	more = fabs(cost(t, n, &up, NULL) - at);
 	less = fabs(cost(t, n, &down, NULL) - at);
-	if (value(&up, k) <= value(c, k))
+	if (most <= scale(&same, k, 1))
 		return less > TOLD;
 	return fmax(more, less) > TOLD && fmin(more, less) > 1e-6;
 }
@@ -352,14 +354,6 @@ enum rc
 measured_fit(const struct measured *t, size_t n, const struct cluster *c, struct measured_fit *out,
 	     struct err *err)
 {
-	static const struct measured_constant names[MEASURED_CONSTANTS] = {
-	    {.name = "launch", .unit = "us"},
-	    {.name = "inside simple latency", .unit = "us"},
-	    {.name = "network simple latency", .unit = "us"},
-	    {.name = "message", .unit = "us"},
-	    {.name = "inside share", .unit = ""},
-	    {.name = "network share", .unit = ""},
-	    {.name = "nvls share", .unit = ""}};
 	struct measured_fit fit = {.c = *c, .one_number = true};
 	double at = cost(t, n, c, err);
 
@@ -368,20 +362,23 @@ measured_fit(const struct measured *t, size_t n, const struct cluster *c, struct
 	descend(t, n, c, &fit.c, at);
 	at = cost(t, n, &fit.c, NULL);
 	for (int k = 0; k < MEASURED_CONSTANTS; k++) {
-		fit.constant[k] = names[k];
-		fit.constant[k].was = value(c, k);
-		fit.constant[k].told = told(t, n, &fit.c, k);
-		if (!fit.constant[k].told && value(&fit.c, k) > 0) {
-			struct cluster back = fit.c;
+		struct cluster was = *c, back = fit.c;
+		struct measured_constant *m = &fit.constant[k];
 
-			scale(&back, k, value(c, k) / value(&fit.c, k));
-			if (cost(t, n, &back, NULL) < at + TOLD)
-				fit.c = back;
-			else
-				fit.constant[k].told = true;
-			at = cost(t, n, &fit.c, NULL);
-		}
-		fit.constant[k].now = value(&fit.c, k);
+		*m = (struct measured_constant){.name = constants[k].name,
+						.unit = constants[k].unit,
+						.was = scale(&was, k, 1),
+						.now = scale(&back, k, 1),
+						.told = told(t, n, &fit.c, k)};
+		if (m->told || m->now <= 0)
+			continue;
+		m->now = scale(&back, k, m->was / m->now);
+		m->told = cost(t, n, &back, NULL) >= at + TOLD;
+		if (!m->told)
+			fit.c = back;
+		else
+			m->now = scale(&fit.c, k, 1);
+		at = cost(t, n, &fit.c, NULL);
 	}
 	for (size_t i = 1; i < n; i++)
 		fit.one_number &= t[i].ngpus == t[0].ngpus;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "cluster/kinds.h"
 #include "coll/plan.h"
 
@@ -71,43 +72,20 @@ cluster_likeness(const struct cluster *c, uint32_t ngpus, const struct tuning_ch
 	return choice->algo == CLUSTER_P2P ? CLUSTER_LIKE_EXCHANGES : CLUSTER_LIKE_HOSTS;
 }
 
-/* Without '-' and '_'. */
-static void
-fold(const char *name, char out[24])
-{
-	size_t n = 0;
-
-	for (; *name && n < 23; name++)
-		if (*name != '-' && *name != '_')
-			out[n++] = *name;
-	out[n] = '\0';
-}
-
 enum rc
 cluster_coll(const char *name, enum gpusim_coll *out, struct err *err)
 {
-	static const enum gpusim_coll colls[] = {
-	    GPUSIM_ALLREDUCE,	  GPUSIM_BROADCAST, GPUSIM_REDUCE, GPUSIM_ALLGATHER,
-	    GPUSIM_REDUCESCATTER, GPUSIM_ALLTOALL,  GPUSIM_GATHER, GPUSIM_SCATTER};
-	char word[24], own[24];
+	enum gpusim_coll coll = GPUSIM_SEND;
 
-	fold(name, word);
-	if (strcmp(word, "sendrecv") == 0) {
-		*out = GPUSIM_SEND;
-		return RC_OK;
-	}
-	for (size_t i = 0; i < sizeof colls / sizeof *colls; i++) {
-		fold(coll_name(colls[i]), own);
-		if (strcmp(word, own) == 0) {
-			*out = colls[i];
-			return RC_OK;
-		}
-	}
-	return err_set(
-	    err, RC_INVAL,
-	    "'%.64s' is none of allreduce, broadcast, reduce, allgather, reduce-scatter, "
-	    "alltoall, gather, scatter, sendrecv",
-	    name);
+	if (!nearest_same(name, "sendrecv") && (coll_parse(name, &coll, NULL) != RC_OK ||
+						coll == GPUSIM_BARRIER || coll_is_sendrecv(coll)))
+		return err_set(
+		    err, RC_INVAL,
+		    "'%.64s' is none of allreduce, broadcast, reduce, allgather, reduce-scatter, "
+		    "alltoall, gather, scatter, sendrecv",
+		    name);
+	*out = coll;
+	return RC_OK;
 }
 
 enum rc
@@ -462,11 +440,10 @@ cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 {
 	struct frame f = {.c = c, .ask = ask, .fit = fit, .size = (double)ask->nbytes};
 	struct cluster_answer a = {0};
-	enum rc rc = RC_OK;
+	enum rc rc = cluster_check_gpus(c, ask->ngpus, err);
 
-	if (ask->ngpus < 1 || ask->ngpus > cluster_gpus(c))
-		return err_set(err, RC_INVAL, "%u GPUs: the cluster has %u", (unsigned)ask->ngpus,
-			       (unsigned)cluster_gpus(c));
+	if (rc != RC_OK)
+		return rc;
 	tuning_ranks(c, ask->ngpus, &f.r);
 	f.n = f.r.n;
 	f.nodes = f.r.nodes;
@@ -489,8 +466,6 @@ cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 		a.fill_us = fill_us(&f, a.bytes_us);
 	}
 	a.us = a.launch_us + a.latency_us + a.bytes_us + a.fill_us;
-	a.algbw = f.size / (1000 * a.us);
-	a.busbw = a.algbw * cluster_bus_factor(ask->coll, ask->ngpus);
 	a.bound = bound_of(&f);
 	*out = a;
 	return RC_OK;

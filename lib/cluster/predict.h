@@ -58,7 +58,6 @@ struct cluster_answer {
 	unsigned level;
 	double limit_gbs;     /* of that link */
 	double bytes_through; /* it, of one rank's nbytes */
-	double algbw, busbw;  /* GB/s */
 	struct cluster_bound bound;
 };
 

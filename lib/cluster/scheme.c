@@ -50,20 +50,14 @@ fold(const struct scheme_ask *a, const struct links *l, uint32_t base)
 	return p % base == 0 && p < a->nranks && a->nranks % p == 0 ? p : a->nranks;
 }
 
-static double
-at_least_1(double x)
-{
-	return x > 1 ? x : 1;
-}
-
 /* What a channel's part of a link is: the GPUs of a domain take turns at its ends, and the NICs. */
 static void
 share(const struct links *l, uint32_t per, double channels, struct scheme_size *out)
 {
 	bool alone = l->nranks <= l->domain;
 
-	out->port_share = at_least_1(alone ? channels : channels * (per - 1.0) / per);
-	out->nic_share = at_least_1(l->nics ? channels / l->nics : 1);
+	out->port_share = fmax(1, alone ? channels : channels * (per - 1.0) / per);
+	out->nic_share = fmax(1, l->nics ? channels / l->nics : 1);
 }
 
 /* ---- rings: one a channel, from domain to domain by NICs of one number where the domains are even in number */
@@ -98,23 +92,29 @@ cut(const struct scheme_ask *a, uint64_t part, unsigned channels, unsigned passe
 }
 
 static void
-ring_size(const struct scheme_ask *a, const struct links *l, unsigned passes,
-	  struct scheme_size *out)
+size_ring(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
 {
 	uint32_t per = per_domain(a, l), base = zigzag(a, per) ? 2 * per : per;
 
 	out->nplans = fold(a, l, zigzag(a, per) || base < a->nranks ? base : 1);
-	out->blocks = 1;
 	out->every = 2 * (uint64_t)base;
-	cut(a, divide(a->nbytes, (uint64_t)a->channels * a->nranks), 1, passes, a->nranks, out);
+	cut(a, divide(a->nbytes, (uint64_t)a->channels * a->nranks), 1,
+	    a->coll == GPUSIM_ALLREDUCE ? 2 : 1, a->nranks, out);
 	out->channels = a->channels;
 	share(l, per, a->channels, out);
 }
 
-/* Rounds with a neighbour each side; `reduces` says whether a round's receives reduce. */
+/* Does a round's receive reduce? Half of an all-reduce's do. They take turns, so that few rounds are like all. */
+static bool
+reduces(enum gpusim_coll coll, uint64_t round)
+{
+	return coll == GPUSIM_ALLREDUCE ? round % 2 == 0 : coll_reduces(coll);
+}
+
+/* Rounds with a neighbour each side. */
 static void
-rounds(const struct scheme_size *s, uint64_t units, uint32_t next, uint32_t prev,
-       bool (*reduces)(uint64_t round), struct plan *plan)
+rounds(enum gpusim_coll coll, const struct scheme_size *s, uint64_t units, uint32_t next,
+       uint32_t prev, struct plan *plan)
 {
 	unsigned n = s->slices;
 	uint64_t nbytes = divide(s->message_bytes, n);
@@ -123,74 +123,20 @@ rounds(const struct scheme_size *s, uint64_t units, uint32_t next, uint32_t prev
 		put(plan, STEP_SEND, next, nbytes);
 	for (uint64_t u = 0; u < units; u++)
 		for (unsigned k = 0; k < n; k++) {
-			put(plan, reduces(u) ? STEP_RECV_REDUCE : STEP_RECV, prev, nbytes);
+			put(plan, reduces(coll, u) ? STEP_RECV_REDUCE : STEP_RECV, prev, nbytes);
 			if (u + 1 < units)
 				put(plan, STEP_SEND, next, nbytes);
 		}
 }
 
-/* Half of an all-reduce's rounds reduce. They take turns, so that few rounds are like all. */
-static bool
-every_other(uint64_t round)
-{
-	return round % 2 == 0;
-}
-
-static bool
-always(uint64_t round)
-{
-	(void)round;
-	return true;
-}
-
-static bool
-never(uint64_t round)
-{
-	(void)round;
-	return false;
-}
-
 static void
-ring_build(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-	   uint64_t units, uint32_t r, bool (*reduces)(uint64_t round), struct plan *plan)
+build_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	   uint64_t units, uint32_t r, struct plan *blocks)
 {
 	uint32_t per = per_domain(a, l), at = turned(a, per, r);
 
-	rounds(s, units, turned(a, per, at + 1), turned(a, per, at + a->nranks - 1), reduces, plan);
-}
-
-static void
-size_ring_twice(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
-{
-	ring_size(a, l, 2, out);
-}
-
-static void
-size_ring_once(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
-{
-	ring_size(a, l, 1, out);
-}
-
-static void
-build_allreduce_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-		     uint64_t units, uint32_t r, struct plan *blocks)
-{
-	ring_build(a, l, s, units, r, every_other, blocks);
-}
-
-static void
-build_allgather_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-		     uint64_t units, uint32_t r, struct plan *blocks)
-{
-	ring_build(a, l, s, units, r, never, blocks);
-}
-
-static void
-build_reducescatter_ring(const struct scheme_ask *a, const struct links *l,
-			 const struct scheme_size *s, uint64_t units, uint32_t r,
-			 struct plan *blocks)
-{
-	ring_build(a, l, s, units, r, always, blocks);
+	rounds(a->coll, s, units, turned(a, per, at + 1), turned(a, per, at + a->nranks - 1),
+	       blocks);
 }
 
 /* ---- a ring that begins at one rank: a pipeline */
@@ -202,45 +148,30 @@ size_chain(const struct scheme_ask *a, const struct links *l, struct scheme_size
 	uint64_t part = divide(a->nbytes, a->channels);
 
 	out->nplans = a->nranks;
-	out->blocks = 1;
 	out->units = part ? divide(part, SCHEME_CHUNK / SLICES) : 1;
-	out->every = 1;
 	out->message_bytes = divide(part, out->units);
 	out->unit_steps = 2.0 * a->nranks;
 	out->channels = a->channels;
 	share(l, per, a->channels, out);
 }
 
-/* From the first place of the ring to the last. */
+/* From the first place of the ring to the last, or back. */
 static void
-chain(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-      uint64_t units, uint32_t r, bool reduces, struct plan *plan)
+build_chain(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	    uint64_t units, uint32_t r, struct plan *blocks)
 {
+	bool reduce = a->coll == GPUSIM_REDUCE;
 	uint32_t per = per_domain(a, l), n = a->nranks, place = turned(a, per, r),
-		 at = reduces ? n - 1 - place : place,
-		 before = reduces ? turned(a, per, place + 1) : turned(a, per, place + n - 1),
-		 behind = reduces ? turned(a, per, place + n - 1) : turned(a, per, place + 1);
+		 at = reduce ? n - 1 - place : place, up = turned(a, per, place + 1),
+		 down = turned(a, per, place + n - 1);
 
 	for (uint64_t u = 0; u < units; u++) {
 		if (at > 0)
-			put(plan, reduces ? STEP_RECV_REDUCE : STEP_RECV, before, s->message_bytes);
+			put(blocks, reduce ? STEP_RECV_REDUCE : STEP_RECV, reduce ? up : down,
+			    s->message_bytes);
 		if (at + 1 < n)
-			put(plan, STEP_SEND, behind, s->message_bytes);
+			put(blocks, STEP_SEND, reduce ? down : up, s->message_bytes);
 	}
-}
-
-static void
-build_broadcast_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-		     uint64_t units, uint32_t r, struct plan *blocks)
-{
-	chain(a, l, s, units, r, false, blocks);
-}
-
-static void
-build_reduce_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-		  uint64_t units, uint32_t r, struct plan *blocks)
-{
-	chain(a, l, s, units, r, true, blocks);
 }
 
 /* ---- parts inside domains, a ring of equal GPUs over the domains, parts inside again */
@@ -251,11 +182,8 @@ size_hierarchical_ring(const struct scheme_ask *a, const struct links *l, struct
 	uint32_t per = per_domain(a, l);
 
 	out->nplans = fold(a, l, per < a->nranks ? per : 1);
-	out->blocks = 1;
 	out->every = 2;
 	cut(a, divide(a->nbytes, a->nranks), WIDE, 2, a->nranks / per, out);
-	out->channels = 1;
-	out->port_share = out->nic_share = 1;
 }
 
 /* To and from all others of the domain. */
@@ -278,7 +206,7 @@ build_hierarchical_ring(const struct scheme_ask *a, const struct links *l,
 	uint32_t per = per_domain(a, l), n = a->nranks;
 
 	inside(per, r, STEP_RECV_REDUCE, divide(a->nbytes, per), blocks);
-	rounds(s, units, (r + per) % n, (r + n - per) % n, every_other, blocks);
+	rounds(a->coll, s, units, (r + per) % n, (r + n - per) % n, blocks);
 	inside(per, r, STEP_RECV, divide(a->nbytes, per), blocks);
 }
 
@@ -352,7 +280,6 @@ size_tree(const struct scheme_ask *a, const struct links *l, struct scheme_size 
 	out->hosts_of = per;
 	out->blocks = 4;
 	out->units = all ? divide(all, piece) : 1;
-	out->every = 1;
 	out->message_bytes = divide(all, out->units);
 	out->unit_steps = 8.0 * a->nranks;
 	out->channels = a->channels;
@@ -439,7 +366,7 @@ exchange_steps(uint32_t nplans, unsigned ahead)
 {
 	double steps = 2.0 * nplans, most = SCHEME_MOST_STEPS / (2.0 * ahead) / steps;
 
-	return steps * at_least_1(fmin(nplans * ahead / 1024.0, most));
+	return steps * fmax(1, fmin(nplans * ahead / 1024.0, most));
 }
 
 /* ---- all to all by rails: inside a domain to the GPU of the receiver's number, then from domain to domain */
@@ -450,13 +377,9 @@ size_exchange(const struct scheme_ask *a, const struct links *l, struct scheme_s
 	uint32_t per = per_domain(a, l);
 
 	out->nplans = fold(a, l, per < a->nranks ? per : 1);
-	out->blocks = 1;
 	out->units = a->nranks / per - 1;
-	out->every = 1;
 	out->message_bytes = divide(a->nbytes, a->nranks) * per;
 	out->unit_steps = exchange_steps(out->nplans, AHEAD);
-	out->channels = 1;
-	out->port_share = out->nic_share = 1;
 }
 
 /* How far away the k-th partner is. Fewer units than there are take partners far and near as all do, so that as large a part of
@@ -501,13 +424,9 @@ static void
 size_group(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
 {
 	out->nplans = fold(a, l, 1);
-	out->blocks = 1;
 	out->units = a->nranks - 1;
-	out->every = 1;
 	out->message_bytes = divide(a->nbytes, a->nranks);
 	out->unit_steps = exchange_steps(out->nplans, GROUPED);
-	out->channels = 1;
-	out->port_share = out->nic_share = 1;
 }
 
 static void
@@ -518,48 +437,28 @@ build_group(const struct scheme_ask *a, const struct links *l, const struct sche
 	exchange(a->nranks, 1, s, units, r, GROUPED, blocks);
 }
 
-/* ---- each rank to the next */
+/* ---- each rank to the next: a group of one */
 
 static void
 size_next(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
 {
 	out->nplans = fold(a, l, 1);
-	out->blocks = 1;
-	out->units = out->every = 1;
 	out->message_bytes = a->nbytes;
 	out->unit_steps = 2.0 * out->nplans;
-	out->channels = 1;
-	out->port_share = out->nic_share = 1;
-}
-
-static void
-build_next(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
-	   uint64_t units, uint32_t r, struct plan *blocks)
-{
-	(void)l;
-	(void)units;
-	put(blocks, STEP_SEND, (r + 1) % a->nranks, s->message_bytes);
-	put(blocks, STEP_RECV, (r + a->nranks - 1) % a->nranks, s->message_bytes);
 }
 
 const struct scheme schemes[] = {
-    {"ring-rails", "a ring a channel, NICs of one number after one another", GPUSIM_ALLREDUCE,
-     false, size_ring_twice, build_allreduce_ring},
-    {"ring-rails", "the same", GPUSIM_ALLGATHER, false, size_ring_once, build_allgather_ring},
-    {"ring-rails", "the same", GPUSIM_REDUCESCATTER, false, size_ring_once,
-     build_reducescatter_ring},
-    {"ring-rails", "a pipeline from rank 0 on", GPUSIM_BROADCAST, false, size_chain,
-     build_broadcast_ring},
-    {"ring-rails", "a pipeline to rank 0", GPUSIM_REDUCE, false, size_chain, build_reduce_ring},
-    {"ring-hierarchical", "parts inside domains, a ring a GPU over the domains", GPUSIM_ALLREDUCE,
-     false, size_hierarchical_ring, build_hierarchical_ring},
-    {"tree-rails", "two trees over the hosts a pair of channels, chains inside", GPUSIM_ALLREDUCE,
-     false, size_tree, build_tree},
-    {"hierarchical", "inside domains to the GPU of the receiver's number, then over its NIC",
-     GPUSIM_ALLTOALL, true, size_exchange, build_exchange},
-    {"group", "to all others, 64 at a time", GPUSIM_ALLTOALL, true, size_group, build_group},
-    {"next", "each rank to the next", GPUSIM_SEND, false, size_next, build_next},
-    {NULL, NULL, 0, false, NULL, NULL},
+    {"ring-rails", GPUSIM_ALLREDUCE, false, size_ring, build_ring}, /* a ring a channel */
+    {"ring-rails", GPUSIM_ALLGATHER, false, size_ring, build_ring},
+    {"ring-rails", GPUSIM_REDUCESCATTER, false, size_ring, build_ring},
+    {"ring-rails", GPUSIM_BROADCAST, false, size_chain, build_chain},
+    {"ring-rails", GPUSIM_REDUCE, false, size_chain, build_chain},
+    {"ring-hierarchical", GPUSIM_ALLREDUCE, false, size_hierarchical_ring, build_hierarchical_ring},
+    {"tree-rails", GPUSIM_ALLREDUCE, false, size_tree, build_tree},
+    {"hierarchical", GPUSIM_ALLTOALL, true, size_exchange, build_exchange},
+    {"group", GPUSIM_ALLTOALL, true, size_group, build_group},
+    {"next", GPUSIM_SEND, false, size_next, build_group},
+    {.name = NULL},
 };
 
 const struct scheme *

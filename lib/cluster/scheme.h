@@ -18,6 +18,7 @@
 #define SCHEME_MOST_PIECES 256u	      /* of its vector, then */
 
 struct scheme_ask {
+	enum gpusim_coll coll; /* the scheme's */
 	uint32_t nranks;
 	uint64_t nbytes;   /* of the whole vector */
 	uint32_t channels; /* at least 1; those of schemes that have but one are ignored */
@@ -38,9 +39,10 @@ struct scheme_size {
 };
 
 struct scheme {
-	const char *name, *summary;
+	const char *name;
 	enum gpusim_coll coll; /* GPUSIM_SEND: all ranks send to the next one */
 	bool far;	       /* most messages cross all levels of switches: all are taken to */
+	/* out has the values of one block and channel that repeats one unit. */
 	void (*size)(const struct scheme_ask *a, const struct links *l, struct scheme_size *out);
 	/* Append the steps of rank r's blocks, blocks of them, with so many units. Elements are bytes. */
 	void (*build)(const struct scheme_ask *a, const struct links *l,

@@ -204,22 +204,13 @@ by_plans(const struct traffic_ask *ask, struct traffic_answer *t, struct flow_re
 	return rc;
 }
 
-static enum rc
-check_gpus(const struct cluster *c, uint32_t n, struct err *err)
-{
-	if (n >= 1 && n <= cluster_gpus(c))
-		return RC_OK;
-	return err_set(err, RC_INVAL, "%" PRIu32 " GPUs: the cluster has %" PRIu32, n,
-		       cluster_gpus(c));
-}
-
 enum rc
 traffic_plans(const struct cluster *c, const struct flow_plans *p, enum cluster_proto proto,
 	      struct traffic_answer *out, struct flow_report *report, struct err *err)
 {
 	struct traffic_answer t = {
 	    .launch_us = c->launch_us, .nranks = p->nranks, .simulated = p->nplans, .channels = 1};
-	enum rc rc = check_gpus(c, p->nranks, err);
+	enum rc rc = cluster_check_gpus(c, p->nranks, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -247,7 +238,7 @@ traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traf
 			       .simple = ask->proto == CLUSTER_SIMPLE};
 	enum rc rc;
 
-	rc = check_gpus(c, ask->ngpus, err);
+	rc = cluster_check_gpus(c, ask->ngpus, err);
 	if (rc != RC_OK)
 		return rc;
 	t.links = links_of_cluster(c, ask->ngpus, ask->proto);

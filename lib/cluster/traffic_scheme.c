@@ -186,13 +186,21 @@ enum rc
 traffic_scheme(const struct scheme *scheme, const struct scheme_ask *a, double most_steps,
 	       struct traffic_answer *out, struct flow_report *report, struct err *err)
 {
-	struct part p = {.ask = *a, .links = out->links};
+	struct part p = {.ask = *a,
+			 .links = out->links,
+			 .size = {.blocks = 1,
+				  .units = 1,
+				  .every = 1,
+				  .channels = 1,
+				  .port_share = 1,
+				  .nic_share = 1}};
 	struct flow_report r = {0};
 	enum rc rc;
 
+	p.ask.coll = scheme->coll;
 	if (scheme->far)
 		all_far(&p.links);
-	scheme->size(a, &p.links, &p.size);
+	scheme->size(&p.ask, &p.links, &p.size);
 	p.units = p.size.units;
 	p.links.port_byte_us *= p.size.port_share;
 	p.links.nic_byte_us *= p.size.nic_share;

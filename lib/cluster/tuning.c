@@ -169,16 +169,6 @@ inter_us(const struct cluster *c, const struct tuning_ranks *r, enum cluster_alg
 	return t[THROUGH_NET][p] + nic_us(c, p);
 }
 
-static unsigned
-log2i(uint32_t n)
-{
-	unsigned l = 0;
-
-	while (n >>= 1)
-		l++;
-	return l;
-}
-
 static double
 ring_latency(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll coll,
 	     enum cluster_proto p)
@@ -201,7 +191,7 @@ static double
 latency(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll coll,
 	enum cluster_algo a, enum cluster_proto p)
 {
-	double inside = floor(r->per_node) - 1, up = log2i(r->nodes);
+	double inside = floor(r->per_node) - 1, up = floor(log2(r->nodes));
 	double hop = tree_us[inside_row(c)][p];
 
 	switch (a) {
@@ -221,30 +211,24 @@ latency(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll 
 }
 
 static double
-least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-static double
 ring_bus(const struct tuning_ranks *r, double bus, double ll, enum cluster_proto p)
 {
 	if (p == CLUSTER_LL)
-		return least(ll, bus * 0.5);
+		return fmin(ll, bus * 0.5);
 	if (p == CLUSTER_LL128)
-		return least(bus * 0.92, r->channels * ring_ll128_max[r->generation]);
+		return fmin(bus * 0.92, r->channels * ring_ll128_max[r->generation]);
 	return bus;
 }
 
 static double
 tree_bus(const struct tuning_ranks *r, double bus, double ll, enum cluster_proto p)
 {
-	bus = least(bus * 0.92, r->channels * tree_max[r->generation][r->column]);
+	bus = fmin(bus * 0.92, r->channels * tree_max[r->generation][r->column]);
 	if (p == CLUSTER_LL)
-		return least(bus / 3.8, ll);
+		return fmin(bus / 3.8, ll);
 	if (p == CLUSTER_LL128)
-		return least(bus * (r->nodes == 1 ? 7.0 / 9 : 120.0 / 128),
-			     r->channels * tree_ll128_max[r->generation][r->column]);
+		return fmin(bus * (r->nodes == 1 ? 7.0 / 9 : 120.0 / 128),
+			    r->channels * tree_ll128_max[r->generation][r->column]);
 	return bus;
 }
 
@@ -262,8 +246,8 @@ nvls_bus(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll
 	if (a == CLUSTER_NVLS_TREE && r->nodes <= 2)
 		between *= 2;
 	if (a == CLUSTER_NVLS_TREE)
-		inside = least(inside, 16 * nvls_tree_max[r->generation][r->column]);
-	return least(inside, between);
+		inside = fmin(inside, 16 * nvls_tree_max[r->generation][r->column]);
+	return fmin(inside, between);
 }
 
 /* A tree crosses a NIC once up and once down, so that its NICs let twice as much through inside the node. */
@@ -274,7 +258,7 @@ bus_inside(const struct cluster *c, const struct tuning_ranks *r, enum cluster_a
 
 	if (r->nodes == 1 || a != CLUSTER_TREE || r->nodes > 2)
 		return bus;
-	return least(2 * bus, inside_gbs(c, r->cc));
+	return fmin(2 * bus, inside_gbs(c, r->cc));
 }
 
 static double
@@ -297,7 +281,7 @@ bandwidth(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_col
 	case CLUSTER_NVLS_TREE:
 		return nvls_bus(c, r, coll, a) * n / steps;
 	case CLUSTER_COLLNET:
-		return least(bus, inside_gbs(c, r->cc) * 0.85) * 0.5 * 1.7;
+		return fmin(bus, inside_gbs(c, r->cc) * 0.85) * 0.5 * 1.7;
 	default:
 		return bus * 0.75;
 	}
@@ -355,12 +339,6 @@ tuning_cost(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_c
 	if (a == CLUSTER_RING && p == CLUSTER_SIMPLE && all && r->nodes > 1 &&
 	    nbytes / ((uint64_t)r->channels * r->n) >= 64)
 		out->lat_us *= r->cc < 80 ? 1.9 : 1.4;
-}
-
-double
-tuning_us(const struct tuning_cost *cost, uint64_t nbytes)
-{
-	return cost->lat_us + (double)nbytes / (1000 * cost->gbs);
 }
 
 /* ---- the choice */
@@ -442,7 +420,8 @@ tuning_choose(const struct cluster *c, const struct tuning_ranks *r, enum gpusim
 				continue;
 			tuning_cost(c, r, coll, (enum cluster_algo)a, (enum cluster_proto)p, nbytes,
 				    &cost);
-			us = cost.gbs > 0 ? tuning_us(&cost, nbytes) : INFINITY;
+			us = cost.gbs > 0 ? cost.lat_us + (double)nbytes / (1000 * cost.gbs)
+					  : INFINITY;
 			if (us < best.us)
 				best = (struct tuning_choice){.algo = (enum cluster_algo)a,
 							      .proto = (enum cluster_proto)p,

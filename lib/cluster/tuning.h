@@ -47,8 +47,6 @@ void tuning_cost(const struct cluster *c, const struct tuning_ranks *r, enum gpu
 		 enum cluster_algo algo, enum cluster_proto proto, uint64_t nbytes,
 		 struct tuning_cost *out);
 
-double tuning_us(const struct tuning_cost *cost, uint64_t nbytes);
-
 struct tuning_choice {
 	enum cluster_algo algo;
 	enum cluster_proto proto;

@@ -29,7 +29,8 @@
 uint32_t *hoist_compute(const struct plan *plan, unsigned char *const base[PLAN_NBUFS],
 			size_t elem);
 
-/* The same, for buffers apart from each other, and with so many steps looked at, at most. */
-uint32_t *hoist_apart(const struct plan *plan, size_t elem, size_t work);
+/* The same, for buffers apart from each other; so many steps are looked at, and so many sends of the rank are posted before their
+ * turn, at most. */
+uint32_t *hoist_apart(const struct plan *plan, size_t elem, size_t work, size_t ahead);
 
 #endif

@@ -249,7 +249,8 @@ prepare(struct sim *s)
 	for (size_t i = 0; i < n; i++)
 		s->arrival[i] = NAN;
 	for (uint32_t r = 0; r < s->nplans; r++) {
-		s->rank[r].after = hoist_apart(&s->plans[r], s->elem, SIMULATE_WORK / s->nplans);
+		s->rank[r].after = hoist_apart(&s->plans[r], s->elem, SIMULATE_WORK / s->nplans,
+					       s->plans[r].nstep);
 		if (!s->rank[r].after)
 			return false;
 	}

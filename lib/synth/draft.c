@@ -227,11 +227,11 @@ print_place(struct draft_place p, uint32_t count, struct buf *out)
 }
 
 bool
-draft_print(const struct draft *d, const char *about, struct buf *out)
+draft_print(const struct draft *d, struct buf *out)
 {
 	uint32_t round = UINT32_MAX;
-	bool good = buf_addf(out, "%salgorithm %s\ncollective %s\nranks %u\nchunks %u\n", about,
-			     d->name, coll_name(d->coll), d->nranks, d->nchunks);
+	bool good = buf_addf(out, "algorithm %s\ncollective %s\nranks %u\nchunks %u\n", d->name,
+			     coll_name(d->coll), d->nranks, d->nchunks);
 
 	if (coll_has_root(d->coll))
 		good = good && buf_addf(out, "root %u\n", d->root);

@@ -68,7 +68,7 @@ void draft_slice(const struct draft *d, uint32_t k, uint32_t interval, struct dr
 /* Every rank's plan, by whole moves, for times: nranks of them, to release with plan_free_all. */
 enum rc draft_plans(const struct draft *d, uint64_t nelem, struct plan **out, struct err *err);
 
-/* Append as the text form of files; `about` are lines of comments. False: out of memory. */
-bool draft_print(const struct draft *d, const char *about, struct buf *out);
+/* Append as the text form of files. False: out of memory. */
+bool draft_print(const struct draft *d, struct buf *out);
 
 #endif

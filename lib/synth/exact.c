@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 
-#define MAX_WORK (1u << 24) /* choices looked at */
+#define MAX_WORK (1u << 18) /* choices looked at */
 #define NSTATES	 (1u << EXACT_MAX_CELLS)
 
 /* Found in a round, from the state before it. */

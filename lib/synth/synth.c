@@ -38,16 +38,9 @@ add_row(struct search *s, const char *name, double us, bool builtin)
 	struct synth_row row = {.us = us, .builtin = builtin};
 	size_t at = o->nrow;
 
-	if (o->nrow == o->cap) {
-		size_t cap = o->cap ? 2 * o->cap : 64;
-		struct synth_row *r = alloc_resize(o->row, cap, sizeof *r);
-
-		if (!r) {
-			search_fail(s, err_set(s->err, RC_NOMEM, "out of memory"));
-			return;
-		}
-		o->row = r;
-		o->cap = cap;
+	if (!alloc_room(&o->row, o->nrow, &o->cap, sizeof *o->row)) {
+		search_fail(s, err_set(s->err, RC_NOMEM, "out of memory"));
+		return;
 	}
 	snprintf(row.name, sizeof row.name, "%s", name);
 	for (; at && search_is_faster(us, o->row[at - 1].us); at--)
@@ -251,7 +244,7 @@ finish_all(struct search *s)
 	for (size_t i = 0; i < s->nkept && !s->rc; i++) {
 		struct buf text = {0};
 
-		if (draft_print(&s->kept[i], "", &text))
+		if (draft_print(&s->kept[i], &text))
 			finish(s, s->kept[i].name, s->us[i], &text);
 		else
 			search_fail(s, err_set(s->err, RC_NOMEM, "out of memory"));

@@ -99,5 +99,5 @@ teardown() { house_teardown; }
 	done
 	printf 'gpu = h100\nhosts = 2\nnics = 8 x 400Gb/s infiniband\n' >wrong.ini
 	run -2 gpuctl simulate allreduce -c ./wrong.ini
-	assert_match "'infiniband' is no network: ib, roce, .*, none\$"
+	assert_match "'infiniband' is none of ib, roce, .*, none\$"
 }

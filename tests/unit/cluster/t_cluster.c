@@ -59,7 +59,7 @@ test_refused(void)
 	refused("gpu = h100\nnick = 3\n", "did you mean 'nics'?");
 	refused("gpu = h100\nnics = 8\n", "'8' is no");
 	refused("gpu = h100\nnics = 8 x 400Gb/s ib junk\n", "text behind the network");
-	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "is no network");
+	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "is none of ib, ");
 	refused("gpu = h100\nnics = 65 x 400Gb/s\n", "out of range");
 	refused("gpu = h100\ninside bandwidth = 450\n", "is no rate");
 	refused("gpu = h100\nlaunch = 3\n", "is no time");

@@ -223,12 +223,12 @@ test_bound(void)
 	     "inside bandwidth=900GB/s\n"
 	     "leaf hosts=4\nleaf oversubscription=8\n");
 	b = cluster_bound(&c, &q);
-	ok(b.cut == CLUSTER_CUT_LEVEL && b.level == 0 && b.nbytes == 1024e6 && b.gbs == 200 &&
+	ok(strcmp(b.name, "a leaf switch's way up") == 0 && b.nbytes == 1024e6 && b.gbs == 200 &&
 	       fabs(b.us - 5120) < 1e-6,
 	   "bound: of an all-to-all half of 32 GPUs' bytes cross the uplinks");
 	q.ngpus = 8;
 	b = cluster_bound(&c, &q);
-	ok(b.cut == CLUSTER_CUT_GPU && b.nbytes == 56e6 && b.gbs == 900,
+	ok(strcmp(b.name, "all ways into a GPU") == 0 && b.nbytes == 56e6 && b.gbs == 900,
 	   "bound: on a host a GPU's way");
 	q.coll = GPUSIM_ALLREDUCE;
 	b = cluster_bound(&c, &q);
@@ -239,7 +239,7 @@ test_bound(void)
 	q.ngpus = 32;
 	q.nvswitch_reduces = false;
 	b = cluster_bound(&c, &q);
-	ok(b.cut == CLUSTER_CUT_NICS && b.nbytes == 96e6 && b.gbs == 400,
+	ok(strcmp(b.name, "the NICs of a domain's hosts") == 0 && b.nbytes == 96e6 && b.gbs == 400,
 	   "bound: 4 hosts, 2 x 3/4");
 	q.network_reduces = true;
 	ok(cluster_bound(&c, &q).nbytes == 64e6, "bound: once where the network reduces");
