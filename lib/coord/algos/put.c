@@ -383,44 +383,20 @@ finish(struct coord *c, struct upload *u, struct kept *k, enum rc rc, const stru
 	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_PUT, &r);
 }
 
-/* One of the same file, asked for in the same way. */
-static struct kept *
-same_source(const struct algos *a, uint64_t source)
-{
-	for (size_t i = 0; i < a->files.n; i++)
-		if (((struct kept *)a->files.v[i].of)->source == source)
-			return a->files.v[i].of;
-	return NULL;
-}
-
-/* Whoever has waited longest is next. What is kept by now needs no proof. */
+/* Whoever has waited longest is next. */
 static void
 next_proof(struct coord *c)
 {
 	struct coord_action prove = {.kind = COORD_PROVE};
 	struct algos *a = c->algos;
-	struct upload *u;
+	struct upload *u = NULL;
 
-	for (;;) {
-		uint64_t client;
-		struct err err;
-		struct kept *k;
-
-		u = NULL;
-		for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
-			if (a->upload[i].job && (!u || a->upload[i].job < u->job))
-				u = &a->upload[i];
-		if (!u || a->proving)
-			return;
-		k = same_source(a, u->source);
-		if (!k)
-			break;
-		client = u->lease ? u->client : 0;
-		k->configured &= client != 0;
-		finish(c, u, k, client && !k->info.lease ? RC_OK : hold(c, k, client, &err), &err);
-	}
-	a->proving = u->job;
-	prove.token = u->job;
+	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
+		if (a->upload[i].job && (!u || a->upload[i].job < u->job))
+			u = &a->upload[i];
+	if (!u || a->proving)
+		return;
+	a->proving = prove.token = u->job;
 	prove.body = u->ask;
 	u->ask = (struct buf){0};
 	if (!act(c, &prove))
@@ -438,42 +414,12 @@ algos_proven(struct coord *c, uint64_t job, struct coord_proof *proof)
 	c->algos->proving = 0;
 	if (u && proof)
 		rc = add(c, proof, u->replace, u->lease ? u->client : 0, &k, &err);
-	if (rc == RC_OK && k) {
-		k->source = u->source;
+	if (rc == RC_OK)
 		tell(c, k, proof->text.data, proof->text.len);
-	}
 	if (u)
 		finish(c, u, k, rc, &err);
 	coord_proof_free(proof);
 	next_proof(c);
-}
-
-void
-uploads_tick(struct coord *c)
-{
-	const struct err gone = {RC_ABORTED, "its client is gone"};
-
-	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++) {
-		struct upload *u = &c->algos->upload[i];
-
-		if (u->job && u->gone && c->now_ms >= u->gone_ms + TIME_LEASE_MS)
-			pendings_fail(c, &wait_proof, u->job, &gone);
-	}
-	next_proof(c);
-}
-
-/* Of the file and the name: the answer to both is the same. */
-static uint64_t
-source_of(const GpuSim__AlgoPutRequest *q, const struct buf *bytes)
-{
-	uint64_t h = 0xcbf29ce484222325u + q->lease;
-
-	for (const char *p = q->name; *p; p++)
-		h = (h ^ (unsigned char)*p) * 0x100000001b3u;
-	h = (h ^ bytes->len) * 0x100000001b3u;
-	for (size_t i = 0; i < bytes->len; i++)
-		h = (h ^ (unsigned char)bytes->data[i]) * 0x100000001b3u;
-	return h ? h : 1;
 }
 
 enum rc
@@ -494,7 +440,6 @@ on_algo_put(struct coord *c, struct pending *p, const GpuSim__Request *req, stru
 		upload_end(u);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
-	u->source = source_of(&q, &u->bytes);
 	u->replace = q.replace;
 	u->lease = q.lease;
 	u->job = ++c->algos->last_job;
