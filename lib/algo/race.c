@@ -281,7 +281,7 @@ check_pairs(struct search *s, struct err *err)
 	uint64_t(*set)[WORDS] = alloc_zeroed(g->nnode + 1ul, sizeof *set);
 	struct pair found = {.y = ALGO_NONE};
 	uint64_t visits = 0, last;
-	enum rc rc = RC_OK, spent = RC_OK;
+	enum rc rc = RC_OK;
 
 	if (!s->npair) {
 		free(set);
@@ -294,21 +294,17 @@ check_pairs(struct search *s, struct err *err)
 		s->pair[i].y = g->at[s->pair[i].y];
 	}
 	qsort(s->pair, s->npair, sizeof *s->pair, by_first);
-	for (size_t i = 0; i < s->npair && !rc && !spent; i += BATCH) {
+	for (size_t i = 0; i < s->npair && !rc; i += BATCH) {
 		uint32_t n = s->npair - i < BATCH ? (uint32_t)(s->npair - i) : BATCH;
 
 		last = pass(g, set, s->pair + i, n, &found);
 		visits += last;
-		if (visits > MAX_VISITS)
-			rc = RC_INVAL;
-		else
-			spent = algo_spend(g->algo->budget, 2 * last, err);
+		rc = visits > MAX_VISITS ? too_long(g, err)
+					 : algo_spend(g->algo->budget, 2 * last, err);
 	}
 	free(set);
-	if (spent)
-		return spent;
 	if (rc || found.y == ALGO_NONE)
-		return rc ? too_long(g, err) : RC_OK;
+		return rc;
 	return tell_race(g, (struct pair){g->order[found.x], g->order[found.y], found.cell}, err);
 }
 
@@ -347,11 +343,9 @@ race_find(const struct graph *g, struct err *err)
 		search_rank(&s, r, node + first, g->first[g->rank_block[r + 1]] - first);
 		rc = algo_spend(g->algo->budget, cells_of_rank(g->algo, r) + s.work, err);
 	}
-	if (rc)
-		;
-	else if (s.rc == RC_NOMEM)
+	if (s.rc == RC_NOMEM)
 		rc = err_set(err, RC_NOMEM, "out of memory");
-	else
+	else if (!rc)
 		rc = s.rc ? too_long(g, err) : check_pairs(&s, err);
 	free(node);
 	free(s.pair);

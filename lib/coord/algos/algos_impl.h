@@ -34,14 +34,14 @@ struct upload {
 	/* Complete: */
 	uint64_t job;
 	struct buf ask; /* for coord_prove; empty: it is at work */
-	bool replace, lease, gone;
+	bool gone;
 };
 
 /* An algorithm on its way from a file to here. */
 struct coord_proof {
-	struct err err; /* RC_OK: it is good */
+	GpuSim__AlgoPutRequest *ask; /* with the whole file; NULL: no memory */
+	struct err err;		     /* RC_OK: it is good */
 	struct kept *kept;
-	struct buf text; /* of the file */
 };
 
 struct algos {
