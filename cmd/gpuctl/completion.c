@@ -187,35 +187,6 @@ faults(const struct line *l)
 		offer(l, fault_name((enum gpusim_fault_kind)k), NULL);
 }
 
-/* The last of several with commas. */
-static void
-last_of(const struct line *l, void (*offers)(const struct line *))
-{
-	const char *comma = strrchr(l->prefix, ',');
-	struct line last = *l;
-	char before[256];
-
-	if (comma) {
-		snprintf(before, sizeof before, "%s%.*s", l->before, (int)(comma + 1 - l->prefix),
-			 l->prefix);
-		last.before = before;
-		last.prefix = comma + 1;
-	}
-	offers(&last);
-}
-
-static void
-fault_list(const struct line *l)
-{
-	last_of(l, faults);
-}
-
-static void
-algo_list(const struct line *l)
-{
-	last_of(l, algos);
-}
-
 /* What one of our programs prints for an option; NULL: nothing. */
 static FILE *
 ask_program(const char *name, const char *option)
@@ -305,12 +276,12 @@ grow_operands(const struct line *l)
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);
-} values[] = {{"ALGO", algos},		{"ALGO[,...]", algo_list},
-	      {"KIND,...", fault_list}, {"FILE", files},
-	      {"BASE", files},		{"PATH", files},
-	      {"DIR", files},		{"CLUSTER", clusters},
-	      {"fail-rate", failures},	{"DEVICE", devices},
-	      {"comm", comms}};
+	bool several; /* with commas */
+} values[] = {
+    {"ALGO", algos, false},	{"ALGO[,...]", algos, true},  {"KIND,...", faults, true},
+    {"FILE", files, false},	{"BASE", files, false},	      {"PATH", files, false},
+    {"DIR", files, false},	{"CLUSTER", clusters, false}, {"fail-rate", failures, false},
+    {"DEVICE", devices, false}, {"comm", comms, false}};
 
 /* Operands, by verb; many: any number of them. */
 static const struct {
@@ -333,15 +304,25 @@ static const struct {
 static void
 offer_value(const struct line *l, const struct option_row *o)
 {
-	const char *name[OPTION_MAX_WORDS];
+	const char *name[OPTION_MAX_WORDS], *comma = strrchr(l->prefix, ',');
 	unsigned n = option_names(o, name);
+	struct line last = *l;
+	char before[256];
 
 	for (unsigned i = 0; i < n; i++)
 		offer(l, name[i], NULL);
-	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		if (strcmp(values[i].name, o->arg) == 0 ||
-		    (o->name && strcmp(values[i].name, o->name) == 0))
-			values[i].offer(l);
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		if (strcmp(values[i].name, o->arg) != 0 &&
+		    (!o->name || strcmp(values[i].name, o->name) != 0))
+			continue;
+		if (values[i].several && comma) {
+			snprintf(before, sizeof before, "%s%.*s", l->before,
+				 (int)(comma + 1 - l->prefix), l->prefix);
+			last.before = before;
+			last.prefix = comma + 1;
+		}
+		values[i].offer(&last);
+	}
 }
 
 static void

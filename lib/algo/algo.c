@@ -46,29 +46,15 @@ algo_buf_word(unsigned buf)
 	return buf < ALGO_NBUFS ? bufs[buf].word : "?";
 }
 
-bool
-algo_kind_sends(unsigned kind)
-{
-	return kind < ALGO_NKINDS && kinds[kind].sends;
-}
-
-bool
-algo_kind_recvs(unsigned kind)
-{
-	return kind < ALGO_NKINDS && kinds[kind].recvs;
-}
-
-bool
-algo_kind_reads(unsigned kind)
-{
-	return kind < ALGO_NKINDS && kinds[kind].reads;
-}
-
-bool
-algo_kind_writes(unsigned kind)
-{
-	return kind < ALGO_NKINDS && kinds[kind].writes;
-}
+#define KIND(does)                                             \
+	bool algo_kind_##does(unsigned kind)                   \
+	{                                                      \
+		return kind < ALGO_NKINDS && kinds[kind].does; \
+	}
+KIND(sends)
+KIND(recvs)
+KIND(reads)
+KIND(writes)
 
 struct algo_block *
 algo_add_block(struct algo_rank *rank, uint32_t send, uint32_t recv, uint32_t channel)

@@ -186,25 +186,15 @@ by_connection(const void *x, const void *y)
 }
 
 static enum rc
-not_received(const struct graph *g, uint32_t node, struct err *err)
+not_met(const struct graph *g, uint32_t node, bool sends, struct err *err)
 {
 	const struct algo_block *b = block_at(g, g->block_of[node]);
+	uint32_t peer = sends ? b->send : b->recv;
 
-	return err_set(err, RC_BADDATA,
-		       "%s sends a message to rank %u on channel %u that rank %u never receives%s",
-		       graph_name(g, node).text, b->send, b->channel, b->send,
-		       graph_line(g, node).text);
-}
-
-static enum rc
-not_sent(const struct graph *g, uint32_t node, struct err *err)
-{
-	const struct algo_block *b = block_at(g, g->block_of[node]);
-
-	return err_set(err, RC_BADDATA,
-		       "%s waits for a message of rank %u on channel %u that rank %u never sends%s",
-		       graph_name(g, node).text, b->recv, b->channel, b->recv,
-		       graph_line(g, node).text);
+	return err_set(err, RC_BADDATA, "%s %s rank %u on channel %u that rank %u never %s%s",
+		       graph_name(g, node).text,
+		       sends ? "sends a message to" : "waits for a message of", peer, b->channel,
+		       peer, sends ? "receives" : "sends", graph_line(g, node).text);
 }
 
 static enum rc
@@ -227,13 +217,13 @@ meet(struct graph *g, uint32_t s, uint32_t r, struct err *err)
 		if (!algo_kind_recvs(graph_step(g, n)->kind))
 			continue;
 		if (k == end)
-			return not_sent(g, n, err);
+			return not_met(g, n, false, err);
 		if (graph_step(g, g->sends[k])->count != graph_step(g, n)->count)
 			return other_count(g, g->sends[k], n, err);
 		g->to[g->sends[k]] = n;
 		g->from[n] = g->sends[k++];
 	}
-	return k < end ? not_received(g, g->sends[k], err) : RC_OK;
+	return k < end ? not_met(g, g->sends[k], true, err) : RC_OK;
 }
 
 /* The two ends of each connection, found by sorting both lists. */

@@ -343,10 +343,10 @@ race_find(const struct graph *g, struct err *err)
 		search_rank(&s, r, node + first, g->first[g->rank_block[r + 1]] - first);
 		rc = algo_spend(g->algo->budget, cells_of_rank(g->algo, r) + s.work, err);
 	}
-	if (s.rc)
-		rc = s.rc == RC_NOMEM ? err_set(err, RC_NOMEM, "out of memory") : too_long(g, err);
-	if (!rc)
-		rc = check_pairs(&s, err);
+	if (s.rc == RC_NOMEM)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	else if (!rc)
+		rc = s.rc ? too_long(g, err) : check_pairs(&s, err);
 	free(node);
 	free(s.pair);
 	free(s.readers);

@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+#define AT(member) offsetof(struct reader, member)
+
 static bool
 head_name(struct reader *x)
 {
@@ -57,64 +59,6 @@ head_proto(struct reader *x)
 	return true;
 }
 
-/* A value that expressions may use by its name. */
-static bool
-constant(struct reader *x, const char *name, uint32_t value)
-{
-	struct variable *v = &x->scan.variable[x->scan.nvariables++];
-
-	*v = (struct variable){.value = value};
-	snprintf(v->name, sizeof v->name, "%s", name);
-	return true;
-}
-
-static bool
-head_ranks(struct reader *x)
-{
-	return scan_u32(&x->scan, "the number of ranks", 1, ALGO_MAX_RANKS, &x->head.nranks) &&
-	       constant(x, "ranks", x->head.nranks);
-}
-
-static bool
-head_chunks(struct reader *x)
-{
-	return scan_u32(&x->scan, "the number of chunks", 1, ALGO_MAX_CHUNKS, &x->head.nchunks) &&
-	       constant(x, "chunks", x->head.nchunks);
-}
-
-static bool
-head_channels(struct reader *x)
-{
-	return scan_u32(&x->scan, "the number of channels", 1, ALGO_MAX_CHANNELS,
-			&x->head.nchannels);
-}
-
-static bool
-head_scratch(struct reader *x)
-{
-	return scan_u32(&x->scan, "the chunks of scratch", 0, ALGO_MAX_CHUNKS, &x->scratch);
-}
-
-static bool
-head_root(struct reader *x)
-{
-	return scan_u32(&x->scan, "the root", 0, ALGO_MAX_RANKS - 1, &x->head.root);
-}
-
-static bool
-head_in_place(struct reader *x)
-{
-	x->head.in_place = true;
-	return true;
-}
-
-static bool
-head_out_of_place(struct reader *x)
-{
-	x->head.out_of_place = true;
-	return true;
-}
-
 static bool
 head_bytes(struct reader *x)
 {
@@ -131,25 +75,49 @@ head_bytes(struct reader *x)
 	return true;
 }
 
-static const struct {
+/* A line is read, or a number in words, or a flag; the last two are for what lies `at` in the reader. */
+static const struct head_line {
 	const char *word;
 	bool (*read)(struct reader *x);
 	bool needed;
+	const char *number;
+	uint32_t lo, hi;
+	size_t at;
 } head_lines[] = {
-    {"algorithm", head_name, false},
-    {"collective", head_collective, true},
-    {"ranks", head_ranks, true},
-    {"chunks", head_chunks, true},
-    {"channels", head_channels, false},
-    {"scratch", head_scratch, false},
-    {"root", head_root, false},
-    {"inplace", head_in_place, false},
-    {"outofplace", head_out_of_place, false},
-    {"proto", head_proto, false},
-    {"bytes", head_bytes, false},
+    {.word = "algorithm", .read = head_name},
+    {.word = "collective", .read = head_collective, .needed = true},
+    {"ranks", NULL, true, "the number of ranks", 1, ALGO_MAX_RANKS, AT(head.nranks)},
+    {"chunks", NULL, true, "the number of chunks", 1, ALGO_MAX_CHUNKS, AT(head.nchunks)},
+    {"channels", NULL, false, "the number of channels", 1, ALGO_MAX_CHANNELS, AT(head.nchannels)},
+    {"scratch", NULL, false, "the chunks of scratch", 0, ALGO_MAX_CHUNKS, AT(scratch)},
+    {"root", NULL, false, "the root", 0, ALGO_MAX_RANKS - 1, AT(head.root)},
+    {.word = "inplace", .at = AT(head.in_place)},
+    {.word = "outofplace", .at = AT(head.out_of_place)},
+    {.word = "proto", .read = head_proto},
+    {.word = "bytes", .read = head_bytes},
 };
 
 #define NHEAD_LINES (sizeof head_lines / sizeof *head_lines)
+
+static bool
+read_line(struct reader *x, const struct head_line *l)
+{
+	void *at = (char *)x + l->at;
+	struct variable *v;
+
+	if (l->read)
+		return l->read(x);
+	if (!l->number)
+		return *(bool *)at = true;
+	if (!scan_u32(&x->scan, l->number, l->lo, l->hi, at))
+		return false;
+	if (l->needed) { /* expressions may use it by its name */
+		v = &x->scan.variable[x->scan.nvariables++];
+		*v = (struct variable){.value = *(uint32_t *)at};
+		snprintf(v->name, sizeof v->name, "%s", l->word);
+	}
+	return true;
+}
 
 /* Out of place. Also in place the larger one is right. */
 static void
@@ -215,7 +183,8 @@ text_head(struct reader *x, bool *done)
 			return scan_fail(&x->scan, RC_BADDATA, "'%s' is said twice",
 					 head_lines[i].word);
 		x->said |= 1u << i;
-		if (!scan_next(&x->scan) || !head_lines[i].read(x) || !scan_expect_end(&x->scan))
+		if (!scan_next(&x->scan) || !read_line(x, &head_lines[i]) ||
+		    !scan_expect_end(&x->scan))
 			return false;
 		*done = true;
 	}

@@ -12,6 +12,21 @@
 #define FIELD(o, target, type) ((type *)option_field(o, target))
 #define VALUE(o, target, type) (*(const type *)option_value(o, target))
 
+/* take_NAME: what a function of parse.h makes of the text. */
+#define TAKE(name, parse, type)                                                                \
+	static enum rc take_##name(const struct option_row *o, const char *text, void *target, \
+				   struct err *err)                                            \
+	{                                                                                      \
+		return parse(text, FIELD(o, target, type), err);                               \
+	}
+
+TAKE(size, parse_size, uint64_t)
+TAKE(bytes, parse_bytes, uint64_t)
+TAKE(rate, parse_rate, uint64_t)
+TAKE(ns, parse_duration, uint64_t)
+TAKE(ms, parse_ms, uint32_t)
+TAKE(fd, parse_fd, int)
+
 static enum rc
 take_u32(const struct option_row *o, const char *text, void *target, struct err *err)
 {
@@ -49,40 +64,10 @@ add_u64_set(const struct option_row *o, const void *target, struct buf *out)
 	return VALUE(o, target, uint64_t) == 0 || add_u64(o, target, out);
 }
 
-static enum rc
-take_size(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_size(text, FIELD(o, target, uint64_t), err);
-}
-
-static enum rc
-take_bytes(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_bytes(text, FIELD(o, target, uint64_t), err);
-}
-
-static enum rc
-take_rate(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_rate(text, FIELD(o, target, uint64_t), err);
-}
-
-static enum rc
-take_ns(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_duration(text, FIELD(o, target, uint64_t), err);
-}
-
 static bool
 add_ns(const struct option_row *o, const void *target, struct buf *out)
 {
 	return buf_addf(out, "%" PRIu64 "ns", VALUE(o, target, uint64_t));
-}
-
-static enum rc
-take_ms(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_ms(text, FIELD(o, target, uint32_t), err);
 }
 
 static bool
@@ -91,12 +76,6 @@ add_ms(const struct option_row *o, const void *target, struct buf *out)
 	uint32_t ms = VALUE(o, target, uint32_t);
 
 	return !ms || buf_addf(out, "%" PRIu32 "ms", ms);
-}
-
-static enum rc
-take_fd(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_fd(text, FIELD(o, target, int), err);
 }
 
 static enum rc

@@ -60,20 +60,13 @@ gpusim_algo_add(struct gpusim *g, const void *bytes, uint64_t nbytes,
 		const struct gpusim_algo_config *config, struct gpusim_algo *out)
 {
 	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT};
-	unsigned tries = 0;
 	enum rc rc = config ? client_take("gpusim_algo_config", config, &cfg, sizeof cfg) : RC_OK;
 
 	if (rc == RC_OK && nbytes == 0)
 		rc = err_set(client_err(), RC_BADDATA, "%s: the file of an algorithm is empty",
 			     cfg.path ? cfg.path : "algorithm");
-	for (uint64_t at = 0; at < nbytes && rc == RC_OK; at += WIRE_BULK_MAX) {
+	for (uint64_t at = 0; at < nbytes && rc == RC_OK; at += WIRE_BULK_MAX)
 		rc = put_piece(g, &cfg, bytes, nbytes, at, out);
-		if (rc == RC_NOTFOUND && at &&
-		    tries++ < 3) { /* the coordinator was started again */
-			at = 0 - (uint64_t)WIRE_BULK_MAX;
-			rc = RC_OK;
-		}
-	}
 	return client_rc(rc);
 }
 

@@ -244,34 +244,15 @@ made(nng_tls_mode mode)
 	return c;
 }
 
-int
-tls_dialer(nng_dialer d, const char *addr)
-{
-	if (!tls_address(addr))
-		return 0;
-	return nng_dialer_set_ptr(d, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_CLIENT));
-}
+/* tls_dialer ...: give one of nng's the configuration that its address needs. */
+#define GIVE(what, type, mode)                                                                     \
+	int tls_##what(type x, const char *addr)                                                   \
+	{                                                                                          \
+		return tls_address(addr) ? nng_##what##_set_ptr(x, NNG_OPT_TLS_CONFIG, made(mode)) \
+					 : 0;                                                      \
+	}
 
-int
-tls_listener(nng_listener l, const char *addr)
-{
-	if (!tls_address(addr))
-		return 0;
-	return nng_listener_set_ptr(l, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_SERVER));
-}
-
-int
-tls_stream_dialer(nng_stream_dialer *d, const char *addr)
-{
-	if (!tls_address(addr))
-		return 0;
-	return nng_stream_dialer_set_ptr(d, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_CLIENT));
-}
-
-int
-tls_stream_listener(nng_stream_listener *l, const char *addr)
-{
-	if (!tls_address(addr))
-		return 0;
-	return nng_stream_listener_set_ptr(l, NNG_OPT_TLS_CONFIG, made(NNG_TLS_MODE_SERVER));
-}
+GIVE(dialer, nng_dialer, NNG_TLS_MODE_CLIENT)
+GIVE(listener, nng_listener, NNG_TLS_MODE_SERVER)
+GIVE(stream_dialer, nng_stream_dialer *, NNG_TLS_MODE_CLIENT)
+GIVE(stream_listener, nng_stream_listener *, NNG_TLS_MODE_SERVER)

@@ -122,14 +122,8 @@ take_header(struct cursor *c, struct ndarray *a, const char **type, size_t *type
 }
 
 enum rc
-npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *out, struct err *err)
-{
-	return npy_head(bytes, nbytes, nbytes, name, out, err);
-}
-
-enum rc
-npy_head(const void *bytes, size_t nbytes, uint64_t total, const char *name, struct ndarray *out,
-	 struct err *err)
+npy_parse(const void *bytes, size_t nbytes, uint64_t total, const char *name, struct ndarray *out,
+	  struct err *err)
 {
 	const uint8_t *p = bytes;
 	struct ndarray a = {0};

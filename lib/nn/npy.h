@@ -12,8 +12,9 @@
 bool npy_is(const void *bytes, size_t nbytes);
 
 /*
- * npy_parse - all of a .npy file in memory.
+ * npy_parse - a .npy file in memory.
  *
+ *	nbytes	of the file's `total` bytes; NPY_HEAD_MAX are enough, and its data may not be there
  *	name	the name of the bytes in error sentences
  *	a	[out] its data point into the bytes; untouched on error
  *
@@ -21,12 +22,8 @@ bool npy_is(const void *bytes, size_t nbytes);
  * ndarray.h has not.
  * Checked by: tests/unit/nn/t_npy.c
  */
-enum rc npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *a,
-		  struct err *err);
-
-/* The same of the first bytes of a file of `total` bytes; NPY_HEAD_MAX are enough. Its data may not be there. */
 #define NPY_HEAD_MAX 65548
-enum rc npy_head(const void *bytes, size_t nbytes, uint64_t total, const char *name,
-		 struct ndarray *a, struct err *err);
+enum rc npy_parse(const void *bytes, size_t nbytes, uint64_t total, const char *name,
+		  struct ndarray *a, struct err *err);
 
 #endif

@@ -57,6 +57,7 @@ enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out,
 /*
  * npz_read - read a .npz file of any maker, gzipped or not.   npz_parse - the same of bytes in memory.
  *
+ *	take		which arrays are wanted; the others are there without data. NULL: all are
  *	npz		[out] the caller owns it and releases it with npz_fini; untouched on
  *			error
  *
@@ -68,11 +69,8 @@ enum rc npz_read(const char *path, struct npz *npz, struct err *err);
 /* Whether an array of this name, type and shape is wanted. One that is not is never unpacked. */
 typedef bool npz_take_fn(void *arg, const struct npz_array *a);
 
-/* The same of the arrays that are wanted; the others are there without data. NULL: all are. */
-enum rc npz_parse_some(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take,
-		       void *arg, struct npz *npz, struct err *err);
-enum rc npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz,
-		  struct err *err);
+enum rc npz_parse(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take, void *arg,
+		  struct npz *npz, struct err *err);
 
 /* The array of that name, owned by npz, or NULL. */
 const struct npz_array *npz_find(const struct npz *npz, const char *name);

@@ -57,10 +57,10 @@ take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes
 	if (!take_name(file->name, a))
 		return err_set(err, RC_BADDATA, "%s: %s: not the name of an array", zip->name,
 			       file->name);
-	rc = zip_take_head(zip, file, take ? NPY_HEAD_MAX : SIZE_MAX, bytes, err);
+	rc = zip_take(zip, file, take ? NPY_HEAD_MAX : SIZE_MAX, bytes, err);
 	if (rc != RC_OK)
 		return rc;
-	if (npy_head(bytes->data, bytes->len, file->nbytes, a->name, &from, err) != RC_OK)
+	if (npy_parse(bytes->data, bytes->len, file->nbytes, a->name, &from, err) != RC_OK)
 		return err_prefix(err, "%s: array ", zip->name);
 	if (!take_header(&from, a) || !ndarray_nbytes(&from, &nbytes))
 		return err_set(err, RC_BADDATA,
@@ -68,35 +68,25 @@ take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes
 			       "most %d dimensions",
 			       zip->name, a->name, NPZ_MAX_DIMS);
 	a->data = NULL;
-	if (take && !take(arg, a)) {
-		npz->narrays++;
+	npz->narrays++;
+	if (take && !take(arg, a))
 		return RC_OK;
-	}
 	if (bytes->len < file->nbytes) {
 		bytes->len = 0;
-		if ((rc = zip_take(zip, file, bytes, err)) != RC_OK)
+		if ((rc = zip_take(zip, file, SIZE_MAX, bytes, err)) != RC_OK)
 			return rc;
 	}
-	if (npy_parse(bytes->data, bytes->len, a->name, &from, err) != RC_OK)
-		return err_prefix(err, "%s: array ", zip->name);
 	data = alloc_zeroed((size_t)nbytes, 1);
 	if (!data)
 		return err_set(err, RC_NOMEM, "%s: array %s: out of memory", zip->name, a->name);
-	memcpy(data, from.data, (size_t)nbytes);
+	memcpy(data, bytes->data + bytes->len - nbytes, (size_t)nbytes);
 	a->data = data;
-	npz->narrays++;
 	return RC_OK;
 }
 
 enum rc
-npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz, struct err *err)
-{
-	return npz_parse_some(bytes, nbytes, name, NULL, NULL, npz, err);
-}
-
-enum rc
-npz_parse_some(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take, void *arg,
-	       struct npz *npz, struct err *err)
+npz_parse(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take, void *arg,
+	  struct npz *npz, struct err *err)
 {
 	struct npz tmp = {0};
 	struct buf unpacked = {0};
@@ -130,7 +120,7 @@ npz_read(const char *path, struct npz *npz, struct err *err)
 	enum rc rc = input_file(path, UINT32_MAX, &b, err);
 
 	if (rc == RC_OK)
-		rc = npz_parse(b.data, b.len, path, npz, err);
+		rc = npz_parse(b.data, b.len, path, NULL, NULL, npz, err);
 	buf_fini(&b);
 	return rc;
 }

@@ -152,7 +152,7 @@ static enum rc
 take_array(struct arrays *all, struct found *f, struct err *err)
 {
 	all->left -= f->bytes.len < all->left ? f->bytes.len : all->left;
-	return npy_parse(f->bytes.data, f->bytes.len, f->name, &f->array, err);
+	return npy_parse(f->bytes.data, f->bytes.len, f->bytes.len, f->name, &f->array, err);
 }
 
 /* A file of an archive, where its name is an array's. */
@@ -169,7 +169,7 @@ read_entry(struct arrays *all, const struct zip *zip, const struct zip_file *fil
 	if (f && file->nbytes > all->left)
 		rc = err_set(err, RC_BADDATA, "%s: more than 4 GiB", label);
 	if (rc == RC_OK && f)
-		rc = zip_take(zip, file, &f->bytes, err);
+		rc = zip_take(zip, file, SIZE_MAX, &f->bytes, err);
 	if (rc == RC_OK && f)
 		rc = take_array(all, f, err);
 	free(label);
@@ -393,9 +393,9 @@ only_array(const void *bytes, size_t nbytes, const char *name, struct buf *out, 
 		rc = err_set(err, RC_BADDATA,
 			     "%s: no array of samples in it, such as x_test or images", name);
 	if (rc == RC_OK)
-		rc = zip_take(&zip, &zip.file[0], out, err);
+		rc = zip_take(&zip, &zip.file[0], SIZE_MAX, out, err);
 	zip_close(&zip);
-	return rc == RC_OK ? npy_parse(out->data, out->len, name, a, err) : rc;
+	return rc == RC_OK ? npy_parse(out->data, out->len, out->len, name, a, err) : rc;
 }
 
 enum rc

@@ -45,7 +45,7 @@ find_array(struct samples *s, struct err *err)
 	} else if (npy_is(file.data, file.len)) {
 		s->whole = file;
 		file = (struct buf){0};
-		rc = npy_parse(s->whole.data, s->whole.len, name, &s->array, err);
+		rc = npy_parse(s->whole.data, s->whole.len, s->whole.len, name, &s->array, err);
 	} else {
 		rc = pickle_is(file.data, file.len) ? cifar10_pickle(name, &file, &batch, err)
 						    : cifar10_archive(&file, name, &batch, err);

@@ -154,7 +154,7 @@ find_data(const struct zip *z, const struct zip_file *f)
 
 /* Memory grows with what comes out, not with what the directory says. RC_BADDATA without a sentence: damaged. */
 static enum rc
-inflate_some(const struct zip_file *f, const uint8_t *from, size_t most, struct buf *out)
+inflate_first(const struct zip_file *f, const uint8_t *from, size_t most, struct buf *out)
 {
 	z_stream s = {.next_in = (Bytef *)(uintptr_t)from, .avail_in = f->stored};
 	size_t first = out->len;
@@ -176,22 +176,15 @@ inflate_some(const struct zip_file *f, const uint8_t *from, size_t most, struct 
 		out->len += CHUNK - s.avail_out;
 	}
 	inflateEnd(&s);
-	if (rc == RC_OK && most < SIZE_MAX && z == Z_OK)
-		return RC_OK;
-	if (rc == RC_OK && (z != Z_STREAM_END || out->len - first != f->nbytes || s.avail_in))
+	if (rc == RC_OK && (most >= f->nbytes || z != Z_OK) &&
+	    (z != Z_STREAM_END || out->len - first != f->nbytes || s.avail_in))
 		rc = z == Z_MEM_ERROR ? RC_NOMEM : RC_BADDATA;
 	return rc;
 }
 
 enum rc
-zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out, struct err *err)
-{
-	return zip_take_head(zip, file, SIZE_MAX, out, err);
-}
-
-enum rc
-zip_take_head(const struct zip *zip, const struct zip_file *file, size_t most, struct buf *out,
-	      struct err *err)
+zip_take(const struct zip *zip, const struct zip_file *file, size_t most, struct buf *out,
+	 struct err *err)
 {
 	const uint8_t *from = find_data(zip, file);
 	size_t first = out->len;
@@ -204,14 +197,14 @@ zip_take_head(const struct zip *zip, const struct zip_file *file, size_t most, s
 			       ", only deflate and none are read",
 			       zip->name, file->name, file->method);
 	if (rc == RC_OK && file->method == DEFLATED)
-		rc = inflate_some(file, from, most, out);
+		rc = inflate_first(file, from, most, out);
 	else if (rc == RC_OK && file->stored != file->nbytes)
 		rc = RC_BADDATA;
 	else if (rc == RC_OK && !buf_add(out, from, file->stored < most ? file->stored : most))
 		rc = RC_NOMEM;
 	if (rc == RC_NOMEM)
 		return err_set(err, RC_NOMEM, "%s: %s: out of memory", zip->name, file->name);
-	if (rc == RC_OK && out->len - first < file->nbytes && most < SIZE_MAX)
+	if (rc == RC_OK && out->len - first < file->nbytes && most < file->nbytes)
 		return RC_OK;
 	crc = out->len > first ? crc32_z(0, (const Bytef *)out->data + first, out->len - first) : 0;
 	if (rc != RC_OK || crc != file->crc)

@@ -47,13 +47,9 @@ enum rc zip_open(const void *bytes, size_t nbytes, const char *name, struct zip 
 		 struct err *err);
 void zip_close(struct zip *zip);
 
-/* Append a file's bytes to *out, which the caller releases in any case. RC_BADDATA: damaged, or
- * compressed in another way. */
-enum rc zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out,
+/* Append a file's bytes to *out, which the caller releases in any case; of one that has more than `most`, those and some
+ * more, and its checksum is not compared. RC_BADDATA: damaged, or compressed in another way. */
+enum rc zip_take(const struct zip *zip, const struct zip_file *file, size_t most, struct buf *out,
 		 struct err *err);
-
-/* The same of its first bytes, `most` and some more, if it has them. Their checksum is not compared. */
-enum rc zip_take_head(const struct zip *zip, const struct zip_file *file, size_t most,
-		      struct buf *out, struct err *err);
 
 #endif

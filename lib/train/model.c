@@ -285,7 +285,7 @@ take_params(const struct buf *bytes, const char *path, struct model *m, struct n
 	m->params = alloc_zeroed(task_values(&m->task), sizeof *m->params);
 	if (!m->params)
 		return err_set(err, RC_NOMEM, "%s: out of memory", path);
-	rc = npz_parse_some(bytes->data, bytes->len, path, takes, m, npz, err);
+	rc = npz_parse(bytes->data, bytes->len, path, takes, m, npz, err);
 	return rc == RC_OK ? net_take(&m->task.net, npz, path, m->params, err) : rc;
 }
 
@@ -326,7 +326,7 @@ model_load(const char *path, const struct train_config *config, bool *known, str
 	enum rc rc = input_file(path, UINT32_MAX, &bytes, err);
 
 	if (rc == RC_OK)
-		rc = npz_parse_some(bytes.data, bytes.len, path, takes, &m, &npz, err);
+		rc = npz_parse(bytes.data, bytes.len, path, takes, &m, &npz, err);
 	a = npz_find(&npz, "gpusim.net");
 	if (rc == RC_OK && a)
 		rc = parse_description(a, path, &d, err);

@@ -35,7 +35,7 @@ try_npz(const uint8_t *data, size_t size)
 {
 	struct npz npz = {0};
 	struct err err = {0};
-	enum rc rc = npz_parse(data, size, "fuzz", &npz, &err);
+	enum rc rc = npz_parse(data, size, "fuzz", NULL, NULL, &npz, &err);
 
 	if (rc != RC_OK) {
 		require((rc == RC_BADDATA || rc == RC_NOMEM) && err.text[0] && !npz.array);

@@ -18,7 +18,7 @@ try_array(const uint8_t *data, size_t size)
 	struct err err = {0};
 	uint32_t nclasses = 0;
 	uint8_t *labels = NULL;
-	enum rc rc = npy_parse(data, size, "fuzz", &a, &err);
+	enum rc rc = npy_parse(data, size, size, "fuzz", &a, &err);
 
 	require(rc == RC_OK || (rc == RC_BADDATA && err.text[0]));
 	if (rc != RC_OK)

@@ -47,12 +47,6 @@ algos_files(const struct coord *c)
 	return &c->algos->files;
 }
 
-uint32_t
-algos_count(const struct coord *c)
-{
-	return (uint32_t)c->algos->files.n;
-}
-
 const struct buf *
 algo_schedule(const struct tune_file *f, uint32_t rank)
 {
@@ -78,7 +72,8 @@ algo_schedule_max(const struct tune_file *f)
 	return max;
 }
 
-struct tune_file
+/* What its info says, as the tuner knows it. */
+static struct tune_file
 kept_file(struct kept *k)
 {
 	struct tune_file f = {.coll = (enum gpusim_coll)k->info.coll,
@@ -186,7 +181,6 @@ algos_client_is(struct coord *c, uint64_t client_id, bool gone)
 		if (u->client != client_id || u->gone == gone)
 			continue;
 		u->gone = gone;
-		u->gone_ms = c->now_ms;
 		if (gone && !u->job)
 			upload_end(u);
 	}
@@ -214,7 +208,6 @@ is_deserted(const struct coord *c, const struct kept *k)
 void
 algos_tick(struct coord *c)
 {
-	uploads_tick(c);
 	for (size_t i = c->algos->files.n; i-- > 0;) {
 		const struct kept *k = c->algos->files.v[i].of;
 

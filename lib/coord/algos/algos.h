@@ -22,7 +22,6 @@ const struct buf *algo_schedule(const struct tune_file *f, uint32_t rank);
 uint64_t algo_id(const struct tune_file *f);
 /* The largest of its ranks' schedules, in bytes. */
 size_t algo_schedule_max(const struct tune_file *f);
-uint32_t algos_count(const struct coord *c);
 
 /*
  * algos_add_text - take in a file of the configuration, under the name in it, in the place of another of its name.

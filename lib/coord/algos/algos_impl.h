@@ -18,7 +18,6 @@ struct kept {
 	GpuSim__AlgoInfo info; /* its strings are the two below */
 	char name[TUNE_FILE_NAME], digest[17];
 	uint64_t id, schedules; /* of the schedules: their digest */
-	uint64_t source;	/* of the file and what was asked, a hash; 0: not known */
 	bool recorded;		/* its file is in the recording */
 	bool configured;	/* given before the first step, and never by a client */
 	struct buf *schedule;	/* by rank */
@@ -33,17 +32,16 @@ struct upload {
 	uint64_t nbytes;
 	struct buf bytes;
 	/* Complete: */
-	uint64_t job, source;
+	uint64_t job;
 	struct buf ask; /* for coord_prove; empty: it is at work */
-	bool replace, lease, gone;
-	uint64_t gone_ms;
+	bool gone;
 };
 
 /* An algorithm on its way from a file to here. */
 struct coord_proof {
-	struct err err; /* RC_OK: it is good */
+	GpuSim__AlgoPutRequest *ask; /* with the whole file; NULL: no memory */
+	struct err err;		     /* RC_OK: it is good */
 	struct kept *kept;
-	struct buf text; /* of the file */
 };
 
 struct algos {
@@ -59,13 +57,9 @@ struct algos {
 enum rc algos_keep(struct coord *c, struct kept *k, struct err *err);
 /* The upload is not wanted any more. What is at work goes when it is done. */
 void upload_end(struct upload *u);
-/* Those whose clients stay away end; the next one's proof begins. */
-void uploads_tick(struct coord *c);
 void kept_free(struct kept *k);
 /* Add the client to those that keep it; client 0: it stays. False: out of memory. */
 bool kept_hold(const struct coord *c, struct kept *k, uint64_t client);
-/* What its info says, as the tuner knows it. */
-struct tune_file kept_file(struct kept *k);
 void algo_record(struct coord *c, const struct kept *k);
 void algo_unrecord(struct coord *c, const struct kept *k);
 

@@ -25,16 +25,6 @@ count_steps(const struct algo *a)
 	return n;
 }
 
-static enum rc
-check_runs(const struct algo *a, struct err *err)
-{
-	if (a->custom)
-		return err_set(err, RC_INVAL,
-			       "algorithm %s is custom: it can be shown and simulated, not run",
-			       a->name);
-	return RC_OK;
-}
-
 /* The name that it gets. */
 static enum rc
 choose_name(const struct algo *a, const char *name, uint64_t client, const char *digest,
@@ -135,7 +125,7 @@ make(const struct algo *a, const char *name, const char *digest, struct kept **o
 
 /* Once, for whoever replays a recording. */
 static void
-tell(struct coord *c, struct kept *k, const char *bytes, size_t n)
+tell(struct coord *c, struct kept *k, ProtobufCBinaryData text)
 {
 	struct coord_action a = {.kind = COORD_ALGO};
 	GpuSim__TapeAlgo m = GPU_SIM__TAPE_ALGO__INIT;
@@ -144,33 +134,27 @@ tell(struct coord *c, struct kept *k, const char *bytes, size_t n)
 		return;
 	m.name = k->name;
 	m.schedule = k->schedules;
-	m.text = (ProtobufCBinaryData){n, (uint8_t *)bytes};
+	m.text = text;
 	if (buf_pack(&a.body, &m.base))
 		act(c, &a);
 	k->recorded = true;
 }
 
-static enum rc
-hold(struct coord *c, struct kept *k, uint64_t client, struct err *err)
+static void
+prove(struct coord_proof *p, const atomic_bool *stop)
 {
-	if (!kept_hold(c, k, client))
-		return err_set(err, RC_NOMEM, "out of memory");
-	algo_record(c, k);
-	return RC_OK;
-}
-
-static enum rc
-prove(struct coord_proof *p, const GpuSim__AlgoPutRequest *q, const atomic_bool *stop,
-      struct err *err)
-{
+	const GpuSim__AlgoPutRequest *q = p->ask;
 	struct algo_budget budget = {COORD_ALGO_STEPS, COORD_ALGO_WORK, 0, stop};
 	const char *path = *q->path ? q->path : "algorithm";
 	char own[TUNE_FILE_NAME], digest[17];
 	struct algo *a = NULL;
-	enum rc rc = algo_parse(p->text.data, p->text.len, path, &budget, &a, err);
+	struct err *err = &p->err;
+	enum rc rc = algo_parse((const char *)q->data.data, q->data.len, path, &budget, &a, err);
 
-	if (rc == RC_OK)
-		rc = check_runs(a, err);
+	if (rc == RC_OK && a->custom)
+		rc = err_set(err, RC_INVAL,
+			     "algorithm %s is custom: it can be shown and simulated, not run",
+			     a->name);
 	if (rc == RC_OK) {
 		algo_digest(a, digest);
 		rc = choose_name(a, q->name, q->lease, digest, own, err);
@@ -180,22 +164,20 @@ prove(struct coord_proof *p, const GpuSim__AlgoPutRequest *q, const atomic_bool 
 	if (a && (rc == RC_BADDATA || budget.work == budget.max_work))
 		err_prefix(err, "%s", path);
 	algo_free(a);
-	return rc;
 }
 
 struct coord_proof *
 coord_prove(const struct buf *body, const atomic_bool *stop)
 {
 	struct coord_proof *p = alloc_zeroed(1, sizeof *p);
-	GpuSim__AlgoPutRequest *q =
-	    gpu_sim__algo_put_request__unpack(NULL, body->len, (const uint8_t *)body->data);
 
-	if (p && q && buf_add(&p->text, q->data.data, q->data.len))
-		prove(p, q, stop, &p->err);
-	else if (p)
+	if (!p)
+		return NULL;
+	p->ask = gpu_sim__algo_put_request__unpack(NULL, body->len, (const uint8_t *)body->data);
+	if (p->ask)
+		prove(p, stop);
+	else
 		err_set(&p->err, RC_NOMEM, "out of memory");
-	if (q)
-		gpu_sim__algo_put_request__free_unpacked(q, NULL);
 	return p;
 }
 
@@ -205,40 +187,43 @@ coord_proof_free(struct coord_proof *p)
 	if (!p)
 		return;
 	kept_free(p->kept);
-	buf_fini(&p->text);
+	if (p->ask)
+		gpu_sim__algo_put_request__free_unpacked(p->ask, NULL);
 	free(p);
 }
 
 /* Take in what is good, for the client; 0: for good. */
 static enum rc
-add(struct coord *c, struct coord_proof *p, bool replace, uint64_t client, struct kept **out,
-    struct err *err)
+add(struct coord *c, struct coord_proof *p, uint64_t client, struct kept **out, struct err *err)
 {
 	struct kept *k = p->kept;
 	const struct tune_file *f = k ? tune_file_find(algos_files(c), k->name) : NULL;
 	struct kept *old = f ? f->of : NULL;
-	enum rc rc;
+	bool same = old && strcmp(old->digest, k->digest) == 0;
 
 	if (!k)
 		return (*err = p->err).rc;
-	if (old && strcmp(old->digest, k->digest) == 0) {
-		/* One that stays is not made a leased one. */
-		*out = old;
-		old->configured &= !c->started || client != 0;
-		return client && !old->info.lease ? RC_OK : hold(c, old, client, err);
-	}
-	if (old && !replace)
+	if (old && !same && !p->ask->replace)
 		return err_set(err, RC_BUSY,
 			       "there is another algorithm %s: remove it, or replace it", k->name);
-	k->configured = !c->started;
-	rc = kept_hold(c, k, client) ? algos_keep(c, k, err)
-				     : err_set(err, RC_NOMEM, "out of memory");
-	if (rc != RC_OK)
-		return rc;
-	p->kept = NULL;
+	if (same) {
+		k = old;
+		k->configured &= !c->started || client != 0;
+	} else {
+		k->configured = !c->started;
+	}
+	/* One that stays is not made a leased one. */
+	if ((!same || !client || k->info.lease) && !kept_hold(c, k, client))
+		return err_set(err, RC_NOMEM, "out of memory");
+	if (!same && algos_keep(c, k, err) != RC_OK)
+		return err->rc;
 	algo_record(c, k);
-	act_log(c, "algorithm %s: %s of %u ranks, %zu bytes", k->name,
-		coll_name((enum gpusim_coll)k->info.coll), k->info.nranks, k->nbytes);
+	if (!same) {
+		p->kept = NULL;
+		act_log(c, "algorithm %s: %s of %u ranks, %zu bytes", k->name,
+			coll_name((enum gpusim_coll)k->info.coll), k->info.nranks, k->nbytes);
+	}
+	tell(c, k, p->ask->data);
 	*out = k;
 	return RC_OK;
 }
@@ -257,11 +242,10 @@ algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, s
 			       COORD_ALGO_FILE);
 	q.path = (char *)path;
 	q.data = (ProtobufCBinaryData){n, (uint8_t *)bytes};
+	q.replace = true;
 	if (buf_pack(&ask, &q.base))
 		p = coord_prove(&ask, NULL);
-	rc = p ? add(c, p, true, 0, &k, err) : err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
-		tell(c, k, bytes, n);
+	rc = p ? add(c, p, 0, &k, err) : err_set(err, RC_NOMEM, "out of memory");
 	coord_proof_free(p);
 	buf_fini(&ask);
 	return rc;
@@ -366,114 +350,58 @@ name_proof(struct coord *c, struct pending *p, struct err *err)
 
 static const struct wait wait_proof = {.idle = true, .late = name_proof, .left = left};
 
-/* Hold, or take in, and answer; the upload ends. */
-static void
-finish(struct coord *c, struct upload *u, struct kept *k, enum rc rc, const struct err *err)
-{
-	GpuSim__AlgoPutResponse r = GPU_SIM__ALGO_PUT_RESPONSE__INIT;
-	struct pending *p = pending_find(c, &wait_proof, u->job);
-
-	if (u->gone)
-		algos_client_is(c, u->client, true);
-	if (rc != RC_OK) {
-		answer_failure(c, p, err);
-		return;
-	}
-	r.algo = &k->info;
-	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_PUT, &r);
-}
-
-/* One of the same file, asked for in the same way. */
-static struct kept *
-same_source(const struct algos *a, uint64_t source)
-{
-	for (size_t i = 0; i < a->files.n; i++)
-		if (((struct kept *)a->files.v[i].of)->source == source)
-			return a->files.v[i].of;
-	return NULL;
-}
-
-/* Whoever has waited longest is next. What is kept by now needs no proof. */
+/* Whoever has waited longest is next. */
 static void
 next_proof(struct coord *c)
 {
 	struct coord_action prove = {.kind = COORD_PROVE};
 	struct algos *a = c->algos;
-	struct upload *u;
+	struct upload *u = NULL;
 
-	for (;;) {
-		uint64_t client;
-		struct err err;
-		struct kept *k;
-
-		u = NULL;
-		for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
-			if (a->upload[i].job && (!u || a->upload[i].job < u->job))
-				u = &a->upload[i];
-		if (!u || a->proving)
-			return;
-		k = same_source(a, u->source);
-		if (!k)
-			break;
-		client = u->lease ? u->client : 0;
-		k->configured &= client != 0;
-		finish(c, u, k, client && !k->info.lease ? RC_OK : hold(c, k, client, &err), &err);
-	}
-	a->proving = u->job;
-	prove.token = u->job;
+	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
+		if (a->upload[i].job && (!u || a->upload[i].job < u->job))
+			u = &a->upload[i];
+	if (!u || a->proving)
+		return;
+	a->proving = prove.token = u->job;
 	prove.body = u->ask;
 	u->ask = (struct buf){0};
 	if (!act(c, &prove))
 		algos_proven(c, u->job, NULL);
 }
 
+/* The upload ends with the answer. */
+static void
+finish(struct coord *c, struct upload *u, struct coord_proof *proof)
+{
+	GpuSim__AlgoPutResponse r = GPU_SIM__ALGO_PUT_RESPONSE__INIT;
+	struct pending *p = pending_find(c, &wait_proof, u->job);
+	struct err err = {RC_NOMEM, "out of memory"};
+	struct kept *k;
+	enum rc rc = RC_NOMEM;
+
+	if (proof)
+		rc = add(c, proof, proof->ask && proof->ask->lease ? u->client : 0, &k, &err);
+	if (u->gone)
+		algos_client_is(c, u->client, true);
+	if (rc != RC_OK) {
+		answer_failure(c, p, &err);
+		return;
+	}
+	r.algo = &k->info;
+	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_PUT, &r);
+}
+
 void
 algos_proven(struct coord *c, uint64_t job, struct coord_proof *proof)
 {
 	struct upload *u = job_of(c->algos, job);
-	struct err err = {RC_NOMEM, "out of memory"};
-	struct kept *k = NULL;
-	enum rc rc = RC_NOMEM;
 
 	c->algos->proving = 0;
-	if (u && proof)
-		rc = add(c, proof, u->replace, u->lease ? u->client : 0, &k, &err);
-	if (rc == RC_OK && k) {
-		k->source = u->source;
-		tell(c, k, proof->text.data, proof->text.len);
-	}
 	if (u)
-		finish(c, u, k, rc, &err);
+		finish(c, u, proof);
 	coord_proof_free(proof);
 	next_proof(c);
-}
-
-void
-uploads_tick(struct coord *c)
-{
-	const struct err gone = {RC_ABORTED, "its client is gone"};
-
-	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++) {
-		struct upload *u = &c->algos->upload[i];
-
-		if (u->job && u->gone && c->now_ms >= u->gone_ms + TIME_LEASE_MS)
-			pendings_fail(c, &wait_proof, u->job, &gone);
-	}
-	next_proof(c);
-}
-
-/* Of the file and the name: the answer to both is the same. */
-static uint64_t
-source_of(const GpuSim__AlgoPutRequest *q, const struct buf *bytes)
-{
-	uint64_t h = 0xcbf29ce484222325u + q->lease;
-
-	for (const char *p = q->name; *p; p++)
-		h = (h ^ (unsigned char)*p) * 0x100000001b3u;
-	h = (h ^ bytes->len) * 0x100000001b3u;
-	for (size_t i = 0; i < bytes->len; i++)
-		h = (h ^ (unsigned char)bytes->data[i]) * 0x100000001b3u;
-	return h ? h : 1;
 }
 
 enum rc
@@ -494,9 +422,6 @@ on_algo_put(struct coord *c, struct pending *p, const GpuSim__Request *req, stru
 		upload_end(u);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
-	u->source = source_of(&q, &u->bytes);
-	u->replace = q.replace;
-	u->lease = q.lease;
 	u->job = ++c->algos->last_job;
 	buf_fini(&u->bytes);
 	pending_wait(c, p, &wait_proof, u->job, NULL);

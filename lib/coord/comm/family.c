@@ -67,18 +67,14 @@ make_child(struct coord *c, struct rendezvous *v, const uint32_t *rank, uint32_t
 }
 
 /* A parent that recovers may have other ranks by now. */
-static bool
-is_as_it_was(struct coord *c, struct rendezvous *v)
+static enum rc
+check_ranks(struct coord *c, const struct rendezvous *v, struct err *err)
 {
 	const struct comm *parent = comm_any(c, v->parent);
-	struct err err;
 
-	if (parent && parent->nranks == v->nranks)
-		return true;
-	err_set(&err, RC_RECOVERED, "its ranks have changed");
-	rendezvous_refuse(v, &err);
-	rendezvous_answer(c, v, &err);
-	return false;
+	return parent && parent->nranks == v->nranks
+		   ? RC_OK
+		   : err_set(err, RC_RECOVERED, "its ranks have changed");
 }
 
 /* ---- split */
@@ -122,14 +118,14 @@ sort_ranks(struct coord *c, struct rendezvous *v, struct colored *m)
 	return n;
 }
 
-static void
-complete_split(struct coord *c, struct rendezvous *v)
+static enum rc
+complete_split(struct coord *c, struct rendezvous *v, struct err *err)
 {
 	struct colored m[WIRE_MAX_RANKS];
 	uint32_t rank[WIRE_MAX_RANKS], n, many;
 
-	if (!is_as_it_was(c, v))
-		return;
+	if (check_ranks(c, v, err) != RC_OK)
+		return err->rc;
 	comm_any(c, v->parent)->splits = v->call + 1;
 	n = sort_ranks(c, v, m);
 	for (uint32_t i = 0; i < n; i += many) {
@@ -137,6 +133,7 @@ complete_split(struct coord *c, struct rendezvous *v)
 			rank[many] = m[i + many].rank;
 		make_child(c, v, rank, many);
 	}
+	return RC_OK;
 }
 
 static void
@@ -190,17 +187,18 @@ on_comm_split_rank(struct coord *c, struct pending *p, const GpuSim__Request *re
 
 /* ---- shrink */
 
-static void
-complete_shrink(struct coord *c, struct rendezvous *v)
+static enum rc
+complete_shrink(struct coord *c, struct rendezvous *v, struct err *err)
 {
 	uint32_t rank[WIRE_MAX_RANKS], n = 0;
 
-	if (!is_as_it_was(c, v))
-		return;
+	if (check_ranks(c, v, err) != RC_OK)
+		return err->rc;
 	for (uint32_t r = 0; r < v->nranks; r++)
 		if (!v->seat[r].spared)
 			rank[n++] = r;
 	make_child(c, v, rank, n);
+	return RC_OK;
 }
 
 static void

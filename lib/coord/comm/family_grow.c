@@ -42,18 +42,7 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 	return rc;
 }
 
-static void
-complete_grow(struct coord *c, struct rendezvous *v)
-{
-	struct err err;
-
-	if (make(c, v, &err) == RC_OK)
-		return;
-	rendezvous_refuse(v, &err);
-	rendezvous_answer(c, v, &err);
-}
-
-static const struct gathering grow = {.complete = complete_grow, .name = name_grow};
+static const struct gathering grow = {.complete = make, .name = name_grow};
 
 /* By the parent. By the id, if it is one. */
 static struct rendezvous *

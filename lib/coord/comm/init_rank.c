@@ -31,7 +31,7 @@ rendezvous_used_by(const struct coord *c, const struct unique_id *uid)
 
 /* ---- what one rank says */
 
-static void complete(struct coord *c, struct rendezvous *v);
+static enum rc make(struct coord *c, struct rendezvous *v, struct err *err);
 
 /* "id 0123..." */
 static void
@@ -40,7 +40,7 @@ name_id(const struct rendezvous *v, char *text, size_t room)
 	snprintf(text, room, "id %016" PRIx64 "%016" PRIx64, v->uid.high, v->uid.low);
 }
 
-static const struct gathering by_id = {.complete = complete, .name = name_id};
+static const struct gathering by_id = {.complete = make, .name = name_id};
 
 static enum rc
 refuse(struct err *err, const struct unique_id *uid)
@@ -223,7 +223,7 @@ rendezvous_make(struct coord *c, const struct rendezvous *v, const GpuSim__CommI
 }
 
 static enum rc
-make(struct coord *c, const struct rendezvous *v, struct err *err)
+make(struct coord *c, struct rendezvous *v, struct err *err)
 {
 	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	struct label label = v->seat[0].label;
@@ -246,17 +246,6 @@ make(struct coord *c, const struct rendezvous *v, struct err *err)
 	if (rc == RC_OK)
 		comm->uid = uid;
 	return rc;
-}
-
-static void
-complete(struct coord *c, struct rendezvous *v)
-{
-	struct err err;
-
-	if (make(c, v, &err) == RC_OK)
-		return;
-	rendezvous_refuse(v, &err);
-	rendezvous_answer(c, v, &err);
 }
 
 /* ---- the call */

@@ -177,9 +177,14 @@ expire(struct coord *c, struct rendezvous *v)
 void
 rendezvous_complete(struct coord *c, struct rendezvous *v)
 {
+	struct err err;
+
 	if (v->nhere + v->nspared < v->nranks || v->ngone)
 		return;
-	v->kind->complete(c, v);
+	if (v->kind->complete(c, v, &err) != RC_OK) {
+		rendezvous_refuse(v, &err);
+		rendezvous_answer(c, v, &err);
+	}
 	rendezvous_free(c, v);
 }
 

@@ -26,8 +26,8 @@ struct rendezvous;
 
 /* A kind of rendezvous. */
 struct gathering {
-	/* All are there: their requests are answered, or wait for a communicator from now on. */
-	void (*complete)(struct coord *c, struct rendezvous *v);
+	/* All are there: their requests are answered, or wait for a communicator from now on; all are refused if it fails. */
+	enum rc (*complete)(struct coord *c, struct rendezvous *v, struct err *err);
 	/* Of what it is, which begins a sentence: "split of comm 3". */
 	void (*name)(const struct rendezvous *v, char *text, size_t room);
 };

@@ -46,32 +46,36 @@ pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tai
 	return true;
 }
 
-void
-act_log(struct coord *c, const char *fmt, ...)
+static void
+tell(struct coord *c, struct coord_action a, const char *fmt, va_list ap)
 {
-	struct coord_action a = {.kind = COORD_LOG};
 	char line[sizeof((struct err *)0)->text + 128];
-	va_list ap;
 
-	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
 	if (buf_add(&a.body, line, strlen(line) + 1))
 		act(c, &a);
 }
 
 void
-act_note(struct coord *c, uint64_t comm_id, uint64_t device_id, const char *fmt, ...)
+act_log(struct coord *c, const char *fmt, ...)
 {
-	struct coord_action a = {.kind = COORD_NOTE, .comm_id = comm_id, .device_id = device_id};
-	char line[sizeof((struct err *)0)->text + 128];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof line, fmt, ap);
+	tell(c, (struct coord_action){.kind = COORD_LOG}, fmt, ap);
 	va_end(ap);
-	if (buf_add(&a.body, line, strlen(line) + 1))
-		act(c, &a);
+}
+
+void
+act_note(struct coord *c, uint64_t comm_id, uint64_t device_id, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell(c,
+	     (struct coord_action){.kind = COORD_NOTE, .comm_id = comm_id, .device_id = device_id},
+	     fmt, ap);
+	va_end(ap);
 }
 
 void

@@ -22,7 +22,7 @@ static enum rc
 parse(struct ndarray *a, struct err *err)
 {
 	*err = (struct err){0};
-	return npy_parse(file.data, file.len, "a.npy", a, err);
+	return npy_parse(file.data, file.len, file.len, "a.npy", a, err);
 }
 
 static void
@@ -111,7 +111,7 @@ test_headers(void)
 	       !a.fortran && memcmp(a.data, "0123", 4) == 0,
 	   "two dimensions %s", err.text);
 	for (size_t n = 0; n < file.len; n++) {
-		enum rc rc = npy_parse(file.data, n, "a.npy", &a, &err);
+		enum rc rc = npy_parse(file.data, n, n, "a.npy", &a, &err);
 
 		if (rc != RC_BADDATA)
 			ok(false, "%zu of its bytes: %d", n, (int)rc);

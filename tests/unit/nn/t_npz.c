@@ -197,7 +197,7 @@ refused(const void *bytes, size_t nbytes)
 {
 	struct npz npz = {.narrays = 77};
 	struct err err = {0};
-	enum rc rc = npz_parse(bytes, nbytes, "m", &npz, &err);
+	enum rc rc = npz_parse(bytes, nbytes, "m", NULL, NULL, &npz, &err);
 
 	if (rc == RC_OK)
 		npz_fini(&npz);
@@ -210,7 +210,8 @@ same(const void *bytes, size_t nbytes)
 {
 	struct npz npz = {0};
 	struct err err = {0};
-	bool good = npz_parse(bytes, nbytes, "m", &npz, &err) == RC_OK && is_model(&npz);
+	bool good =
+	    npz_parse(bytes, nbytes, "m", NULL, NULL, &npz, &err) == RC_OK && is_model(&npz);
 
 	npz_fini(&npz);
 	return good;
@@ -245,7 +246,8 @@ test_read_refusals(void)
 	   at, n);
 	b[n] = 0;
 	ok(refused(b, n + 1), "a trailing byte");
-	ok(npz_parse(b, n, "m", &npz, &err) == RC_OK && is_model(&npz), "the same bytes, whole");
+	ok(npz_parse(b, n, "m", NULL, NULL, &npz, &err) == RC_OK && is_model(&npz),
+	   "the same bytes, whole");
 	npz_fini(&npz);
 	memmove(b + 1, b, n);
 	ok(refused(b, n + 1), "a leading byte");
@@ -268,11 +270,12 @@ test_deflated(void)
 	zip_open(packed.data, packed.len, "m", &zip, &err);
 	for (size_t i = 0; i < zip.nfiles; i++) {
 		file.len = 0;
-		zip_take(&zip, &zip.file[i], &file, &err);
+		zip_take(&zip, &zip.file[i], SIZE_MAX, &file, &err);
 		zip_put(&again, zip.file[i].name, file.data, file.len, true);
 	}
 	zip_end_all(&again, "");
-	ok(zip.nfiles == NMODEL && npz_parse(again.data, again.len, "m", &npz, &err) == RC_OK &&
+	ok(zip.nfiles == NMODEL &&
+	       npz_parse(again.data, again.len, "m", NULL, NULL, &npz, &err) == RC_OK &&
 	       is_model(&npz),
 	   "arrays that another maker deflated, %s", err.text);
 	npz_fini(&npz);
@@ -342,7 +345,7 @@ test_some(void)
 	npz_pack(model, NMODEL, &packed, &err);
 	zip_open(packed.data, packed.len, "m", &zip, &err);
 	zip_begin(&bomb);
-	zip_take(&zip, &zip.file[0], &file, &err);
+	zip_take(&zip, &zip.file[0], SIZE_MAX, &file, &err);
 	zip_put(&bomb, "w0.npy", file.data, file.len, true);
 	zip_put(&bomb, "big.npy", zeros, n, true);
 	zip_end_all(&bomb, "");
@@ -351,10 +354,10 @@ test_some(void)
 			bomb.data[i - 7 - 46 + 16] ^= 1; /* the directory's checksum */
 			break;
 		}
-	ok(npz_parse(bomb.data, bomb.len, "m", &npz, &err) == RC_BADDATA &&
+	ok(npz_parse(bomb.data, bomb.len, "m", NULL, NULL, &npz, &err) == RC_BADDATA &&
 	       strstr(err.text, "big.npy: wrong checksum"),
 	   "all of it is refused: %s", err.text);
-	ok(npz_parse_some(bomb.data, bomb.len, "m", take_w0, NULL, &npz, &err) == RC_OK &&
+	ok(npz_parse(bomb.data, bomb.len, "m", take_w0, NULL, &npz, &err) == RC_OK &&
 	       npz.narrays == 2 && npz_find(&npz, "w0")->data && !npz_find(&npz, "big")->data &&
 	       npz_find(&npz, "big")->dim[0] == 64u << 20 &&
 	       memcmp(npz_find(&npz, "w0")->data, weights, sizeof weights) == 0,

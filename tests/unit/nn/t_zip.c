@@ -22,7 +22,7 @@ list(void)
 	out[0] = '\0';
 	for (size_t i = 0; rc == RC_OK && i < z.nfiles; i++) {
 		text.len = 0;
-		rc = zip_take(&z, &z.file[i], &text, &err);
+		rc = zip_take(&z, &z.file[i], SIZE_MAX, &text, &err);
 		n += (size_t)snprintf(out + n, sizeof out - n, "%s=%.*s;", z.file[i].name,
 				      (int)(text.len < 20 ? text.len : 20),
 				      text.len ? text.data : "");
