@@ -304,8 +304,8 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 
 @test "gpuctl run --http: the coordinator's; without it no model is taken, and nobody minds" {
 	run bounded gpuctl run -n 1 --http nowhere -- true
-	assert_status 1
-	assert_match "gpucoord: --http: 'tcp://nowhere' is not tcp://host:port"
+	assert_status 2
+	assert_match "gpuctl: run: --http: 'nowhere' is neither PORT nor HOST:PORT"
 	run bounded gpucoord --listen "ipc://$T/c" --state none --http 0.0.0.0:0
 	assert_status 2
 	assert_match '^gpucoord: --http: .* can be reached from other hosts'
