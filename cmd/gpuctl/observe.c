@@ -225,8 +225,7 @@ observe_coordinator(const char *address, struct coordinator *out, struct err *er
 	if (rc != RC_OK)
 		return err_set(err, rc, "no recorder of a coordinator at %s", out->address);
 	out->pid = h.pid;
-	out->process = world_process_state(h.pid);
-	out->tracer = world_process_tracer(h.pid);
+	out->process = world_process(h.pid, &out->tracer);
 	return RC_OK;
 }
 
@@ -287,7 +286,7 @@ observe_alone(const struct coordinator *c, size_t records, struct world **out, s
 	}
 	globfree(&g);
 	for (size_t i = 0; rc == RC_OK && i < status->n_devices; i++)
-		lives |= world_process_state(status->devices[i]->pid) != 'X';
+		lives |= world_process(status->devices[i]->pid, NULL) != 'X';
 	if (rc == RC_OK && !lives)
 		rc = err_set(err, RC_NOTFOUND, "no device of %s lives here", c->address);
 	if (rc == RC_OK)

@@ -261,43 +261,21 @@ world_event_name(int kind, const char *unknown, char out[WORLD_EVENT_NAME])
 /* ---- processes */
 
 char
-world_process_state(uint32_t pid)
+world_process(uint32_t pid, uint32_t *tracer)
 {
-	char path[64], text[512];
-	const char *end;
-	size_t n;
-	FILE *f;
-
-	if (pid == 0)
-		return 0;
-	snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 'X';
-	n = fread(text, 1, sizeof text - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	/* The name before it may hold any byte. */
-	end = strrchr(text, ')');
-	return end && end[1] == ' ' && end[2] ? end[2] : 'X';
-}
-
-uint32_t
-world_process_tracer(uint32_t pid)
-{
-	char path[64], line[256];
-	uint32_t tracer = 0;
-	char state = world_process_state(pid);
+	char path[64], line[256], state = pid ? 'X' : 0;
+	uint32_t by = 0;
 	FILE *f;
 
 	snprintf(path, sizeof path, "/proc/%" PRIu32 "/status", pid);
-	f = state == 'T' || state == 't' ? fopen(path, "re") : NULL;
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof line, f) && sscanf(line, "TracerPid: %" SCNu32, &tracer) != 1)
-		;
-	fclose(f);
-	return tracer;
+	f = pid ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof line, f) && sscanf(line, "TracerPid: %" SCNu32, &by) != 1)
+		sscanf(line, "State: %c", &state);
+	if (f)
+		fclose(f);
+	if (tracer)
+		*tracer = state == 'T' || state == 't' ? by : 0;
+	return state;
 }
 
 /* Of a client there is no telling which host it is on, unless the coordinator serves this one alone. */
@@ -306,12 +284,9 @@ look_at_holders(struct world *w)
 {
 	bool here = strncmp(w->status->address, "ipc:", 4) == 0;
 
-	for (size_t i = 0; here && i < w->status->n_comms; i++) {
-		uint32_t pid = w->status->comms[i]->pid;
-
-		w->holder[i] =
-		    (struct world_holder){world_process_state(pid), world_process_tracer(pid)};
-	}
+	for (size_t i = 0; here && i < w->status->n_comms; i++)
+		w->holder[i].process =
+		    world_process(w->status->comms[i]->pid, &w->holder[i].tracer);
 }
 
 void
@@ -327,14 +302,12 @@ world_processes(struct world *w)
 			d->process = 0;
 			continue;
 		}
-		d->process = world_process_state(d->meta->pid);
-		d->tracer = world_process_tracer(d->meta->pid);
+		d->process = world_process(d->meta->pid, &d->tracer);
 		for (size_t k = 0; d->recorder && k < d->recorder->nrings; k++) {
 			struct world_ring *r = &d->recorder->ring[k];
 
-			r->process = world_process_state(r->ring.pid);
-			r->tracer = world_process_tracer(r->ring.pid);
-			r->thread = world_process_state(r->ring.now.tid);
+			r->process = world_process(r->ring.pid, &r->tracer);
+			r->thread = world_process(r->ring.now.tid, NULL);
 		}
 	}
 	look_at_holders(w);

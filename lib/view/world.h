@@ -86,11 +86,9 @@ void world_free(struct world *w);
 enum rc world_read(struct world *w, size_t i, const struct flight_source *s, size_t records,
 		   struct err *err);
 
-/* A process of this host: its state, as in struct world_device. */
-char world_process_state(uint32_t pid);
-
-/* The process that debugs one that is stopped; 0: none. */
-uint32_t world_process_tracer(uint32_t pid);
+/* A process or thread of this host: its state, as in struct world_device; and, tracer not NULL, the process that debugs it
+ * if it is stopped, or 0. */
+char world_process(uint32_t pid, uint32_t *tracer);
 
 /* The same for each device, client and holder on this host. */
 void world_processes(struct world *w);

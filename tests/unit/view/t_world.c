@@ -108,7 +108,7 @@ test_processes(struct world *w)
 	if (pid == 0)
 		for (;;)
 			pause();
-	ok(world_process_state((uint32_t)getpid()) == 'R', "a process runs");
+	ok(world_process((uint32_t)getpid(), NULL) == 'R', "a process runs");
 	kill(pid, SIGSTOP);
 	waitpid(pid, &status, WUNTRACED);
 	host_id(w->status->devices[0]->host = calloc(1, HOST_ID_MAX));
@@ -118,9 +118,9 @@ test_processes(struct world *w)
 	   "a stopped one of this host is told; one of another host is not");
 	kill(pid, SIGKILL);
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
-	ok(world_process_state((uint32_t)pid) == 'Z', "a dead one is a zombie");
+	ok(world_process((uint32_t)pid, NULL) == 'Z', "a dead one is a zombie");
 	waitpid(pid, &status, 0);
-	ok(world_process_state((uint32_t)pid) == 'X' && world_process_state(0) == 0,
+	ok(world_process((uint32_t)pid, NULL) == 'X' && world_process(0, NULL) == 0,
 	   "one that is gone");
 }
 
