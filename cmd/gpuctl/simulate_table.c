@@ -21,20 +21,12 @@ root(const struct table *t)
 	return coll_has_root(t->ask.coll) ? (int64_t)t->a->root : -1;
 }
 
-/* Whether the size is that of all ranks' parts. */
-static bool
-has_parts(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_ALLGATHER || coll == GPUSIM_REDUCESCATTER ||
-	       coll == GPUSIM_ALLTOALL || coll == GPUSIM_GATHER || coll == GPUSIM_SCATTER;
-}
-
 uint64_t
 table_size(const struct table *t, uint64_t nbytes, uint64_t *count)
 {
 	uint64_t size = dtype_size(t->dtype), n = t->ask.ngpus;
 
-	if (!has_parts(t->ask.coll)) {
+	if (!cluster_has_parts(t->ask.coll)) {
 		*count = nbytes / size;
 		return *count * size;
 	}

@@ -103,6 +103,19 @@ do_let(struct reader *x)
 	return true;
 }
 
+/* NAME in FIRST..LAST; the name has no value yet. */
+static bool
+loop_head(struct scan *s, struct variable **v, int64_t *first, int64_t *last)
+{
+	unsigned n = s->nvariables;
+
+	if (!scan_define(s, v))
+		return false;
+	s->nvariables = n;
+	return scan_expect(s, "in") && scan_expr(s, first) &&
+	       scan_expect_symbol(s, SYMBOL('.', '.')) && scan_expr(s, last) && scan_expect_end(s);
+}
+
 /*
  * Lines that the loop at line i does at the very least. Under an `if`, and where numbers depend on the loops around, nothing
  * counts.
@@ -116,12 +129,8 @@ least_lines(struct reader *x, size_t i)
 	struct variable *v;
 
 	scan_line(s, x->line[i].at, x->line[i].number);
-	if (scan_next(s) && scan_define(s, &v)) {
-		s->nvariables = keep.nvariables; /* it has no value yet */
-		if (scan_expect(s, "in") && scan_expr(s, &first) &&
-		    scan_expect_symbol(s, SYMBOL('.', '.')) && scan_expr(s, &last) && first <= last)
-			n = (uint64_t)(last - first) + 1;
-	}
+	if (scan_next(s) && loop_head(s, &v, &first, &last) && first <= last)
+		n = (uint64_t)(last - first) + 1;
 	for (size_t k = i + 1; n && k < x->line[i].end; k++) {
 		uint64_t more = 1;
 
@@ -149,12 +158,7 @@ do_for(struct reader *x, size_t i)
 	int64_t first, last;
 	uint64_t least;
 
-	if (!scan_define(&x->scan, &v))
-		return false;
-	x->scan.nvariables = n;
-	if (!scan_expect(&x->scan, "in") || !scan_expr(&x->scan, &first) ||
-	    !scan_expect_symbol(&x->scan, SYMBOL('.', '.')) || !scan_expr(&x->scan, &last) ||
-	    !scan_expect_end(&x->scan))
+	if (!loop_head(&x->scan, &v, &first, &last))
 		return false;
 	least = x->loops ? 0 : least_lines(x, i);
 	if (least > ALGO_MAX_LINES)

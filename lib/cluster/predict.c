@@ -107,21 +107,19 @@ cluster_algo_parse(const char *name, int *out, struct err *err)
 	return RC_OK;
 }
 
+bool
+cluster_has_parts(enum gpusim_coll coll)
+{
+	return coll == GPUSIM_ALLGATHER || coll == GPUSIM_REDUCESCATTER ||
+	       coll == GPUSIM_ALLTOALL || coll == GPUSIM_GATHER || coll == GPUSIM_SCATTER;
+}
+
 double
 cluster_bus_factor(enum gpusim_coll coll, uint32_t n)
 {
-	switch (coll) {
-	case GPUSIM_ALLREDUCE:
-		return n ? 2.0 * (n - 1) / n : 1;
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_REDUCESCATTER:
-	case GPUSIM_ALLTOALL:
-	case GPUSIM_GATHER:
-	case GPUSIM_SCATTER:
-		return n ? (n - 1.0) / n : 1;
-	default:
-		return 1;
-	}
+	double others = n ? (n - 1.0) / n : 1;
+
+	return coll == GPUSIM_ALLREDUCE && n ? 2 * others : cluster_has_parts(coll) ? others : 1;
 }
 
 const char *
