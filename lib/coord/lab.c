@@ -19,29 +19,24 @@ static enum rc
 ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 	       struct ring_rank *rank, struct err *err)
 {
-	bool first = false;
+	uint32_t n = comm_nranks(comm), largest = 0;
 
-	for (size_t i = 0; i < q->n_memaddrs; i++) {
-		first |= q->memaddrs[i]->key >= comm_nranks(comm);
-		if (q->memaddrs[i]->key >= comm_nranks(comm) &&
-		    q->memaddrs[i]->key >= comm_first_nranks(comm))
-			return err_set(err, RC_INVAL,
-				       "memAddrs names rank %u of communicator %" PRIu64
-				       ", which has %u",
-				       q->memaddrs[i]->key, comm_id(comm), comm_nranks(comm));
-	}
-	for (size_t i = 0; i < q->n_memaddrs; i++) {
-		const GpuSim__AllReduceRingRequest__MemAddrsEntry *e = q->memaddrs[i];
+	for (size_t i = 0; i < q->n_memaddrs; i++)
+		largest = q->memaddrs[i]->key > largest ? q->memaddrs[i]->key : largest;
+	if (largest >= n && largest >= comm_first_nranks(comm))
+		return err_set(err, RC_INVAL,
+			       "memAddrs names rank %u of communicator %" PRIu64 ", which has %u",
+			       largest, comm_id(comm), n);
+	for (uint32_t r = 0; r < n; r++) {
+		uint32_t key = largest >= n ? comm_first_rank(comm, r) : r;
+		GpuSim__Coll *m = &rank[r].coll;
 
-		for (uint32_t r = 0; r < comm_nranks(comm); r++)
-			if (e->key == (first ? comm_first_rank(comm, r) : r)) {
-				rank[r].coll.sendaddr = e->value ? e->value->value : 0;
-				rank[r].coll.recvaddr = rank[r].coll.sendaddr;
-			}
-	}
-	for (uint32_t r = 0; r < comm_nranks(comm); r++)
-		if (rank[r].coll.sendaddr == 0)
+		for (size_t i = 0; i < q->n_memaddrs; i++)
+			if (q->memaddrs[i]->key == key && q->memaddrs[i]->value)
+				m->sendaddr = m->recvaddr = q->memaddrs[i]->value->value;
+		if (m->sendaddr == 0)
 			return err_set(err, RC_INVAL, "memAddrs has no address for rank %u", r);
+	}
 	return RC_OK;
 }
 

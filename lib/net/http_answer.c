@@ -61,17 +61,16 @@ static bool
 refused(struct http_ask *ask, const char *method, const char *version)
 {
 	const struct http_server *s = ask->server;
-	const char *line = NULL, *headers = "", *host = http_ask_header(ask, "Host");
-	unsigned status = 0;
+	const char *line, *host = http_ask_header(ask, "Host");
+	unsigned status = 400;
 
 	if (head_bytes(ask) > HTTP_SERVER_HEAD_MAX) {
 		status = 431;
 		line = "the request's head is longer than 8 KiB\n";
 	} else if (!is_path(ask->path)) {
-		status = 400;
 		line = "the request's path is not one\n";
 	} else if (!host && strcmp(version, "HTTP/1.0") != 0) {
-		status = 400; /* RFC 9112, 3.2 */
+		/* RFC 9112, 3.2 */
 		line = "the request has no header Host, which HTTP/1.1 wants\n";
 	} else if (!http_host_allowed(host, s->address + strlen("http://"), s->cfg.reach,
 				      s->cfg.names)) {
@@ -80,13 +79,13 @@ refused(struct http_ask *ask, const char *method, const char *version)
 		       "address, or a name that its option --http-host allows\n";
 	} else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
 		status = 405;
-		headers = "Allow: GET, HEAD\r\n";
 		line = "GET and HEAD are answered here\n";
 	} else {
 		return false;
 	}
 	ask->answer = (struct http_answer){.status = status, .body = line, .nbytes = strlen(line)};
-	snprintf(ask->answer.headers, sizeof ask->answer.headers, "%s", headers);
+	if (status == 405)
+		snprintf(ask->answer.headers, sizeof ask->answer.headers, "Allow: GET, HEAD\r\n");
 	return true;
 }
 
