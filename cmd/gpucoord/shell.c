@@ -113,6 +113,7 @@ on_lost(void *arg, uint64_t id, const char *addr)
 		return; /* its heartbeats are missed */
 	i->kind = COORD_UNREACHABLE;
 	i->device_id = id;
+	i->seq = clock_now_ns() / NS_PER_MS;
 	err_set(&i->err, RC_UNREACHABLE, "%s", addr);
 	shell_push(s, i);
 	shell_work(s);

@@ -26,7 +26,7 @@ struct item {
 	uint64_t device_id;    /* unreachable, looked, spawned */
 	enum coord_look found; /* looked */
 	uint64_t client_id;    /* gone, seen, cancel */
-	uint64_t seq;	       /* cancel */
+	uint64_t seq;	       /* cancel; unreachable: when, ms */
 	uint64_t token;	       /* result */
 	uint32_t call_kind;    /* result: of the call, a number of a body in Request */
 	struct err err;	       /* result, unreachable, spawned */

@@ -196,8 +196,8 @@ ask_program(const char *name, const char *option)
 	if (!host_own_folder(folder, sizeof folder) ||
 	    (snprintf(path, sizeof path, "%s/%s", folder, name), access(path, X_OK) != 0))
 		snprintf(path, sizeof path, "%s", name);
-	setenv("GPUSIM_PROGRAM", path, 1);
-	snprintf(command, sizeof command, "\"$GPUSIM_PROGRAM\" %s 2>/dev/null", option);
+	setenv("program", path, 1);
+	snprintf(command, sizeof command, "\"$program\" %s 2>/dev/null", option);
 	return popen(command, "r");
 }
 

@@ -344,7 +344,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		tick(c);
 		break;
 	case COORD_UNREACHABLE:
-		device_unreachable(c, ev->device_id, ev->text);
+		device_unreachable(c, ev->device_id, ev->text, ev->seq);
 		break;
 	case COORD_ECHO:
 		devices_echo(c);

@@ -74,7 +74,8 @@ struct coord_event {
 	enum coord_event_kind kind;
 	uint64_t token;	    /* request: names the caller for the answer; result: the call */
 	uint64_t client_id; /* request, gone, seen, cancel */
-	uint64_t seq;	    /* cancel: of the request */
+	uint64_t
+	    seq; /* cancel: of the request; unreachable: when that was seen, on now_ms's clock, 0: now */
 	const GpuSim__Request *request; /* request: borrowed for the step */
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	uint64_t wall_ms;	    /* of the epoch; 0: not known */

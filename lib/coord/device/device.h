@@ -86,8 +86,8 @@ void device_msgs_fini(struct device_msgs *m);
 /* A device registers: its metadata came from itself. */
 enum rc device_registers(struct coord *c, uint64_t client_id, const GpuSim__RegisterRequest *q,
 			 struct device **out, GpuSim__RegisterResponse *r, struct err *err);
-/* Nobody listens any more at the address where it was called. */
-void device_unreachable(struct coord *c, uint64_t id, const char *address);
+/* Nobody listened any more at the address where it was called; seen then, 0: now. Its process may have come after that. */
+void device_unreachable(struct coord *c, uint64_t id, const char *address, uint64_t seen_ms);
 /* The client that a device registers as has closed its last connection: see whether it is there. */
 void device_hung_up(struct coord *c, uint64_t client_id);
 /* The shell's look at the process of a device that is silent. */

@@ -13,6 +13,7 @@ struct device {
 	uint32_t memories; /* returns with another memory */
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	uint64_t heard_ms; /* last word from it */
+	uint64_t born_ms;  /* first word of its process */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	uint64_t reports;	/* of progress that came; counts from 1 */
 	uint64_t client_id;	/* it registers as; 0: it has not */

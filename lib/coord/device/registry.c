@@ -217,13 +217,14 @@ device_alive(struct coord *c, struct device *d)
 }
 
 void
-device_unreachable(struct coord *c, uint64_t id, const char *address)
+device_unreachable(struct coord *c, uint64_t id, const char *address, uint64_t seen_ms)
 {
 	struct device *d = device_find(c, id);
 	char why[COORD_WHY_MAX];
 
-	/* It may have come back elsewhere meanwhile. */
-	if (!d || d->lost || strcmp(d->said->address, address) != 0)
+	/* It may have come back meanwhile, elsewhere or there. */
+	if (!d || d->lost || strcmp(d->said->address, address) != 0 ||
+	    (seen_ms != 0 && seen_ms < d->born_ms))
 		return;
 	snprintf(why, sizeof why, "its connection broke and nobody listens at %.*s",
 		 COORD_WHY_MAX - 64, d->said->address);
@@ -460,8 +461,10 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	take_metadata(d, copy);
 	device_moved(c, d);
 	ours = d->spawn.until_ms != 0;
-	if (fresh || restarted)
+	if (fresh || restarted) {
 		device_came(d);
+		d->born_ms = c->now_ms;
+	}
 	if (fresh)
 		event_device(c, GPU_SIM__EVENT_KIND__JOINED, d, "joined at %s, pid %u",
 			     d->said->address, d->said->pid);

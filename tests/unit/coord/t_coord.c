@@ -301,6 +301,9 @@ t_unreachable(void)
 	unreachable(&h, 7, "ipc:///dev7");
 	ok(h_code(&h, t) == -1 && list(&h)->devices[1]->state == 0,
 	   "an address that a device has left, and a device nobody knows, are nothing");
+	h_step(&h, &(struct coord_event){
+		       .kind = COORD_UNREACHABLE, .device_id = 2, .text = "ipc:///dev2", .seq = 1});
+	ok(list(&h)->devices[1]->state == 0, "nor is what was seen before its process came");
 	unreachable(&h, 2, "ipc:///dev2");
 	ok(list(&h)->devices[1]->state == 1 && h_count(&h, H_ABORT) == 2,
 	   "a device that nobody listens for any more is lost at once, and its run aborted");
