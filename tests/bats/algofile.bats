@@ -26,6 +26,7 @@ refused() {
 }
 
 @test "algofile: steps and JSON tell the same" {
+	needs python3
 	gpuctl plan allreduce --algo-file "$ALGOS/ring.blocks.algo" -n 4 >got
 	grep -qx 'proven: 28 steps, 24 messages; connections that hold 2 messages suffice' got
 	grep -qx '  block 0: sends to rank 1, receives from rank 3, channel 0' got

@@ -42,6 +42,7 @@ learnt() { sed -nE 's/^epoch.*(loss [^ ]*) .*(accuracy [^ ]*).*/\1 \2/p; /^param
 }
 
 @test "deterministic: the digest is that of the arrays of the file, sorted by name" {
+	needs python3
 	bounded "${TRAIN[@]}" --devices 2 --save model.npz | learnt >want
 	python3 - <<-'END' >digest
 		import hashlib, zipfile

@@ -38,7 +38,7 @@ has_devices() { [ "$(gpuctl devices 2>/dev/null | awk '$1 ~ /^[0-9]+$/' | wc -l)
 # browse ACTION... - open the page in a browser; fails when it complains of anything
 browse() { PAGE_PATIENCE=$((10 * PATIENCE)) bounded "$ROOT/tests/e2e/browser.py" "http://127.0.0.1:$PORT/" "$@"; }
 browser() {
-	needs chromium
+	needs chromium python3
 }
 
 @test "page: one file, and a policy that lets nothing else in; whose name is not ours is refused" {
@@ -88,6 +88,7 @@ states() { sed -n 's/^\tX([A-Z]*, "\([a-z]*\)", "\([a-z]*\)").*/\1 \2/p' "$ROOT/
 }
 
 @test "page: status.json and trace.json are JSON, and say what gpuctl says" {
+	needs python3
 	cluster 2
 	printf '1 2\n3 4\n' | bounded gpuctl allreduce
 	wait_until 10 all_free # a second after the operation

@@ -69,6 +69,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 }
 
 @test "a changed recording differs, and the first difference is named" {
+	needs python3
 	record 2 --record-data -- bash -c 'seq 2 | gpuctl allreduce --type i32'
 	cat >change <<-'PY'
 		import struct
@@ -163,6 +164,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 
 # traces - standard input as execution traces job.0.et ...
 traces() {
+	needs python3
 	cat >spec
 	rm -f job.*.et
 	"$ROOT/tests/e2e/make-et" job spec

@@ -16,6 +16,7 @@ refused() { # STATUS TEXT ARG...
 us() { gpuctl simulate "$@" | awk '!/^#/ { print $6 }'; }
 
 @test "simulate: a row of the links has the columns of a row of NCCL's model" {
+	needs python3
 	gpuctl simulate allreduce -c h100-ib400 -n 16 -b 1K -e 16M -f 16 >model
 	gpuctl simulate allreduce -c h100-ib400 -n 16 -b 1K -e 16M -f 16 --algo halving-doubling >links
 	gpuctl simulate allreduce -c h100-ib400 -b 1K -e 16M -f 16 --algo-file "$ALGOS/ring.algo" >file
