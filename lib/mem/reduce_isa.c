@@ -20,10 +20,10 @@ DTYPES(UNALIGNED)
  * The folds, two elements to one: add_f32, max_i8 ... A fold that a row of REDOPS names has a line
  * in both lists.
  */
-#define FOLD(name, type, expr)                  \
-	static inline type name(type x, type y) \
-	{                                       \
-		return (type)(expr);            \
+#define FOLD(name, type, expr)                                          \
+	__attribute__((unused)) static inline type name(type x, type y) \
+	{                                                               \
+		return (type)(expr);                                    \
 	}
 #define FOLDS_WHOLE(name, type, utype)              \
 	FOLD(add_##name, type, (utype)x + (utype)y) \
