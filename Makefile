@@ -322,7 +322,8 @@ check-unit: $(unit) programs
 
 SKIPPED ?= $(BUILD)/skipped
 check-skipped: all e2e $(unit) $(sim)
-	TEST_ONLY=$(abspath $(SKIPPED)) $(prove) $(call longest_first,$(sort $(shell cut -f 1 $(SKIPPED))),$(slow_bats))
+	TEST_ONLY=$(abspath $(SKIPPED)) $(prove) $(call longest_first,$(sort $(foreach f,$(shell cut -f 1 $(SKIPPED)), \
+	    $(if $(filter tests/%,$f),$f,$(BUILD)/unit/$(notdir $f)))),$(slow_bats))
 
 check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
