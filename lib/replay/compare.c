@@ -170,23 +170,19 @@ outcome(const struct story_op *o)
 					: "it failed";
 }
 
-/* The operations [a, b) in the order of units, which are a unit. */
 static void
-compare_unit(struct match *m, uint32_t a, uint32_t b, bool failed)
+compare_unit(struct match *m, size_t unit)
 {
 	const struct story *s = m->then;
-	bool fails = false, by_itself = false;
+	uint32_t a = s->unit[unit], b = s->unit[unit + 1];
+	bool failed = story_unit_failed(s, unit), fails = false;
 
 	for (uint32_t i = a; i < b; i++) {
-		const struct story_op *o = &s->op[s->order[i]];
 		uint32_t k = m->of[s->order[i]];
 
 		fails |= k == STORY_NONE || m->now->op[k].state != STORY_GOOD;
-		by_itself |=
-		    o->state == STORY_OPEN || (o->state == STORY_FAILED && o->rc != GPUSIM_ABORTED);
 	}
-	/* Whose client or coordinator ended it did so at a moment of its own. */
-	if (failed && !fails && by_itself) {
+	if (failed && !fails && !story_unit_aborted(s, unit)) {
 		for (uint32_t i = a; i < b; i++)
 			if (s->op[s->order[i]].state != STORY_GOOD) {
 				differs(m, &s->op[s->order[i]], "then: %s; now it succeeded",
@@ -249,8 +245,7 @@ replay_compare(const struct story *then, const struct story *now, const struct r
 	*out = (struct replay_result){0};
 	if (pair_up(&m)) {
 		for (size_t u = 0; u < then->nunits; u++)
-			compare_unit(&m, then->unit[u], then->unit[u + 1],
-				     story_unit_failed(then, u));
+			compare_unit(&m, u);
 		compare_faults(&m);
 	} else {
 		out->differ = 1;

@@ -174,18 +174,18 @@ unit_fini(struct unit *u)
 	free(u->as);
 }
 
-/* How long to wait for a unit that failed. Where it was ended from outside, by a client or the coordinator, and not
- * because a rank was lost, that is done again after the same time. */
+/* How long to wait for a unit that failed; what ended it from outside does so again after the same time. */
 static uint32_t
-wait_of(const struct play *p, const struct unit *u)
+wait_of(const struct play *p, size_t unit)
 {
+	const struct story *s = p->s;
 	uint64_t most = 0;
 
-	for (size_t i = 0; i < u->n; i++) {
-		const struct story_op *o = &u->o[i];
+	if (!story_unit_aborted(s, unit))
+		return p->cfg->wait_ms;
+	for (uint32_t i = s->unit[unit]; i < s->unit[unit + 1]; i++) {
+		const struct story_op *o = &s->op[s->order[i]];
 
-		if (o->state == STORY_OPEN || (o->state == STORY_FAILED && o->rc != GPUSIM_ABORTED))
-			return p->cfg->wait_ms;
 		if (o->state == STORY_FAILED && o->end_ns > o->at_ns &&
 		    (o->end_ns - o->at_ns) / NS_PER_MS > most)
 			most = (o->end_ns - o->at_ns) / NS_PER_MS;
@@ -212,7 +212,7 @@ take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
 		u->alone |= has_fault(p, v[i]);
 		inject_now(p, u->o[i].proc);
 	}
-	u->wait_ms = wait_of(p, u);
+	u->wait_ms = wait_of(p, k);
 	if (u->failed)
 		add_missing(p, u);
 	for (size_t i = 0; i < u->n; i++)

@@ -284,3 +284,20 @@ story_unit_failed(const struct story *s, size_t unit)
 			return true;
 	return !o->set && s->unit[unit + 1] - s->unit[unit] < s->comm[o->comm].nranks;
 }
+
+bool
+story_unit_aborted(const struct story *s, size_t unit)
+{
+	uint64_t aborted = UINT64_MAX, failed = UINT64_MAX;
+
+	for (uint32_t i = s->unit[unit]; i < s->unit[unit + 1]; i++) {
+		const struct story_op *o = &s->op[s->order[i]];
+		uint64_t *first = o->rc == GPUSIM_ABORTED ? &aborted : &failed;
+
+		if (o->state == STORY_OPEN)
+			return false;
+		if (o->state == STORY_FAILED && o->end_ns < *first)
+			*first = o->end_ns;
+	}
+	return failed == UINT64_MAX || aborted < failed;
+}

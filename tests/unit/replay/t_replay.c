@@ -69,6 +69,7 @@ op(uint64_t id, uint32_t rank, uint32_t nranks, enum gpusim_coll coll, uint64_t 
 	tape_put(tape, &r);
 	e.rc = (uint32_t)(rc < 0 ? 0 : rc);
 	e.outcrc = crc;
+	e.atns = ++clock;
 	e.text = (char *)(rc ? "peer lost" : "");
 	r.body_case = GPU_SIM__TAPE_RECORD__BODY_END;
 	r.end = &e;
@@ -88,9 +89,10 @@ story(const char *dir)
 	return s;
 }
 
-/* Two ranks, two all-reduces of two streams and a set of sends and receives both ways. */
+/* Two ranks, two all-reduces of two streams and a set of sends and receives both ways. One all-reduce ends with rc0 at
+ * rank 0, then with rc at rank 1. */
 static struct story *
-write_pair(const char *name, int rc, uint32_t crc)
+write_pair(const char *name, int rc0, int rc, uint32_t crc)
 {
 	const char *dir = in_folder(name);
 
@@ -100,7 +102,7 @@ write_pair(const char *name, int rc, uint32_t crc)
 
 		begin(dir, r);
 		comm(1, r, 2);
-		op(1, r, 2, GPUSIM_ALLREDUCE, r ? 1 : 0, 0, r ? 1 : 0, 0, 7);
+		op(1, r, 2, GPUSIM_ALLREDUCE, r ? 1 : 0, 0, r ? 1 : 0, r ? 0 : rc0, 7);
 		op(1, r, 2, GPUSIM_ALLREDUCE, r ? 0 : 1, 0, r ? 0 : 1, r ? rc : 0, crc);
 		set = op(1, r, 2, r ? GPUSIM_RECV : GPUSIM_SEND, 100, 1, 0, 0, 7);
 		op(1, r, 2, r ? GPUSIM_SEND : GPUSIM_RECV, 101, set, 0, 0, 7);
@@ -121,26 +123,26 @@ main(void)
 	uint64_t ids[] = {1};
 	struct replay_map map = {.comm = ids};
 	struct replay_result r;
-	struct story *same, *again, *other, *failed, *open;
+	struct story *same, *again, *other, *failed, *open, *late, *early;
 
 	folder_begin();
-	same = write_pair("same", 0, 9);
+	same = write_pair("same", 0, 0, 9);
 	ok(same->nprocs == 2 && same->ncomms == 1 && same->nops == 8,
 	   "processes, communicators, operations");
 	ok(same->nunits == 3 && size(same, 0) == 2 && size(same, 1) == 2 && size(same, 2) == 4,
 	   "two ranks' parts are a unit, and a set with all that it meets");
 	ok(same->op[same->order[4]].set != 0, "the set comes behind the all-reduce of its stream");
-	again = write_pair("again", 0, 9);
+	again = write_pair("again", 0, 0, 9);
 	replay_compare(same, again, &map, &r);
 	ok(r.same == 8 && r.differ == 0 && r.failed == 0, "the same: %s", r.first);
-	other = write_pair("other", 0, 10);
+	other = write_pair("other", 0, 0, 10);
 	/* Inputs of no bytes count as kept. */
 	replay_compare(same, other, &map, &r);
 	ok(r.differ == 2 &&
 	       strstr(r.first,
 		      "rank 1 (device 1): its result has the checksum 00000009, now 0000000a"),
 	   "another result: %s", r.first);
-	failed = write_pair("failed", 1, 9);
+	failed = write_pair("failed", 0, 1, 9);
 	ok(story_unit_failed(failed, 0) || story_unit_failed(failed, 1), "a unit has failed");
 	replay_compare(same, failed, &map, &r);
 	ok(r.differ == 1 && strstr(r.first, "then it succeeded; now: peer lost"), "failed now: %s",
@@ -148,9 +150,15 @@ main(void)
 	replay_compare(failed, same, &map, &r);
 	ok(r.differ == 1 && strstr(r.first, "then: peer lost; now it succeeded"), "failed then: %s",
 	   r.first);
-	open = write_pair("open", -1, 9);
+	open = write_pair("open", 0, -1, 9);
 	replay_compare(failed, open, &map, &r);
 	ok(r.differ == 0 && r.failed == 1, "failed both times, each in its way: %s", r.first);
+	late = write_pair("late", GPUSIM_ABORTED, GPUSIM_UNREACHABLE, 9);
+	replay_compare(late, same, &map, &r);
+	ok(r.differ == 0 && r.failed == 2, "aborted, which a rank found out later: %s", r.first);
+	early = write_pair("early", GPUSIM_UNREACHABLE, GPUSIM_ABORTED, 9);
+	replay_compare(early, same, &map, &r);
+	ok(r.differ == 1, "a rank lost, and aborted therefore: %s", r.first);
 	ids[0] = 2;
 	replay_compare(same, again, &map, &r);
 	ok(r.differ == 8 && strstr(r.first, "it did not begin"), "nothing came of it: %s", r.first);
@@ -159,6 +167,8 @@ main(void)
 	story_free(other);
 	story_free(failed);
 	story_free(open);
+	story_free(late);
+	story_free(early);
 	folder_end();
 	return tap_done();
 }
