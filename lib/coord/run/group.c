@@ -31,14 +31,25 @@ group_free(struct coord *c, struct comm *comm, struct group *g)
 	free(g);
 }
 
-enum rc
-group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s, struct err *err)
+static enum rc
+ranks_changed(const struct comm *comm, struct err *err)
 {
-	struct group_part *part = part_new(c, s, err);
+	return err_set(err, RC_RECOVERED,
+		       "comm %" PRIu64 ": the group's operations are of ranks that have changed",
+		       comm_id(comm));
+}
+
+enum rc
+group_append(struct coord *c, struct comm *comm, struct group *g, const GpuSim__SubmitRequest *s,
+	     struct err *err)
+{
+	struct group_part *part = g->changed ? NULL : part_new(c, s, err);
 	/* The batch's notes on a part take about as much as the part. */
 	size_t held = part ? part->held : 0;
 	enum rc rc;
 
+	if (g->changed)
+		return ranks_changed(comm, err);
 	if (!part)
 		return err->rc;
 	rc = held_take(c, held, err) ? RC_OK : err->rc;
@@ -78,6 +89,39 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 	comm_work(comm)->groups = g;
 	comm_work(comm)->ngroups++;
 	return g;
+}
+
+/* What a group holds was checked against the ranks of before. */
+static enum rc
+check_again(struct coord *c, struct comm *comm, struct group *g, const uint32_t *to, uint32_t from,
+	    struct err *err)
+{
+	enum rc rc = g->parts && !to ? ranks_changed(comm, err)
+				     : remap_parts(g->parts, to, from, comm_nranks(comm), err);
+
+	batch_fini(&g->batch);
+	if (rc == RC_OK)
+		rc = batch_init(c, &g->batch, comm, err);
+	for (const struct group_part *p = g->parts; p && rc == RC_OK; p = p->next) {
+		GpuSim__SubmitRequest *s = part_unpack(p);
+
+		rc = s ? batch_add(&g->batch, s, err) : comm_nomem(comm, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
+	return rc;
+}
+
+void
+groups_remap(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
+{
+	struct err err;
+
+	for (struct group *g = comm_work(comm)->groups; g; g = g->next)
+		if (!g->changed && check_again(c, comm, g, to, from, &err) != RC_OK) {
+			act_log(c, "comm %" PRIu64 ": a client's group: %s", comm_id(comm),
+				err.text);
+			g->changed = true;
+		}
 }
 
 void
@@ -146,11 +190,13 @@ on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	if (!g)
 		return err_set(err, RC_INVAL, "comm %" PRIu64 ": the client has no open group",
 			       comm_id(comm));
-	if (g->batch.nops)
+	if (g->changed)
+		rc = ranks_changed(comm, err);
+	else if (g->batch.nops)
 		rc = run_submit(c, &g->batch, NULL, g->parts, w, req->groupend->wait, &operation,
 				err);
 	/* After RC_BUSY and RC_NOMEM the client may try again; an algorithm that was removed meanwhile does not come back. */
-	if (rc == RC_OK || rc == RC_INVAL)
+	if (rc == RC_OK || rc == RC_INVAL || rc == RC_RECOVERED)
 		group_free(c, comm, g);
 	if (rc != RC_OK)
 		return rc;

@@ -535,7 +535,7 @@ comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 
 	*operation = 0;
 	if (g)
-		return group_append(c, g, s, err);
+		return group_append(c, comm, g, s, err);
 	rc = batch_init(c, &b, comm, err);
 	if (rc != RC_OK)
 		return rc;

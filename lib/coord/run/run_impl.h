@@ -104,7 +104,7 @@ struct group_part {
 struct group {
 	struct group *next;
 	uint64_t client_id;
-	bool gone;
+	bool gone, changed; /* changed: its operations have no meaning for the ranks of today */
 	uint64_t gone_ms;
 	uint64_t opened_ms;
 	struct batch batch;
@@ -313,9 +313,11 @@ enum rc parts_copy(struct coord *c, const GpuSim__SubmitRequest *one,
 /* ---- group.c, graph.c */
 
 struct group *group_find(struct comm *comm, uint64_t client_id);
-enum rc group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s,
-		     struct err *err);
+enum rc group_append(struct coord *c, struct comm *comm, struct group *g,
+		     const GpuSim__SubmitRequest *s, struct err *err);
 void group_free(struct coord *c, struct comm *comm, struct group *g);
+/* The ranks have changed: those that are left have new numbers, or (NULL) there are more. */
+void groups_remap(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from);
 void graph_free(struct coord *c, struct graph *g);
 /* The devices have lost them: define them again. Then drop those that could not be. */
 void graphs_define_again(struct coord *c, struct comm *comm);

@@ -174,8 +174,7 @@ ranks(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
 	/* Graphs name every rank, but not the new ones. */
 	while (!to && work->graphs)
 		graph_free(c, work->graphs);
-	/* Groups were checked against the ranks of before. */
-	groups_free(c, comm);
+	groups_remap(c, comm, to, from);
 }
 
 const struct comm_hooks run_comm_hooks = {

@@ -694,9 +694,64 @@ t_lab_spare(void)
 	h_fini(&h);
 }
 
+/* Groups that are open while the ranks change. */
+static void
+t_groups(void)
+{
+	const char *changed = "comm 1: the group's operations are of ranks that have changed";
+	struct harness h;
+	struct h_ops all, pair, left;
+	uint64_t t;
+
+	begin(&h, 3, 3, GPUSIM_ON_FAILURE_SHRINK);
+	h_allreduce(&all, 3, 30);
+	h_allreduce(&left, 2, 20);
+	h_ops_init(&pair, 3);
+	h_coll(&pair, 0, GPUSIM_SEND, 8, 1);
+	h_coll(&pair, 1, GPUSIM_RECV, 8, 0);
+	for (uint64_t client = 6; client <= 8; client++)
+		h_group_start(&h, client, 1);
+	h_submit(&h, 6, 1, &all, true);
+	h_submit(&h, 7, 1, &pair, true);
+	h_submit(&h, 9, 1, &all, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	serve_living(&h, true);
+	t = h_group_end(&h, 6, 1, true);
+	ok(run_of(&h, 1) && run_of(&h, 3) && run_of(&h, 3)->ops[0]->coll->nelem == 30,
+	   "a group's all-reduce is one of the ranks that are left");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "and succeeds");
+	ok(h_failed(&h, h_group_end(&h, 7, 1, true), RC_RECOVERED, changed),
+	   "a send to the lost rank has no meaning: the end says so");
+	ok(h_code(&h, h_group_end(&h, 7, 1, true)) == RC_INVAL, "once");
+	h_submit(&h, 8, 1, &left, true);
+	t = h_group_end(&h, 8, 1, true);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "a group that had nothing yet takes operations of today's ranks");
+	h_group_start(&h, 6, 1);
+	h_group_start(&h, 8, 1);
+	h_submit(&h, 6, 1, &left, true);
+	come_back(&h, 2);
+	t = h_grow(&h, 9, 1, 1);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "the communicator grows: %s", h_text(&h, t));
+	ok(h_failed(&h, h_submit(&h, 6, 1, &all, true), RC_RECOVERED, changed) &&
+	       h_failed(&h, h_group_end(&h, 6, 1, true), RC_RECOVERED, changed),
+	   "an all-reduce without the new rank has no meaning");
+	h_submit(&h, 8, 1, &all, true);
+	t = h_group_end(&h, 8, 1, true);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "one with it has");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
+	t_groups();
 	t_shrink();
 	t_last_rank();
 	t_respawn();
