@@ -8,6 +8,7 @@
 
 #include "base/option_rows.h"
 #include "base/parse.h"
+#include "cluster/cluster.h"
 #include "coll/plan.h"
 #include "command.h"
 #include "launch/launch.h"
@@ -179,8 +180,8 @@ static const struct option_row table[] = {
      KEY("as-cluster")},
     {"calibrate", NULL, "print what messages between these devices cost instead",
      AS_BOOL(calibrate)},
-    {"gpus", "N", "how many of the cluster's GPUs (default all)", AS_U32(nranks, 1, UINT32_MAX),
-     LETTER('n')},
+    {"gpus", "N", "how many of the cluster's GPUs (default all)",
+     AS_U32(nranks, 1, CLUSTER_MAX_GPUS), LETTER('n')},
     {"proto", "PROTOCOL", "NCCL's protocol (default: its choice)", AS_WORD(proto, protos),
      DEFAULT("auto")},
     {"channels", "N", "NCCL's channels (default: its choice)", AS_U32(channels, 1, 64)},
