@@ -19,7 +19,7 @@
 #include "mem/devmem_file.h"
 
 #define PAGE	     DEVMEM_PAGE
-#define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less where there are not so many */
+#define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less where there is not so much memory */
 #define PINNED_LEAST (UINT64_C(1) << 30)
 
 #ifndef MADV_POPULATE_WRITE /* glibc before 2.35 */
@@ -85,17 +85,21 @@ reserve(uint64_t nbytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* An emulator of user programs walks over all pages of a range, so it is no larger than the host's memory needs. */
 static enum rc
 reserve_pinned(struct err *err)
 {
-	uint64_t n = PINNED_MOST;
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t n = PINNED_LEAST;
 	void *p;
 
+	while (n < memory && n < PINNED_MOST)
+		n *= 2;
 	pinned.gaps = malloc(sizeof *pinned.gaps);
 	if (!pinned.gaps)
 		return err_set(err, RC_NOMEM, "out of memory");
 	pinned.fd = memfd_create("gpusim-pinned", MFD_CLOEXEC);
-	if (pinned.fd < 0 || ftruncate(pinned.fd, (off_t)PINNED_MOST) != 0)
+	if (pinned.fd < 0 || ftruncate(pinned.fd, (off_t)n) != 0)
 		return err_set(err, RC_NOMEM, "pinned host memory: %s", strerror(errno));
 	while ((p = mmap(NULL, n, PROT_NONE, MAP_SHARED | MAP_NORESERVE, pinned.fd, 0)) ==
 		   MAP_FAILED &&
