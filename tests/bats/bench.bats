@@ -2,6 +2,12 @@
 # shellcheck disable=SC2016
 load helper
 
+# Peers that spin hold both processors where tests run side by side.
+setup() {
+	house_setup
+	BATS_TEST_TIMEOUT=$((120 * PATIENCE))
+}
+
 bench() { bounded gpuctl run -n "$1" -- gpuctl bench "${@:2}"; }
 
 @test "the columns are those of nccl-tests" {
@@ -93,7 +99,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 }
 
 @test "bench/run, short: gpusim and what peers there are sum right, in one table a case" {
-	LIMIT=55 run bounded env SHORT=1 BUILD="$BUILD" "$ROOT/bench/run"
+	LIMIT=110 run bounded env SHORT=1 BUILD="$BUILD" "$ROOT/bench/run"
 	assert_status 0
 	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Shaped networks' 'The filter' 'Blocks of 4 x 16 numbers' \
 		'Cold start of 4' 'MNIST 784-128-10'; do
@@ -107,7 +113,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 	ln -s "$BUILD/bin" "$BUILD/libgpusim.a" b/
 	printf '%s\n' '#!/bin/sh' 'echo 8 1.0 0' 'echo 4096 1.0 1' >b/bench/gloo
 	chmod +x b/bench/gloo
-	LIMIT=55 run bounded env SHORT=1 BUILD="$T/b" "$ROOT/bench/run" tcp
+	LIMIT=110 run bounded env SHORT=1 BUILD="$T/b" "$ROOT/bench/run" tcp
 	assert_status 1
 	assert_match 'bench/run: gloo \(bcube sync\) over tcp, n=2: wrong sums$'
 	run bounded "$ROOT/bench/run" nonsense
