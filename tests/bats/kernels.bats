@@ -254,7 +254,7 @@ die_with_kernels() {
 	die_with_kernels ./own.so
 	wait_until 15 respawned "$PID"
 	wait_until 15 gpuctl launch --device 0 saxpby y=0x10000 x=0x10000 n=4
-	kill "$(gpuctl devices | awk '$1 == 0 { print $7 }')"
+	kill_all
 }
 
 @test "a device is not started again with kernels that others can write" {
