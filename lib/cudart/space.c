@@ -85,7 +85,7 @@ reserve(uint64_t nbytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* An emulator of user programs walks over all pages of a range, so it is no larger than the host's memory needs. */
+/* The range is no larger than the host's memory needs, because qemu-user visits each page of it. */
 static enum rc
 reserve_pinned(struct err *err)
 {

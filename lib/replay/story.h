@@ -116,8 +116,8 @@ enum rc story_units(struct story *s, struct err *err);
 /* Whether one of the unit's operations has not ended well, or a rank took no part. */
 bool story_unit_failed(const struct story *s, size_t unit);
 
-/* Whether a failed unit was ended by its client or the coordinator, at a moment of their own, and not because a rank
- * was lost. A rank that was stopped at that moment finds later that the others have gone: the first end counts. */
+/* Whether the client or the coordinator ended a failed unit, at a moment of their own, and not the loss of a rank. The
+ * first end decides: a rank that was stopped at that moment finds only later that the others have gone. */
 bool story_unit_aborted(const struct story *s, size_t unit);
 
 /* "allreduce #7 (ring) of communicator 3 epoch 1, rank 2" */

@@ -43,15 +43,17 @@ enum rc
 group_append(struct coord *c, struct comm *comm, struct group *g, const GpuSim__SubmitRequest *s,
 	     struct err *err)
 {
-	struct group_part *part = g->changed ? NULL : part_new(c, s, err);
-	/* The batch's notes on a part take about as much as the part. */
-	size_t held = part ? part->held : 0;
+	struct group_part *part;
+	size_t held;
 	enum rc rc;
 
 	if (g->changed)
 		return ranks_changed(comm, err);
+	part = part_new(c, s, err);
 	if (!part)
 		return err->rc;
+	/* The batch's notes on a part take about as much as the part. */
+	held = part->held;
 	rc = held_take(c, held, err) ? RC_OK : err->rc;
 	if (rc == RC_OK) {
 		part->held += held;
@@ -96,7 +98,7 @@ static enum rc
 check_again(struct coord *c, struct comm *comm, struct group *g, const uint32_t *to, uint32_t from,
 	    struct err *err)
 {
-	enum rc rc = g->parts && !to ? ranks_changed(comm, err)
+	enum rc rc = g->parts && !to ? err_set(err, RC_RECOVERED, "it lacks the new ranks")
 				     : remap_parts(g->parts, to, from, comm_nranks(comm), err);
 
 	batch_fini(&g->batch);
