@@ -8,7 +8,7 @@
 #include "ps/ps_impl.h"
 
 #define MAX_TRIES  6
-#define MAX_PROBES 3
+#define MAX_PROBES 100 /* 5 s and more: until the coordinator has noticed that a device is lost */
 #define PAUSE_MS   50
 
 static const struct gpusim_event probed = {0x7073}; /* recorded by nobody else */
@@ -58,7 +58,8 @@ ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err)
 		if (known != GPUSIM_OK || state == GPUSIM_STATE_FAILED)
 			return err_set(err, known == GPUSIM_OK ? RC_UNREACHABLE : (enum rc)known,
 				       "%s", gpusim_error());
-		/* The communicator is well: the coordinator came back in between. */
+		/* The communicator is usable: the coordinator came back in between, or has not noticed yet. */
+		pause_a_moment();
 	}
 	return rc;
 }

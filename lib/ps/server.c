@@ -234,6 +234,17 @@ train(struct ps *ps, struct err *err)
 	return rc;
 }
 
+/* The server's device does not answer: why, as the coordinator knows it. */
+static enum rc
+blame(struct ps *ps, enum rc rc, struct err *err)
+{
+	struct err why = {0};
+
+	if (rc == RC_UNREACHABLE && !ps->store.gone && store_gone(&ps->store, &why) != RC_OK)
+		return err_set(err, why.rc, "%s", why.text);
+	return rc;
+}
+
 enum rc
 ps_epoch(struct ps *ps, struct epoch *out, struct err *err)
 {
@@ -251,7 +262,7 @@ ps_epoch(struct ps *ps, struct epoch *out, struct err *err)
 	pthread_mutex_unlock(&ps->lock);
 	ps_tell(ps);
 	if (rc != RC_OK)
-		return rc;
+		return blame(ps, rc, err);
 	e.seconds = (double)(clock_now_ns() - began) / 1e9;
 	e.images_per_s = items / e.seconds;
 	e.loss = pool_loss(ps->pool) / items;
@@ -259,7 +270,7 @@ ps_epoch(struct ps *ps, struct epoch *out, struct err *err)
 	if (rc == RC_OK)
 		rc = publish(ps, ps->epoch + 1 == ps->task->config->epochs, err);
 	if (rc != RC_OK)
-		return rc;
+		return blame(ps, rc, err);
 	e.accuracy = right[TESTS];
 	e.validation = right[VALIDATION];
 	pthread_mutex_lock(&ps->lock);
