@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,8 @@
 
 #define LINE_MOST (64 << 10) /* bytes; a longer line is printed in pieces, each with its label */
 #define SPARE_FDS 32
+
+enum { FD_SIGNAL, FD_EXEC, FD_STREAM };
 
 /* A rank's output: whole lines go to our descriptor of the same number. */
 struct stream {
@@ -40,11 +44,12 @@ struct ranks {
 	int n, nalive;
 	pid_t *pids;		/* 0: has ended */
 	struct stream *streams; /* 2 a rank: standard output, standard error */
-	struct pollfd *fds;	/* the signalfd, then the streams */
-	int broken[2];		/* a rank that cannot execute the command writes its errno */
-	int status;		/* exit status of the first failure; 0: none so far */
-	bool interrupted;	/* by a signal to all, so failures need no sentence */
-	uint64_t kill_at;	/* the ranks were asked to end; 0: they were not */
+	struct pollfd *fds;	/* FD_SIGNAL, FD_EXEC, then the streams */
+	int exec[2]; /* a rank that cannot execute the command writes its errno; EOF: all could */
+	int exec_errno;
+	int status;	  /* exit status of the first failure; 0: none so far */
+	bool interrupted; /* a signal has reached all ranks: failures need no sentence */
+	uint64_t kill_at; /* the ranks were asked to end; 0: they were not */
 };
 
 static void
@@ -55,7 +60,8 @@ signal_ranks(struct ranks *r, int sig)
 			kill(r->pids[i], sig);
 }
 
-/* End all ranks, with an exit status unless an earlier failure has set it. */
+/* End all ranks, with an exit status unless an earlier failure has set it. Those that a signal has reached get the time
+ * to end by themselves. */
 static void
 end_all(struct ranks *r, int status)
 {
@@ -64,16 +70,56 @@ end_all(struct ranks *r, int status)
 	if (r->kill_at)
 		return;
 	r->kill_at = deadline_in_ms(LAUNCH_COMMAND_TERM_MS);
-	signal_ranks(r, SIGTERM);
+	if (!r->interrupted)
+		signal_ranks(r, SIGTERM);
+}
+
+/* A program of MPI finds no mpirun here, and each process would take itself for the only rank. */
+static void
+warn_of_mpi(const struct ranks *r)
+{
+	char path[32];
+	struct stat st;
+	void *text = MAP_FAILED;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)r->pids[0]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (text != MAP_FAILED && (memmem(text, (size_t)st.st_size, "libmpi.so", 9) ||
+				   memmem(text, (size_t)st.st_size, "libmpich.so", 11)))
+		launch_say(r->l, LOG_WARN,
+			   "%s uses MPI: start it as gpuctl run -n %d -- mpirun -n %d %s, or each "
+			   "rank is alone in MPI_COMM_WORLD",
+			   r->l->argv[0], r->n, r->n, r->l->argv[0]);
+	if (text != MAP_FAILED)
+		munmap(text, (size_t)st.st_size);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void
+on_exec(struct ranks *r)
+{
+	ssize_t n = read(r->exec[0], &r->exec_errno, sizeof r->exec_errno);
+
+	if (n < 0)
+		return;
+	if (n == 0 && r->n > 1 && r->pids[0])
+		warn_of_mpi(r);
+	r->fds[FD_EXEC].fd = -1;
 }
 
 static void
 rank_failed(struct ranks *r, int rank, pid_t pid, int wait_status)
 {
-	int status = status_exit(wait_status), error = 0;
+	int status = status_exit(wait_status);
 
-	if (!r->status && read(r->broken[0], &error, sizeof error) == (ssize_t)sizeof error) {
-		errno = error;
+	if (r->fds[FD_EXEC].fd >= 0)
+		on_exec(r);
+	if (!r->status && r->exec_errno) {
+		errno = r->exec_errno;
 		status = exec_failed(r->l, r->l->argv[0], r->l->cfg.not_found);
 	} else if (!r->status && !r->interrupted && WIFSIGNALED(wait_status)) {
 		launch_say(r->l, LOG_ERROR, "rank %d (pid %d) killed by signal %d (%s)", rank,
@@ -112,7 +158,7 @@ on_signal(struct ranks *r)
 	struct signalfd_siginfo si;
 	bool terminal;
 
-	if (read(r->fds[0].fd, &si, sizeof si) != (ssize_t)sizeof si)
+	if (read(r->fds[FD_SIGNAL].fd, &si, sizeof si) != (ssize_t)sizeof si)
 		return;
 	if (si.ssi_signo == SIGCHLD) {
 		reap(r);
@@ -181,12 +227,10 @@ on_output(struct ranks *r, int i)
 		return;
 	ok = (n <= 0 || buf_add(&s->line, bytes, (size_t)n)) && print_lines(s, i, n <= 0);
 	if (!ok && errno == EPIPE) {
-		r->interrupted = true;
 		end_all(r, 128 + SIGPIPE);
-	} else if (!ok) {
+	} else if (!ok && !r->status) {
 		launch_say(r->l, LOG_ERROR, "%s: %s", i % 2 ? "standard error" : "standard output",
 			   strerror(errno));
-		r->interrupted = true;
 		end_all(r, EXIT_FAILED);
 	}
 	if (n > 0 && ok)
@@ -194,7 +238,7 @@ on_output(struct ranks *r, int i)
 	close(s->fd);
 	buf_fini(&s->line);
 	*s = (struct stream){.fd = -1};
-	r->fds[1 + i].fd = -1;
+	r->fds[FD_STREAM + i].fd = -1;
 }
 
 /* What is in the pipes; processes that the ranks left in the background may hold them open. */
@@ -279,7 +323,7 @@ rank_child(const struct ranks *r, int rank, pid_t parent, const int out[2])
 	sigprocmask(SIG_SETMASK, &r->l->mask, NULL);
 	if (set_rank(rank))
 		execvp(r->l->argv[0], r->l->argv);
-	if (write(r->broken[1], &errno, sizeof errno) < 0)
+	if (write(r->exec[1], &errno, sizeof errno) < 0)
 		_exit(EXIT_INTERNAL);
 	_exit(EXIT_FAILED); /* the parent says why */
 }
@@ -302,7 +346,7 @@ start_rank(struct ranks *r, int rank)
 
 		close(pipes[k][1]);
 		s->fd = pipes[k][0];
-		r->fds[1 + 2 * rank + k] = (struct pollfd){.fd = s->fd, .events = POLLIN};
+		r->fds[FD_STREAM + 2 * rank + k] = (struct pollfd){.fd = s->fd, .events = POLLIN};
 	}
 	if (pid < 0)
 		return false;
@@ -323,11 +367,11 @@ ranks_init(struct ranks *r, const struct launch *l)
 			    .n = n,
 			    .pids = alloc_zeroed((size_t)n, sizeof *r->pids),
 			    .streams = alloc_zeroed((size_t)n * 2, sizeof *r->streams),
-			    .fds = alloc_zeroed((size_t)n * 2 + 1, sizeof *r->fds)};
-	if (!r->pids || !r->streams || !r->fds || pipe2(r->broken, O_CLOEXEC | O_NONBLOCK) < 0)
+			    .fds = alloc_zeroed((size_t)n * 2 + FD_STREAM, sizeof *r->fds)};
+	if (!r->pids || !r->streams || !r->fds || pipe2(r->exec, O_CLOEXEC | O_NONBLOCK) < 0)
 		return false;
 	for (int i = 0; i < 2 * n; i++)
-		r->streams[i].fd = r->fds[1 + i].fd = -1;
+		r->streams[i].fd = r->fds[FD_STREAM + i].fd = -1;
 	if (l->cfg.label && files.rlim_cur < need) {
 		files.rlim_cur = need < files.rlim_max ? need : files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
@@ -338,11 +382,12 @@ ranks_init(struct ranks *r, const struct launch *l)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
-	r->fds[0] = (struct pollfd){signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0};
+	r->fds[FD_SIGNAL] = (struct pollfd){signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0};
 	sigaddset(&set, SIGPIPE); /* a write reports it */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return r->fds[0].fd >= 0 && set_world(n);
+	r->fds[FD_EXEC] = (struct pollfd){r->exec[0], POLLIN, 0};
+	return r->fds[FD_SIGNAL].fd >= 0 && set_world(n);
 }
 
 int
@@ -360,17 +405,20 @@ ranks_main(const struct launch *l)
 				   strerror(errno));
 			end_all(&r, EXIT_FAILED);
 		}
+	close(r.exec[1]);
 	while (r.nalive > 0) {
 		int left = r.kill_at ? deadline_left_ms(r.kill_at) : -1;
 
 		if (left == 0)
 			break; /* they ignore SIGTERM: sweep_children kills them */
-		if (poll(r.fds, (nfds_t)r.n * 2 + 1, left) <= 0)
+		if (poll(r.fds, (nfds_t)r.n * 2 + FD_STREAM, left) <= 0)
 			continue;
 		for (int i = 0; i < 2 * r.n; i++)
-			if (r.fds[1 + i].revents)
+			if (r.fds[FD_STREAM + i].revents)
 				on_output(&r, i);
-		if (r.fds[0].revents)
+		if (r.fds[FD_EXEC].revents)
+			on_exec(&r);
+		if (r.fds[FD_SIGNAL].revents)
 			on_signal(&r);
 	}
 	if (r.status && r.nalive == 0)
