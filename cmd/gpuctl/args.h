@@ -1,5 +1,6 @@
 /*
- * args.h - the options of all verbs: one table, so that an option means the same everywhere. A verb's row in verbs.inc names the options that it takes.
+ * args.h - the options of all verbs: one table, so that an option means the same everywhere. A verb's row in
+ * verbs.inc names the options that it takes.
  */
 #ifndef GPUCTL_ARGS_H
 #define GPUCTL_ARGS_H

@@ -1,11 +1,11 @@
 /*
- * gpuctl completion - print candidates for the last word of a command line, from the tables of verbs and options. The
- * scripts for bash, zsh and fish only ask for them.
+ * gpuctl completion - print candidates for the last word of a command line, from the tables of verbs and
+ * options. The scripts for bash, zsh and fish only print them.
  *
  * A candidate is a line: the word, and after a tab its meaning. Two lines refer to the shell itself:
  *
  *	:files		names of files
- *	:command\tN	the words from the N-th on, counted from 0 after gpuctl, are a command line of their own
+ *	:command\tN	the words from the N-th on, counted from 0 after gpuctl, are a command line
  *
  * The words of an inner gpuctl are completed here.
  */
