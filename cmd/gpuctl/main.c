@@ -35,12 +35,12 @@ static const struct command commands[] = {
 #define NCOMMANDS (sizeof commands / sizeof *commands)
 
 static const struct option_row globals[] = {
-    {"coordinator", "ADDR", "where gpucoord is", AS_ANY_STRING(coordinator), ENV("GPUSIM_COORD"),
+    {"coordinator", "ADDR", "address of gpucoord", AS_ANY_STRING(coordinator), ENV("GPUSIM_COORD"),
      DEFAULT_NOTE("gpucoord.sock in the private directory")},
-    {"timeout", "TIME", "longest wait of one call, such as 5s", AS_MS(timeout_ms),
+    {"timeout", "TIME", "longest wait for one call, such as 5s", AS_MS(timeout_ms),
      ENV("GPUSIM_TIMEOUT"), DEFAULT_NOTE("60s")},
     ROW_VERSION,
-    {"help", NULL, "print this; gpuctl help VERB: a verb's options", ASKS(OPTION_HELP),
+    {"help", NULL, "print this help; gpuctl help VERB: a verb's options", ASKS(OPTION_HELP),
      LETTER('h')},
 };
 
@@ -78,7 +78,7 @@ print(struct buf *text, bool good, struct err *err)
 	return rc;
 }
 
-/* Usage, summary and options of one verb, or those options for programs. */
+/* Print usage, summary and options of one verb, or its options for programs. */
 static enum rc
 command_help(const struct command *cmd, enum args_result what, struct err *err)
 {
@@ -125,9 +125,9 @@ unknown(const char *name, struct err *err)
 			nearest_offer(&n, commands[i].name);
 	if (n.name)
 		return err_set(err, RC_INVAL,
-			       "unknown verb '%.64s', did you mean '%s'? gpuctl -h lists all", name,
-			       n.name);
-	return err_set(err, RC_INVAL, "unknown verb '%.64s'; gpuctl -h lists them", name);
+			       "unknown verb '%.64s'; did you mean '%s'? gpuctl -h lists the verbs",
+			       name, n.name);
+	return err_set(err, RC_INVAL, "unknown verb '%.64s'; gpuctl -h lists the verbs", name);
 }
 
 enum rc
@@ -157,7 +157,7 @@ global_options(struct cli *cli, int *argc, char ***argv, struct err *err)
 	if (rc == RC_OK && ask != OPTION_RUN)
 		rc = option_answer(&set, ask, err);
 	if (rc == RC_OK && set.noperands == 0)
-		rc = err_set(err, RC_INVAL, "no verb; gpuctl -h lists them");
+		rc = err_set(err, RC_INVAL, "no verb given; gpuctl -h lists the verbs");
 	*argc = set.noperands;
 	*argv = set.operands;
 	return rc;

@@ -212,7 +212,7 @@ END
 		try gpuctl malloc --device 00000000000000aa 1'
 	assert_status 0
 	assert_output 'AABAABAAB
-gpuctl: malloc: no device 3: there are 3, counted from 0
+gpuctl: malloc: no device 3: 3 devices are known, counted from 0
 1
 gpuctl: malloc: communicator 1 has no rank 2: it has 2
 1
@@ -244,7 +244,7 @@ gpuctl: malloc: no device 00000000000000aa
 	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/' <<<"$output")" "gpuctl: memcpy: device ID: 0x10000, 1099511627776 bytes: outside its memory 0x10000..0x10010000
 2
 ls: cannot access 'out': No such file or directory
-gpuctl: memcpy: how many bytes? SRC is DEVICE:ADDR:NBYTES
+gpuctl: memcpy: the number of bytes is missing: SRC must be DEVICE:ADDR:NBYTES
 2
 gpuctl: memcpy: none: No such file or directory
 1
@@ -279,7 +279,7 @@ gpuctl: launch: 'n' is not name=value
 2
 gpuctl: launch: op 0 (fill): fill: no argument is named 'bad'
 2
-gpuctl: launch: --stream: not 0 to 63
+gpuctl: launch: --stream: must be 0 to 63
 2"
 }
 
@@ -349,9 +349,9 @@ gpuctl: allreduce: --addr: 'x' is not a whole number
 2
 gpuctl: allreduce: --count N is missing
 2
-gpuctl: allreduce: which buffers? --addr, or --send and --recv
+gpuctl: allreduce: the buffers are missing: use --addr, or --send and --recv
 2
-gpuctl: alltoall: --addr: alltoall has no in-place form; give --send and --recv
+gpuctl: alltoall: --addr: alltoall has no in-place form; use --send and --recv
 2
 gpuctl: allreduce: --count: 99999999999999999999 is out of range (0 to 18446744073709551615)
 2
@@ -431,9 +431,9 @@ END
 	assert_output "0
 6 1 2 1
 6 1 2 2
-gpuctl: group: line 3: 'frob' is no collective, send or recv
+gpuctl: group: line 3: 'frob' is not a collective, send or recv
 2
-gpuctl: group: line 3: 'launch' is no collective, send or recv
+gpuctl: group: line 3: 'launch' is not a collective, send or recv
 2
 gpuctl: group: line 3: --count: 'x' is not a whole number
 2
@@ -441,7 +441,7 @@ gpuctl: group: line 3: broadcast: --count N is missing
 2
 gpuctl: group: line 3: --comm: the group is on communicator 1
 2
-gpuctl: group: line 3: --async, --all, --raw, -n and --on-failure have no meaning here
+gpuctl: group: line 3: --async, --all, --raw, -n and --on-failure: not allowed in a group
 2
 gpuctl: group: line 3: send: --peer: rank 0 is its own peer
 2
@@ -539,7 +539,7 @@ gpuctl: allreduce: 1 vector: busy: 1 device wanted, 0 free of 1: ...
 8
 gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2
-gpuctl: allreduce: --on-failure is for a new communicator, not for --comm
+gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 2"
 	run bounded gpuctl run -n 1 --on-failure respawn -- sh -c 'echo $GPUSIM_ON_FAILURE'
 	assert_output respawn

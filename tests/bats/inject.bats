@@ -71,8 +71,8 @@ rehearse() {
 	assert_match 'from rank 3 \(device [0-9a-f]{16}\) came damaged'
 	assert_match $'\n04040404\n'
 	assert_match $'\n10101010\n'
-	assert_match ': 0 took place, 3 damaged frames came'
-	assert_match ': 0 took place, 4 damaged frames came'
+	assert_match ': 0 faults took place, 3 damaged frames arrived'
+	assert_match ': 0 faults took place, 4 damaged frames arrived'
 }
 
 @test "frames that are lost are sent again" {

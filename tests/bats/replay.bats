@@ -26,14 +26,14 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 		gpuctl allreduce --comm $comm --addr $addr --count 8 --op premulsum --scalar 1,2,3' >out
 	replayed
 	assert_equal "$(number 'operations of ranks')" 15
-	assert_equal "$(number 'ended well again')" 15
+	assert_equal "$(number 'succeeded again')" 15
 }
 
 @test "a program of NCCL: its queues are queues again" {
 	record 2 --nccl --record-data -- "$PROGRAMS/nccl_premulsum"
 	replayed
 	at_least "$(number 'from queues')" 10
-	assert_equal "$(number 'ended well again')" "$(number 'from queues')"
+	assert_equal "$(number 'succeeded again')" "$(number 'from queues')"
 }
 
 @test "sends, receives and split communicators of NCCL" {
@@ -46,7 +46,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 @test "a training's steps" {
 	record 2 --record-data -- mnist-train --data "$ROOT/tests/data/iris.csv" --epochs 1 >out
 	replayed
-	at_least "$(number 'ended well again')" 2
+	at_least "$(number 'succeeded again')" 2
 }
 
 @test "chaos: faults take place at the same steps" {
@@ -140,7 +140,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	run --separate-stderr bounded gpuctl replay tape
 	assert_status 5
 	[[ $output == *', 0 were in operations that failed again '*', 0 differ;'* ]] || fail "$output"
-	assert_equal "$stderr" 'gpuctl: replay: tape: the recording is incomplete: writing it failed, as on a full disk; only what it has was replayed'
+	assert_equal "$stderr" 'gpuctl: replay: tape: the recording is incomplete: writing it failed, as on a full disk; only the recorded part was replayed'
 }
 
 @test "a folder with a recording is not written to" {
@@ -155,7 +155,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 @test "a failing chaos run leaves a recording, and prints the command that replays it" {
 	run bounded gpuctl --timeout 300ms chaos -n 3 --record tape --ops 20 --seed 1 --kinds stop --rate 1/op
 	assert_status 1
-	[[ $output == *'to run it again: gpuctl replay tape'* ]] || fail "$output"
+	[[ $output == *'replay this run with: gpuctl replay tape'* ]] || fail "$output"
 	replayed
 	run bounded gpuctl chaos -n 2 --record other --ops 5
 	assert_status 0
