@@ -17,7 +17,19 @@ struct cli;
 /* Run a verb. */
 typedef enum rc command_fn(struct cli *cli, const struct args *a, struct err *err);
 
+/* What a user wants; help lists the verbs in these groups. */
+enum command_group {
+	COMMAND_RUN,
+	COMMAND_DATA,
+	COMMAND_COLLECTIVES,
+	COMMAND_LOOK,
+	COMMAND_BREAK,
+	COMMAND_PLAN,
+	COMMAND_NGROUPS
+};
+
 struct command {
+	enum command_group group;
 	const char *name;
 	const char *synopsis; /* operands and options, after the name; "" for none */
 	const char *summary;  /* one line; NULL hides the verb from help and completion */
@@ -43,7 +55,7 @@ const struct option_row *command_globals(unsigned *n);
 /* Row i of the table, from 0; NULL after the last. */
 const struct command *command_at(size_t i);
 
-#define VERB(run, ...) command_fn run;
+#define VERB(group, run, ...) command_fn run;
 #include "verbs.inc"
 #undef VERB
 

@@ -15,8 +15,9 @@ machine() {
 is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 
 @test "help, version and completion come from one table" {
-	run gpuctl -h
+	run gpuctl help all
 	assert_status 0
+	assert_equal "$(grep -c '^[A-Z].*:$' <<<"$output")" 6
 	listed=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' <<<"$output")
 	run bash -c 'gpuctl completion | cut -f 1'
 	assert_output "$listed"
@@ -29,6 +30,16 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 		for option in $(gpuctl completion -- "$verb" - | cut -f 1); do
 			assert_match $'\n'"  (-[A-Za-z], )?${option}[ ,]"
 		done
+	done
+	# The short form: ten verbs first, then the names of all, on one screen.
+	run gpuctl help
+	assert_status 0
+	assert_equal "$(gpuctl -h)" "$output"
+	[[ $(wc -l <<<"$output") -le 48 ]]
+	first=$(sed -n '/^To begin with:/,/^$/p' <<<"$output" | sed -n 's/^  \([a-z-]*\)  .*/\1/p')
+	assert_equal "$(wc -w <<<"$first") $(head -n 1 <<<"$first")" '10 run'
+	for verb in $listed; do
+		sed '1,/^Run commands/d' <<<"$output" | grep -qwe "$verb" || fail "help does not name $verb"
 	done
 	run gpuctl -V
 	assert_match '^gpuctl [0-9]+\.[0-9]+\.[0-9]+$'
