@@ -144,6 +144,7 @@ t_bound(void)
 	size_t stored = 0;
 	bool good = true;
 	GpuSim__HistoryEvent m = GPU_SIM__HISTORY_EVENT__INIT;
+	char text[] = "old";
 	uint8_t old[64];
 	struct err err = {0};
 
@@ -165,7 +166,7 @@ t_bound(void)
 	ok(events(&h, 1200)->n_events == 3, "of which one may ask for the newest");
 	/* A ring of another size has left a record of an older event, which would have the same place. */
 	m.number = 1203 - 1024;
-	m.text = "old";
+	m.text = text;
 	gpu_sim__history_event__pack(&m, old);
 	ok(coord_restore(h.c, "6/event/0cb3", (const char *)old,
 			 gpu_sim__history_event__get_packed_size(&m), &h.out, &err) == RC_OK &&
