@@ -83,6 +83,12 @@ installed() {
 
 @test "README.md: every example runs and prints what it shows" { run_examples "$ROOT/README.md" 1; }
 @test "gpuctl(1): the same" { run_examples "$ROOT/man/gpuctl.1" 3; }
+@test "gpuctl-bench(1): the same" { run_examples "$ROOT/man/gpuctl-bench.1" 3; }
+@test "gpuctl-chaos(1): the same" { run_examples "$ROOT/man/gpuctl-chaos.1" 3; }
+@test "gpuctl-replay(1): the same" { run_examples "$ROOT/man/gpuctl-replay.1" 3; }
+@test "gpuctl-simulate(1): the same" { run_examples "$ROOT/man/gpuctl-simulate.1" 3; }
+@test "gpuctl-synth(1): the same" { run_examples "$ROOT/man/gpuctl-synth.1" 3; }
+@test "gpuctl-tune(1): the same" { run_examples "$ROOT/man/gpuctl-tune.1" 3; }
 @test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
 @test "gpusim-algorithms(7): the same" { run_examples "$ROOT/man/gpusim-algorithms.7" 3; }
@@ -208,10 +214,12 @@ options() {
 		described "$program" $(options "${program%.*}")
 	done
 	for verb in $(gpuctl completion | cut -f 1); do
+		page=gpuctl-$verb.1
+		[[ -e $ROOT/man/$page ]] || page=gpuctl.1
 		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" "$ROOT/man/gpuctl.1" ||
 			fail "gpuctl.1 does not describe $verb"
 		# shellcheck disable=SC2046
-		described gpuctl.1 $(gpuctl completion -- "$verb" - | cut -f 1 | grep -vx -e -h)
+		described "$page" $(gpuctl completion -- "$verb" - | cut -f 1 | grep -vx -e -h)
 	done
 }
 
@@ -249,14 +257,14 @@ json_of_all_verbs() {
 	gpuctl chaos --json --ops 2
 }
 
-@test "gpuctl(1) names every key of JSON that verbs print" {
+@test "gpuctl(1) and the pages of verbs name every key of JSON that verbs print" {
 	export -f json_of_all_verbs
 	bounded gpuctl run -n 2 --allow-inject -- bash -e -c json_of_all_verbs >json
 	grep -oE '"[a-z0-9_]+":' json | tr -d '":' | sort -u >keys
 	at_least "$(wc -l <keys)" 90
-	awk '/^\.Sh/ { on = $0 == ".Sh JSON" } on' "$ROOT/man/gpuctl.1" >section
+	awk '/^\.Sh/ { on = $0 == ".Sh JSON" } on' "$ROOT"/man/gpuctl{,-*}.1 >section
 	while read -r key; do
-		grep -qE "Li .*\<$key\>|^\.Cm .*\<$key\>" section || fail "gpuctl.1 does not name $key"
+		grep -qE "Li .*\<$key\>|^\.Cm .*\<$key\>" section || fail "no page of gpuctl names $key"
 	done <keys
 }
 
