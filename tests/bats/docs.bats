@@ -91,6 +91,7 @@ installed() {
 @test "gpuctl-tune(1): the same" { run_examples "$ROOT/man/gpuctl-tune.1" 3; }
 @test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
+@test "gpusim-types(7): the same" { run_examples "$ROOT/man/gpusim-types.7" 3; }
 @test "gpusim-algorithms(7): the same" { run_examples "$ROOT/man/gpusim-algorithms.7" 3; }
 @test "gpusim-algo(5): the same" { run_examples "$ROOT/man/gpusim-algo.5" 3; }
 @test "gpusim-launch(7): the same" { run_examples "$ROOT/man/gpusim-launch.7" 2; }
@@ -290,10 +291,10 @@ json_of_all_verbs() {
 	diff program page
 }
 
-@test "gpusim(7) lists types and reductions as gpuctl completes them" {
+@test "gpusim-types(7) lists types and reductions as gpuctl completes them" {
 	for option in type op; do
-		grep -qx "\.Cm $(gpuctl completion -- reduce --$option '' | cut -f 1 | xargs) [.,]" "$ROOT/man/gpusim.7" ||
-			fail "gpusim.7 does not have the list of --$option"
+		grep -qx "\.Cm $(gpuctl completion -- reduce --$option '' | cut -f 1 | xargs) [.,]" "$ROOT/man/gpusim-types.7" ||
+			fail "gpusim-types.7 does not have the list of --$option"
 	done
 }
 
