@@ -230,15 +230,24 @@ cli_device(struct cli *cli, const struct args *a, const char *word, struct gpusi
 	return rc == RC_OK ? device_at(cli, v, out, err) : rc;
 }
 
+const char *
+cli_own_device(const struct args *a)
+{
+	const char *device = a->device ? a->device : getenv("GPUSIM_DEVICE");
+
+	return device && *device ? device : a->device;
+}
+
 enum rc
 cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out, struct err *err)
 {
 	struct args alone = {0};
+	const char *device = args_given(a, rank) ? a->device : cli_own_device(a);
 
-	if (a->device && args_given(a, rank))
+	if (device && args_given(a, rank))
 		return err_set(err, RC_INVAL, "--device and --rank both name the device");
-	if (a->device)
-		return cli_device(cli, &alone, a->device, out, err);
+	if (device)
+		return cli_device(cli, &alone, device, out, err);
 	if (!a->comm || !args_given(a, rank))
 		return err_set(err, RC_INVAL,
 			       "which device? --device DEVICE, or --comm ID --rank RANK");

@@ -45,7 +45,10 @@ void cli_end_if_deserted(struct cli *cli);
 /* Whether a word has the shape of a device's index or id. */
 int cli_is_device(const char *word, size_t len);
 
-/* The device that --device, or --comm and --rank, name. */
+/* --device, else the rank's device under `gpuctl run --each` ($GPUSIM_DEVICE), else NULL. */
+const char *cli_own_device(const struct args *a);
+
+/* The device of --comm and --rank, else cli_own_device. */
 enum rc cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out,
 		   struct err *err);
 

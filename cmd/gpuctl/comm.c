@@ -84,6 +84,7 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	const struct args alone = {0};
 	struct gpusim_unique_id id = {{0}};
 	struct gpusim_device device = {0};
+	const char *own = cli_own_device(a);
 	uint32_t rank, nranks;
 	enum rc rc = who_we_are(a, &rank, &nranks, err);
 
@@ -96,8 +97,8 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 		rc = cli_open(cli, err);
 	if (rc == RC_OK && !cli->timeout_ms)
 		gpusim_set_timeout_ms(cli->g, MEET_MS);
-	if (rc == RC_OK && a->device)
-		rc = cli_device(cli, &alone, a->device, &device, err);
+	if (rc == RC_OK && own)
+		rc = cli_device(cli, &alone, own, &device, err);
 	if (rc != RC_OK)
 		return rc;
 	if (snprintf(id.text, sizeof id.text, "%s", a->id) >= (int)sizeof id.text)

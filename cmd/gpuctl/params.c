@@ -23,6 +23,7 @@ static const struct {
     {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},
     {"GPUSIM_HOSTID", "a name for this host, in place of its boot id"},
     {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},
+    {"GPUSIM_DEVICE", "set by `gpuctl run --each`: the rank's device; --device wins"},
     {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
 };
 

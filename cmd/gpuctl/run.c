@@ -165,6 +165,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 				    .grpc = a->grpc,
 				    .dev_args = dev.v,
 				    .coord_args = coord.v,
+				    .each = a->each,
+				    .label = a->label,
 				    .not_found = advise(a->rest[0], advice, sizeof advice),
 				    .start_timeout_ms = a->start_timeout_ms,
 				    .say = say};
@@ -172,6 +174,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (check_listen("--http", a->http, a, err) != RC_OK ||
 	    check_listen("--grpc", a->grpc, a, err) != RC_OK)
 		return err->rc;
+	if (a->label && !a->each)
+		return err_set(err, RC_INVAL, "--label: there is no --each");
 	add(&dev, "--recorder", a->recorder);
 	add_number(&dev, "--latency", a->latency_ns, "ns");
 	add_number(&dev, "--bandwidth", a->bits_per_s, "");

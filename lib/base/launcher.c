@@ -23,8 +23,8 @@ first_set(const char *const *name, uint64_t lo, uint32_t *out, struct err *err)
 enum rc
 launcher_rank(uint32_t *rank, struct err *err)
 {
-	static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",
-					   NULL};
+	static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK",
+					   "SLURM_PROCID", NULL};
 
 	return first_set(name, 0, rank, err);
 }
@@ -32,8 +32,8 @@ launcher_rank(uint32_t *rank, struct err *err)
 enum rc
 launcher_size(uint32_t *n, struct err *err)
 {
-	static const char *const name[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS",
-					   NULL};
+	static const char *const name[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE",
+					   "SLURM_NTASKS", NULL};
 
 	return first_set(name, 1, n, err);
 }

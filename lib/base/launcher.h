@@ -9,8 +9,8 @@
 #include "base/rc.h"
 
 /*
- * launcher_rank - this process's rank: OMPI_COMM_WORLD_RANK (Open MPI), PMI_RANK (MPICH and its
- * kin) or SLURM_PROCID (srun), the first that is set and not empty.
+ * launcher_rank - this process's rank: OMPI_COMM_WORLD_RANK (Open MPI, gpuctl run --each), PMI_RANK
+ * (MPICH and its kin), RANK (torchrun) or SLURM_PROCID (srun), the first that is set and not empty.
  *
  *	rank	[out] untouched when none is set
  *
@@ -20,7 +20,7 @@
  */
 enum rc launcher_rank(uint32_t *rank, struct err *err);
 
-/* How many there are: OMPI_COMM_WORLD_SIZE, PMI_SIZE or SLURM_NTASKS, in the same way. */
+/* How many there are: OMPI_COMM_WORLD_SIZE, PMI_SIZE, WORLD_SIZE or SLURM_NTASKS, in the same way. */
 enum rc launcher_size(uint32_t *n, struct err *err);
 
 #endif

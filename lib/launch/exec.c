@@ -33,8 +33,7 @@ launch_release_stdio(void)
 	close(null);
 }
 
-/* Say why a program could not be executed; the exit status for that. */
-static int
+int
 exec_failed(const struct launch *l, const char *name, const char *not_found)
 {
 	bool missing = errno == ENOENT;
@@ -89,6 +88,8 @@ static void __attribute__((noreturn)) command_child(const struct launch *l, int 
 		launch_say(l, LOG_ERROR, "environment: %s", strerror(ENOMEM));
 		_exit(EXIT_NOT_EXECUTABLE);
 	}
+	if (l->cfg.each)
+		_exit(ranks_main(l));
 	execvp(l->argv[0], l->argv);
 	_exit(exec_failed(l, l->argv[0], l->cfg.not_found));
 }

@@ -8,6 +8,7 @@
 #ifndef LAUNCH_LAUNCH_H
 #define LAUNCH_LAUNCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,8 @@ struct launch_config {
 	    *bindir; /* where gpudev and gpucoord are; NULL: beside this program. A program that
 			     * is not there is looked up in PATH. */
 	const char *not_found; /* said of a command that does not exist; NULL: the system's text */
+	bool each;	       /* run the command once for each device, as that device's rank */
+	bool label;	       /* each: put "RANK: " before each line of output */
 	uint64_t start_timeout_ms; /* until every daemon is ready; 0: LAUNCH_START_MS */
 	/* Each event as a sentence without a newline. Runs in the process that sees the event: this one
 	 * or a child of it. NULL: nobody is told. */
@@ -57,6 +60,11 @@ struct launch_config {
  * The command gets GPUSIM_COORD, GPUSIM_NDEVICES, GPUSIM_DIR and the programs' folder in front of
  * PATH; stdin, stdout, stderr, other descriptors, signal mask and signal dispositions (so also an
  * ignored SIGHUP, as with nohup) are those of this process at the call.
+ *
+ * With cfg->each the command runs once for each device. Each has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
+ * MASTER_ADDR, MASTER_PORT, Open MPI's names for the rank and size, and GPUSIM_DEVICE, the index of its device.
+ * Rank 0 has stdin. The first rank that fails ends the others (SIGTERM; SIGKILL 5 s later), and its exit status is
+ * returned.
  *
  * Call it from the only thread, before the first call of gpusim.h, as the last thing the program does:
  * this process gives up its stdin and stdout, so that only the command holds them.

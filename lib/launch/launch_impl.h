@@ -59,6 +59,12 @@ int status_exit(int wait_status);
  */
 pid_t exec_command(const struct launch *l, int *go_fd);
 
+/* Say why a program could not be executed, by errno; the exit status for that. */
+int exec_failed(const struct launch *l, const char *name, const char *not_found);
+
+/* Run the command once for each device, in this process's children (ranks.c). Returns the exit status. */
+int ranks_main(const struct launch *l);
+
 /*
  * exec_daemon - fork and exec gpucoord (ordinal -1) or gpudev `ordinal`.
  *

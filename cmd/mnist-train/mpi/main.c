@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/launcher.h"
 #include "base/log.h"
 #include "dev/blas.h"
 #include "job.h"
@@ -14,8 +15,13 @@
 static enum rc
 check_options(const struct train_config *o, uint32_t nranks, struct err *err)
 {
-	uint32_t wanted = o->nworkers ? o->workers[0] : o->devices;
+	uint32_t wanted = o->nworkers ? o->workers[0] : o->devices, size = 1;
 
+	if (nranks == 1 && launcher_size(&size, err) == RC_OK && size > 1)
+		return err_set(err, RC_INVAL,
+			       "--backend mpi: %u processes were started without mpirun, and each "
+			       "is an MPI job of one rank",
+			       size);
 	if (o->backend != BACKEND_MPI || !o->data)
 		return err_set(err, RC_INVAL, "mnist-train --backend mpi runs this program");
 	if (wanted && wanted != nranks)

@@ -1,0 +1,430 @@
+/*
+ * The command of `gpuctl run --each`: one process for each rank. This process takes the command's place under the
+ * guardian (launch.c) and is the ranks' parent.
+ *
+ * One thread, one poll over a signalfd and, with labels, two pipes a rank. The ranks stay in the caller's process
+ * group, so ^C and ^Z of a terminal reach them directly; signals that somebody sends are forwarded to each. The
+ * first rank that fails ends the others. When this process is killed, the kernel kills the ranks (PDEATHSIG); what
+ * they started becomes the guardian's or the keeper's.
+ */
+#include "launch/launch_impl.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#define LINE_MOST (64 << 10) /* bytes; a longer line is printed in pieces, each with its label */
+#define SPARE_FDS 32
+
+enum { FD_SIGNAL, FD_EXEC, FD_STREAM };
+
+/* A rank's output: whole lines go to our descriptor of the same number. */
+struct stream {
+	int fd; /* read end, or -1 */
+	struct buf line;
+};
+
+struct ranks {
+	const struct launch *l;
+	int n, nalive;
+	pid_t *pids;		/* 0: has ended */
+	struct stream *streams; /* 2 a rank: standard output, standard error */
+	struct pollfd *fds;	/* FD_SIGNAL, FD_EXEC, then the streams */
+	int exec[2]; /* a rank that cannot execute the command writes its errno; EOF: all could */
+	int exec_errno;
+	int status;	  /* exit status of the first failure; 0: none so far */
+	bool interrupted; /* a signal has reached all ranks: failures need no sentence */
+	uint64_t kill_at; /* the ranks were asked to end; 0: they were not */
+};
+
+static void
+signal_ranks(struct ranks *r, int sig)
+{
+	for (int i = 0; i < r->n; i++)
+		if (r->pids[i])
+			kill(r->pids[i], sig);
+}
+
+/* End all ranks, with an exit status unless an earlier failure has set it. Those that a signal has reached get the time
+ * to end by themselves. */
+static void
+end_all(struct ranks *r, int status)
+{
+	if (!r->status)
+		r->status = status;
+	if (r->kill_at)
+		return;
+	r->kill_at = deadline_in_ms(LAUNCH_COMMAND_TERM_MS);
+	if (!r->interrupted)
+		signal_ranks(r, SIGTERM);
+}
+
+/* A program of MPI finds no mpirun here, and each process would take itself for the only rank. */
+static void
+warn_of_mpi(const struct ranks *r)
+{
+	char path[32];
+	struct stat st;
+	void *text = MAP_FAILED;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)r->pids[0]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (text != MAP_FAILED && (memmem(text, (size_t)st.st_size, "libmpi.so", 9) ||
+				   memmem(text, (size_t)st.st_size, "libmpich.so", 11)))
+		launch_say(r->l, LOG_WARN,
+			   "%s uses MPI: start it as gpuctl run -n %d -- mpirun -n %d %s, or each "
+			   "rank is alone in MPI_COMM_WORLD",
+			   r->l->argv[0], r->n, r->n, r->l->argv[0]);
+	if (text != MAP_FAILED)
+		munmap(text, (size_t)st.st_size);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void
+on_exec(struct ranks *r)
+{
+	ssize_t n = read(r->exec[0], &r->exec_errno, sizeof r->exec_errno);
+
+	if (n < 0)
+		return;
+	if (n == 0 && r->n > 1 && r->pids[0])
+		warn_of_mpi(r);
+	r->fds[FD_EXEC].fd = -1;
+}
+
+static void
+rank_failed(struct ranks *r, int rank, pid_t pid, int wait_status)
+{
+	int status = status_exit(wait_status);
+
+	if (r->fds[FD_EXEC].fd >= 0)
+		on_exec(r);
+	if (!r->status && r->exec_errno) {
+		errno = r->exec_errno;
+		status = exec_failed(r->l, r->l->argv[0], r->l->cfg.not_found);
+	} else if (!r->status && !r->interrupted && WIFSIGNALED(wait_status)) {
+		launch_say(r->l, LOG_ERROR, "rank %d (pid %d) killed by signal %d (%s)", rank,
+			   (int)pid, WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	} else if (!r->status && !r->interrupted) {
+		launch_say(r->l, LOG_ERROR, "rank %d (pid %d) ended with exit status %d", rank,
+			   (int)pid, status);
+	}
+	end_all(r, status);
+}
+
+static void
+reap(void *arg)
+{
+	struct ranks *r = arg;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		int i = 0;
+
+		while (i < r->n && r->pids[i] != pid)
+			i++;
+		if (i == r->n)
+			continue; /* an orphan of a rank */
+		r->pids[i] = 0;
+		r->nalive--;
+		if (status)
+			rank_failed(r, i, pid, status);
+	}
+}
+
+static void
+on_signal(struct ranks *r)
+{
+	struct signalfd_siginfo si;
+	bool terminal;
+
+	if (read(r->fds[FD_SIGNAL].fd, &si, sizeof si) != (ssize_t)sizeof si)
+		return;
+	if (si.ssi_signo == SIGCHLD) {
+		reap(r);
+		return;
+	}
+	terminal = si.ssi_code == SI_KERNEL; /* the ranks have it, too */
+	r->interrupted = true;
+	if (!terminal)
+		signal_ranks(r, (int)si.ssi_signo);
+}
+
+/* ---- output with labels */
+
+static bool
+write_all(int fd, const char *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno != EINTR)
+			return false;
+		p += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
+	}
+	return true;
+}
+
+/* Print the whole lines of stream i, and with `all` the rest. False: nobody can read them, or no memory. */
+static bool
+print_lines(struct stream *s, int i, bool all)
+{
+	char *at = s->line.data, *end;
+	struct buf out = {0};
+	bool ok = true;
+
+	if (s->line.len == 0)
+		return true;
+	end = at + s->line.len;
+	while (ok && at < end) {
+		char *nl = memchr(at, '\n', (size_t)(end - at));
+		char *stop = nl ? nl : end;
+
+		if (!nl && !all && end - at < LINE_MOST)
+			break;
+		ok = buf_addf(&out, "%d: ", i / 2) && buf_add(&out, at, (size_t)(stop - at)) &&
+		     buf_add(&out, "\n", 1);
+		at = nl ? nl + 1 : end;
+	}
+	ok = ok && write_all(STDOUT_FILENO + i % 2, out.data, out.len);
+	buf_fini(&out);
+	if (at < end)
+		memmove(s->line.data, at, (size_t)(end - at));
+	s->line.len = (size_t)(end - at);
+	return ok;
+}
+
+static void
+on_output(struct ranks *r, int i)
+{
+	struct stream *s = &r->streams[i];
+	char bytes[16 << 10];
+	ssize_t n = read(s->fd, bytes, sizeof bytes);
+	bool ok;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	ok = (n <= 0 || buf_add(&s->line, bytes, (size_t)n)) && print_lines(s, i, n <= 0);
+	if (!ok && errno == EPIPE) {
+		end_all(r, 128 + SIGPIPE);
+	} else if (!ok && !r->status) {
+		launch_say(r->l, LOG_ERROR, "%s: %s", i % 2 ? "standard error" : "standard output",
+			   strerror(errno));
+		end_all(r, EXIT_FAILED);
+	}
+	if (n > 0 && ok)
+		return;
+	close(s->fd);
+	buf_fini(&s->line);
+	*s = (struct stream){.fd = -1};
+	r->fds[FD_STREAM + i].fd = -1;
+}
+
+/* What is in the pipes; processes that the ranks left in the background may hold them open. */
+static void
+drain(struct ranks *r)
+{
+	for (int i = 0; i < 2 * r->n; i++) {
+		struct pollfd p = {.fd = r->streams[i].fd, .events = POLLIN};
+
+		while (r->streams[i].fd >= 0 && poll(&p, 1, 0) > 0)
+			on_output(r, i);
+		if (r->streams[i].fd >= 0)
+			print_lines(&r->streams[i], i, true);
+	}
+}
+
+/* ---- the beginning */
+
+/* A port of loopback that nobody uses now. */
+static int
+free_port(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof a;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 29500; /* torchrun's */
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&a, size) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&a, &size) == 0)
+		port = ntohs(a.sin_port);
+	if (fd >= 0)
+		close(fd);
+	return port;
+}
+
+static bool
+set_number(const char *name, int value)
+{
+	char text[16];
+
+	snprintf(text, sizeof text, "%d", value);
+	return setenv(name, text, 1) == 0;
+}
+
+/* The same for all ranks; a user's MASTER_ADDR and MASTER_PORT stay. */
+static bool
+set_world(int n)
+{
+	static const char *const sizes[] = {"WORLD_SIZE", "LOCAL_WORLD_SIZE",
+					    "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+	bool ok = setenv("MASTER_ADDR", "127.0.0.1", 0) == 0 && set_number("NODE_RANK", 0) &&
+		  set_number("GROUP_RANK", 0);
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		ok = ok && set_number(sizes[i], n);
+	return ok && (getenv("MASTER_PORT") || set_number("MASTER_PORT", free_port()));
+}
+
+static bool
+set_rank(int rank)
+{
+	static const char *const names[] = {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK",
+					    "OMPI_COMM_WORLD_LOCAL_RANK", "GPUSIM_DEVICE"};
+	bool ok = true;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		ok = ok && set_number(names[i], rank);
+	return ok;
+}
+
+static void __attribute__((noreturn))
+rank_child(const struct ranks *r, int rank, pid_t parent, const int out[2])
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(EXIT_INTERNAL);
+	if (rank > 0)
+		dup2(null, STDIN_FILENO);
+	for (int k = 0; r->l->cfg.label && k < 2; k++)
+		dup2(out[k], STDOUT_FILENO + k);
+	setrlimit(RLIMIT_NOFILE, &r->l->nofile);
+	sigprocmask(SIG_SETMASK, &r->l->mask, NULL);
+	if (set_rank(rank))
+		execvp(r->l->argv[0], r->l->argv);
+	if (write(r->exec[1], &errno, sizeof errno) < 0)
+		_exit(EXIT_INTERNAL);
+	_exit(EXIT_FAILED); /* the parent says why */
+}
+
+static bool
+start_rank(struct ranks *r, int rank)
+{
+	int pipes[2][2] = {{-1, -1}, {-1, -1}}, out[2];
+	pid_t parent = getpid(), pid = -1;
+
+	if (!r->l->cfg.label ||
+	    (pipe2(pipes[0], O_CLOEXEC) == 0 && pipe2(pipes[1], O_CLOEXEC) == 0))
+		pid = fork();
+	out[0] = pipes[0][1];
+	out[1] = pipes[1][1];
+	if (pid == 0)
+		rank_child(r, rank, parent, out);
+	for (int k = 0; k < 2; k++) {
+		struct stream *s = &r->streams[2 * rank + k];
+
+		close(pipes[k][1]);
+		s->fd = pipes[k][0];
+		r->fds[FD_STREAM + 2 * rank + k] = (struct pollfd){.fd = s->fd, .events = POLLIN};
+	}
+	if (pid < 0)
+		return false;
+	r->pids[rank] = pid;
+	r->nalive++;
+	return true;
+}
+
+static bool
+ranks_init(struct ranks *r, const struct launch *l)
+{
+	struct rlimit files = l->nofile;
+	int n = l->cfg.ndevices;
+	rlim_t need = (rlim_t)n * 2 + SPARE_FDS;
+	sigset_t set;
+
+	*r = (struct ranks){.l = l,
+			    .n = n,
+			    .pids = alloc_zeroed((size_t)n, sizeof *r->pids),
+			    .streams = alloc_zeroed((size_t)n * 2, sizeof *r->streams),
+			    .fds = alloc_zeroed((size_t)n * 2 + FD_STREAM, sizeof *r->fds)};
+	if (!r->pids || !r->streams || !r->fds || pipe2(r->exec, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	for (int i = 0; i < 2 * n; i++)
+		r->streams[i].fd = r->fds[FD_STREAM + i].fd = -1;
+	if (l->cfg.label && files.rlim_cur < need) {
+		files.rlim_cur = need < files.rlim_max ? need : files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	r->fds[FD_SIGNAL] = (struct pollfd){signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0};
+	sigaddset(&set, SIGPIPE); /* a write reports it */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	r->fds[FD_EXEC] = (struct pollfd){r->exec[0], POLLIN, 0};
+	return r->fds[FD_SIGNAL].fd >= 0 && set_world(n);
+}
+
+int
+ranks_main(const struct launch *l)
+{
+	struct ranks r;
+
+	if (!ranks_init(&r, l)) {
+		launch_say(l, LOG_ERROR, "ranks: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	for (int i = 0; i < r.n && !r.status; i++)
+		if (!start_rank(&r, i)) {
+			launch_say(l, LOG_ERROR, "rank %d: cannot start a process: %s", i,
+				   strerror(errno));
+			end_all(&r, EXIT_FAILED);
+		}
+	close(r.exec[1]);
+	while (r.nalive > 0) {
+		int left = r.kill_at ? deadline_left_ms(r.kill_at) : -1;
+
+		if (left == 0)
+			break; /* they ignore SIGTERM: sweep_children kills them */
+		if (poll(r.fds, (nfds_t)r.n * 2 + FD_STREAM, left) <= 0)
+			continue;
+		for (int i = 0; i < 2 * r.n; i++)
+			if (r.fds[FD_STREAM + i].revents)
+				on_output(&r, i);
+		if (r.fds[FD_EXEC].revents)
+			on_exec(&r);
+		if (r.fds[FD_SIGNAL].revents)
+			on_signal(&r);
+	}
+	if (r.status && r.nalive == 0)
+		sweep_children(NULL, 0, SIGTERM, reap, &r, deadline_in_ms(LAUNCH_ORPHAN_TERM_MS));
+	if (r.status)
+		sweep_children(NULL, 0, SIGKILL, reap, &r, deadline_in_ms(LAUNCH_KILL_MS));
+	drain(&r);
+	return r.status;
+}
