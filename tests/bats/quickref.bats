@@ -16,7 +16,7 @@ gpuctl run -n 2 --each -- sh -c 'echo $RANK'	^(0 1|1 0)$
 C=$(gpuctl comm-init -n 2)	^$
 gpuctl comm-split $C 0,1	^0 2 1 3$
 gpuctl comm-destroy 2	^$
-gpuctl launch --list	^axpy: .* fill: 
+gpuctl launch --list	^fill: .* axpy: 
 A=$(gpuctl malloc --comm $C --rank 0 64)	^$
 B=$(gpuctl malloc --comm $C --rank 1 64)	^$
 printf 01234567 | gpuctl memcpy --comm $C - 0:$A	^$
@@ -66,7 +66,7 @@ END
 		status=$(cat "out.$i.status") || fail "does not run: $command"
 		got=$(xargs -d '\n' <"out.$i" | sed 's/ *$//')
 		[[ $status == 0 ]] || fail "exit status $status of: $command"$'\n'"$got $(cat "out.$i.err")"
-		[[ $got =~ $pattern ]] || fail "$command"$'\n'"printed: $got"$'\n'"expected: $pattern"
+		[[ $got =~ $pattern ]] || fail "$command"$'\n'"printed: ${got:0:1000}"$'\n'"expected: $pattern"
 	done < <(expected)
 	for made in trace.json tuned fast.algo tape; do [[ -s $made || -d $made ]] || fail "no $made"; done
 }
