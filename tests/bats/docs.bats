@@ -7,51 +7,11 @@
 # use a data set need MNIST as `make data` fetches it; without it the others are run.
 # shellcheck disable=SC2016,SC2154
 load helper
+load docs
 
 setup() {
 	house_setup
 	export GPUSIM_DATA=$ROOT/data/mnist
-}
-
-teardown() {
-	if [[ -n $GROUP ]]; then # daemons remove their memory when told to end, not when killed
-		if kill -TERM -- "-$GROUP" 2>/dev/null; then
-			wait_until 5 not pgrep -g "$GROUP" || true
-		fi
-		kill -KILL -- "-$GROUP" 2>/dev/null || true
-	fi
-	house_teardown
-}
-
-# blocks FILE - its examples, in files block.1, block.2 ...
-blocks() {
-	rm -f block.*
-	case $1 in
-	*.md) awk '/^```/ { on = $0 == "```console"; n += on; next } on { print >("block." n) }' "$1" ;;
-	*) awk '/^\.Ed/ { on = 0 }
-		first { first = 0; on = /^\$ /; n += on }
-		on { gsub(/\\\(aq/, "\047"); gsub(/\\e/, "\\"); print >("block." n) }
-		/^\.Bd -literal/ { first = 1 }' "$1" ;;
-	esac
-}
-
-# run_block BLOCK - run it, in a folder of its own, and compare
-run_block() {
-	local i=0 status=0 got
-	rm -rf work expect.* && mkdir work
-	awk '/^\$ / { n++; print "printf \"\\036\""; print substr($0, 3); next }
-		/^> / { print substr($0, 3); next }
-		{ print >("expect." n) }' "$1" >script
-	(cd work && exec env --default-signal setsid timeout -k 2 $((${LIMIT:-40} * PATIENCE)) \
-		bash -e -o pipefail ../script) >out 2>&1 </dev/null 3>&- &
-	GROUP=$!
-	wait "$GROUP" || status=$?
-	((status == 0)) || fail "exit status $status of: $(cat "$1")"$'\n'"which printed: $(tr '\036' '\n' <out)"
-	mapfile -d $'\036' got <out
-	for ((i = 1; i < ${#got[@]}; i++)); do
-		[[ ! -e expect.$i ]] || assert_equal "${got[i]%$'\036'}" "$(cat "expect.$i")"$'\n'
-	done
-	[[ ! -e expect. ]] || fail "prints before its first command: $1"
 }
 
 # needs_mnist BLOCK - it trains or asks without --data
@@ -83,8 +43,15 @@ installed() {
 
 @test "README.md: every example runs and prints what it shows" { run_examples "$ROOT/README.md" 1; }
 @test "gpuctl(1): the same" { run_examples "$ROOT/man/gpuctl.1" 3; }
+@test "gpuctl-bench(1): the same" { run_examples "$ROOT/man/gpuctl-bench.1" 3; }
+@test "gpuctl-chaos(1): the same" { run_examples "$ROOT/man/gpuctl-chaos.1" 3; }
+@test "gpuctl-replay(1): the same" { run_examples "$ROOT/man/gpuctl-replay.1" 3; }
+@test "gpuctl-simulate(1): the same" { run_examples "$ROOT/man/gpuctl-simulate.1" 3; }
+@test "gpuctl-synth(1): the same" { run_examples "$ROOT/man/gpuctl-synth.1" 3; }
+@test "gpuctl-tune(1): the same" { run_examples "$ROOT/man/gpuctl-tune.1" 3; }
 @test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
+@test "gpusim-types(7): the same" { run_examples "$ROOT/man/gpusim-types.7" 3; }
 @test "gpusim-algorithms(7): the same" { run_examples "$ROOT/man/gpusim-algorithms.7" 3; }
 @test "gpusim-algo(5): the same" { run_examples "$ROOT/man/gpusim-algo.5" 3; }
 @test "gpusim-launch(7): the same" { run_examples "$ROOT/man/gpusim-launch.7" 2; }
@@ -208,10 +175,12 @@ options() {
 		described "$program" $(options "${program%.*}")
 	done
 	for verb in $(gpuctl completion | cut -f 1); do
+		page=gpuctl-$verb.1
+		[[ -e $ROOT/man/$page ]] || page=gpuctl.1
 		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" "$ROOT/man/gpuctl.1" ||
 			fail "gpuctl.1 does not describe $verb"
 		# shellcheck disable=SC2046
-		described gpuctl.1 $(gpuctl completion -- "$verb" - | cut -f 1 | grep -vx -e -h)
+		described "$page" $(gpuctl completion -- "$verb" - | cut -f 1 | grep -vx -e -h)
 	done
 }
 
@@ -249,14 +218,14 @@ json_of_all_verbs() {
 	gpuctl chaos --json --ops 2
 }
 
-@test "gpuctl(1) names every key of JSON that verbs print" {
+@test "gpuctl(1) and the pages of verbs name every key of JSON that verbs print" {
 	export -f json_of_all_verbs
 	bounded gpuctl run -n 2 --allow-inject -- bash -e -c json_of_all_verbs >json
 	grep -oE '"[a-z0-9_]+":' json | tr -d '":' | sort -u >keys
 	at_least "$(wc -l <keys)" 90
-	awk '/^\.Sh/ { on = $0 == ".Sh JSON" } on' "$ROOT/man/gpuctl.1" >section
+	awk '/^\.Sh/ { on = $0 == ".Sh JSON" } on' "$ROOT"/man/gpuctl{,-*}.1 >section
 	while read -r key; do
-		grep -qE "Li .*\<$key\>|^\.Cm .*\<$key\>" section || fail "gpuctl.1 does not name $key"
+		grep -qE "Li .*\<$key\>|^\.Cm .*\<$key\>" section || fail "no page of gpuctl names $key"
 	done <keys
 }
 
@@ -282,10 +251,10 @@ json_of_all_verbs() {
 	diff program page
 }
 
-@test "gpusim(7) lists types and reductions as gpuctl completes them" {
+@test "gpusim-types(7) lists types and reductions as gpuctl completes them" {
 	for option in type op; do
-		grep -qx "\.Cm $(gpuctl completion -- reduce --$option '' | cut -f 1 | xargs) [.,]" "$ROOT/man/gpusim.7" ||
-			fail "gpusim.7 does not have the list of --$option"
+		grep -qx "\.Cm $(gpuctl completion -- reduce --$option '' | cut -f 1 | xargs) [.,]" "$ROOT/man/gpusim-types.7" ||
+			fail "gpusim-types.7 does not have the list of --$option"
 	done
 }
 

@@ -19,7 +19,7 @@ no_narrow_column() {
 		for by in by_groff by_mandoc; do
 			"$by" "$page" >shown 2>warnings
 			[[ ! -s warnings ]] || fail "$by ${page##*/}: $(cat warnings)"
-			at_least "$(wc -l <shown)" 100
+			at_least "$(wc -l <shown)" 50
 			no_narrow_column shown || fail "$by ${page##*/}"
 		done
 	done
