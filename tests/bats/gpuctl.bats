@@ -46,6 +46,34 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	assert_equal "$(gpuctl version)" "$output"
 }
 
+# on_terminal CMD - what CMD prints on a terminal
+on_terminal() {
+	local text
+	text=$(SHELL=/bin/sh /usr/bin/script -qec "$1" /dev/null </dev/null)
+	echo "${text//$'\r'/}"
+}
+
+starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
+
+@test "help VERB opens the verb's page on a terminal that has man, else prints the verb's options" {
+	mkdir fake
+	printf '#!/bin/sh\necho "man $*"\n' >fake/man
+	chmod +x fake/man
+	for verb in simulate synth tune chaos replay bench; do
+		page=$(PATH=$T/fake:$PATH on_terminal "gpuctl help $verb")
+		[[ $page =~ ^man\ -l\ (/.*/gpuctl-$verb\.1)$ ]] || fail "$page"
+		assert_file "${BASH_REMATCH[1]}"
+		# No terminal, --help, and a terminal without man: the options.
+		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH gpuctl help "$verb")"
+		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH on_terminal "gpuctl $verb --help")"
+		starts "usage: gpuctl $verb" "$(PATH=$BUILD/bin on_terminal "gpuctl help $verb")"
+	done
+	# A verb of gpuctl(1) has no page of its own.
+	assert_equal "$(PATH=$T/fake:$PATH on_terminal 'gpuctl help malloc')" "$(gpuctl malloc -h)"
+	needs man
+	[[ $(MANPAGER=cat on_terminal 'gpuctl help bench') == *gpuctl-bench* ]]
+}
+
 @test "daemons' help and version are seen to arrive, too" {
 	for program in gpudev gpucoord; do
 		for option in -h -V; do
