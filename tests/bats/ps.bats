@@ -271,7 +271,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	devices 3
 	run get /model
 	assert_match '^HTTP/1.1 404 '
-	assert_match 'there is no model yet$'
+	assert_match 'no model yet$'
 	background "${TRAIN[@]}" --epochs 300 --sync ps --save last.npz
 	wait_until 20 has_model
 	local last=0 seen=0 version pid=$PID
