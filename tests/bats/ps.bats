@@ -230,7 +230,7 @@ coordinator_with_state() {
 @test "one device is not enough" {
 	run bounded gpuctl run -n 1 -- "${TRAIN[@]}" --sync ps
 	assert_status 1
-	assert_output 'mnist-train: one device is free; a parameter server takes one, and each learner another'
+	assert_output 'mnist-train: only one device is free; the parameter server needs one, and each learner another'
 }
 
 # ---- models over HTTP
