@@ -46,7 +46,7 @@ print_usage(const struct chaos_report *r)
 		printf("%-16s %8u %6u %6u %6u %6u %8" PRIu64 " %8" PRIu64 "%s\n", name, b->pid,
 		       b->fds, u->fds, b->threads, u->threads, b->kib, u->kib,
 		       u->pid == 0	  ? "  ended"
-		       : b->pid != u->pid ? "  restarted"
+		       : b->pid != u->pid ? "  started again"
 					  : "");
 	}
 }

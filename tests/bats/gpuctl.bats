@@ -253,7 +253,7 @@ END
 	assert_output 'AABAABAAB
 gpuctl: malloc: no device 3: 3 devices are known, counted from 0
 1
-gpuctl: malloc: communicator 1 has no rank 2: it has 2
+gpuctl: malloc: communicator 1 has no rank 2: it has 2 ranks
 1
 gpuctl: malloc: no device 00000000000000aa
 1'
@@ -273,7 +273,7 @@ gpuctl: malloc: no device 00000000000000aa
 	assert_match '^0x[0-9a-f]+'$'\n0\n''gpuctl: free: device [0-9a-f]{16}: 0x[0-9a-f]+ is not the start of an allocation'$'\n2$'
 }
 
-@test "memcpy that cannot be: nothing is written" {
+@test "an impossible memcpy writes nothing" {
 	echo hello >in
 	run machine 1 'try gpuctl memcpy 0:0x10000:1T out; ls out
 		try gpuctl memcpy 0:0x10000 out; try gpuctl memcpy none 0:0x10000
@@ -287,7 +287,7 @@ gpuctl: memcpy: the number of bytes is missing: SRC must be DEVICE:ADDR:NBYTES
 2
 gpuctl: memcpy: none: No such file or directory
 1
-gpuctl: memcpy: in has 6 bytes, 7 are due
+gpuctl: memcpy: in has 6 bytes, but 7 are needed
 5
 gpuctl: memcpy: device ID: 0x10, 6 bytes: outside its memory 0x10000..0x10010000
 2
@@ -369,7 +369,7 @@ success
 3'
 }
 
-@test "wrong buffers are told at once" {
+@test "wrong buffers are reported at once" {
 	run machine 3 "$THREE"'
 		try gpuctl allreduce --comm $C --addr $A,$B --count 1
 		try gpuctl allreduce --comm $C --addr $A,$B,x --count 1

@@ -34,7 +34,7 @@ same() {
 		for (i = 2; i <= n; i++) if (a[i] - b[i] > 2e-6 || b[i] - a[i] > 2e-6) exit 1 }'
 }
 
-@test "eval: the accuracy of the last epoch, and what was taken for what" {
+@test "eval: the accuracy of the last epoch, and the confusion matrix" {
 	trained
 	run bounded mnist-train --eval --load m.npz --data "$DATA"
 	assert_status 0
@@ -204,7 +204,7 @@ same() {
 		--checkpoint ck >/dev/null
 	run bounded mnist-train --infer --load ck/*.npz </dev/null
 	assert_status 5
-	assert_match "does not say what its net's input is"
+	assert_match "does not describe its net's input"
 }
 
 @test "infer: numpy opens a model, and training begins with it" {

@@ -230,7 +230,7 @@ coordinator_with_state() {
 @test "one device is not enough" {
 	run bounded gpuctl run -n 1 -- "${TRAIN[@]}" --sync ps
 	assert_status 1
-	assert_output 'mnist-train: one device is free; a parameter server takes one, and each learner another'
+	assert_output 'mnist-train: only one device is free; the parameter server needs one, and each learner another'
 }
 
 # ---- models over HTTP
@@ -271,7 +271,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	devices 3
 	run get /model
 	assert_match '^HTTP/1.1 404 '
-	assert_match 'there is no model yet$'
+	assert_match 'no model yet$'
 	background "${TRAIN[@]}" --epochs 300 --sync ps --save last.npz
 	wait_until 20 has_model
 	local last=0 seen=0 version pid=$PID

@@ -49,7 +49,7 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		cluster 2
 		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
 		assert_status 0
-		assert_match 'goes on from ck: [0-9]+ epochs and [0-9]+ of 16 steps done'
+		assert_match 'continues from ck: [0-9]+ epochs and [0-9]+ of 16 steps done'
 		assert_equal "$(tail -n 1 <<<"$output" | grep -o 'loss.*%')" "$(tail -n 1 whole | grep -o 'loss.*%')"
 		cmp whole.npz again.npz
 		kill -TERM "${DAEMONS[@]}"
@@ -110,7 +110,7 @@ again() {
 @test "--resume with nothing there begins; --checkpoint-every leaves one at the end, too" {
 	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck --checkpoint-every 20 --resume
 	assert_status 0
-	assert_match 'nothing to go on from in ck: begins anew'
+	assert_match 'no checkpoint in ck: training starts from the beginning'
 	assert_equal "$(checkpoints | xargs)" '20 32'
 }
 
@@ -131,7 +131,7 @@ again() {
 		--resume --save again.npz
 	assert_status 0
 	assert_match '2 epochs and 0 of 32 steps'
-	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: params.npy: wrong checksum: damaged, trying the one before'
+	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: params.npy: wrong checksum: damaged; trying the previous checkpoint'
 	cmp whole.npz again.npz
 	for file in ck/*; do
 		head -c 1000 "$file" >short
@@ -152,7 +152,7 @@ refused() {
 
 @test "what does not go together is refused in one line" {
 	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck >/dev/null
-	refused 'ck: holds checkpoints; --resume' --checkpoint ck
+	refused 'ck: has checkpoints; use --resume' --checkpoint ck
 	refused 'ck: was made with --batch 16, now it is 8' --checkpoint ck --resume --batch 8
 	refused 'ck: was made with another model: mlp 784-32-10' --checkpoint ck --resume --layers "784,33,10"
 	refused 'ck: was made with another --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
@@ -180,7 +180,7 @@ refused() {
 		exec mnist-train "$@"' sh "${TRAIN[@]}" --epochs 3 --checkpoint ck --resume
 	assert_status 1
 	assert_match 'epoch 3/3 '
-	assert_equal "$(grep -c 'no checkpoint, training goes on: ck/ckpt-0000000000[34][28].npz: File too large' <<<"$output")" 3
+	assert_equal "$(grep -c 'cannot write a checkpoint, training continues: ck/ckpt-0000000000[34][28].npz: File too large' <<<"$output")" 3
 	assert_match 'mnist-train: the last checkpoint: ck/ckpt-000000000048.npz: File too large'
 	assert_equal "$(ls ck)" ckpt-000000000016.npz
 }
