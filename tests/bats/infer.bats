@@ -72,7 +72,7 @@ same() {
 	sed 's/virginica/virginia/' two.csv >other.csv
 	run bounded mnist-train --eval --load iris.npz --data other.csv --split 0,1
 	assert_status 5
-	assert_output "mnist-train: other.csv: class 'virginia' is none of the model's"
+	assert_output "mnist-train: other.csv: class 'virginia' is not a class of the model"
 	run bounded mnist-train --data "$iris" --split 0,1 --epochs 1
 	assert_status 5
 	assert_match 'leaves none to train on$'
@@ -100,7 +100,7 @@ same() {
 	assert_match 'mnist-train: --json: No space left on device$'
 	run bounded mnist-train --infer --load iris.npz --json out
 	assert_status 2
-	assert_output 'mnist-train: --json: not together with --infer'
+	assert_output 'mnist-train: --json: cannot be used with --infer'
 }
 
 @test "infer: the test images, raw, gzipped, in parts; each answer is that of training" {
@@ -183,7 +183,7 @@ same() {
 	assert_output 'mnist-train: standard input: no samples'
 	run bounded mnist-train --infer --load m.npz < <(head -c 3000 "$DATA/t10k-images-idx3-ubyte.gz")
 	assert_status 5
-	assert_equal "${lines[-1]}" 'mnist-train: standard input: the gzip data end early'
+	assert_equal "${lines[-1]}" 'mnist-train: standard input: the gzip data are truncated'
 	run bounded sh -c 'mnist-train --infer --load m.npz <images >/dev/full'
 	assert_status 1
 }
@@ -193,7 +193,7 @@ same() {
 	head -c 5000 m.npz >short.npz
 	run bounded mnist-train --infer --load short.npz </dev/null
 	assert_status 5
-	assert_output 'mnist-train: short.npz: no zip archive, or cut short'
+	assert_output 'mnist-train: short.npz: not a zip archive, or truncated'
 	run bounded mnist-train --infer --load nowhere.npz </dev/null
 	assert_status 1
 	run bounded mnist-train --eval --load m.npz --data "$ROOT/examples/data/iris.csv"
@@ -266,7 +266,7 @@ same() {
 	assert_output "mnist-train: standard input:1: 2 values, the model takes $wants"
 	run bounded mnist-train --infer --load m.npz <<<'picture'
 	assert_status 5
-	assert_output "mnist-train: standard input:1: 'picture' is no number and no file, and nothing follows; the model takes $wants"
+	assert_output "mnist-train: standard input:1: 'picture' is neither a number nor a file, and nothing follows; the model takes $wants"
 	run bounded mnist-train --infer --load m.npz "${files[0]}" nowhere.png
 	assert_status 1
 	head -n 1 <<<"$output" | same <(sed -n 1p want)
@@ -281,7 +281,7 @@ same() {
 	assert_match '^mnist-train: short.png: '
 	run bounded mnist-train --infer --load m.npz --data x y
 	assert_status 2
-	assert_output 'mnist-train: --data: not together with files to --infer'
+	assert_output 'mnist-train: --data: cannot be used with the files of --infer'
 	run bounded mnist-train --load m.npz y
 	assert_status 2
 	assert_output "mnist-train: unexpected argument 'y'"

@@ -119,7 +119,7 @@ test_refusals(void)
 	take_away("c/data_batch_1.bin");
 	ok(refused(RC_FAILED, "no data_batch_1.bin here"), "no first batch");
 	put_text("c/data_batch_1.bin", "");
-	ok(refused(RC_BADDATA, "data_batch_1.bin: 0 bytes are no whole number of records of 3073"),
+	ok(refused(RC_BADDATA, "data_batch_1.bin: 0 bytes are not a multiple of the record's 3073"),
 	   "an empty batch");
 	put_all();
 	ok(truncate(in_folder("c/data_batch_2.bin"), 2 * RECORD - 1) == 0 &&
@@ -134,13 +134,14 @@ test_refusals(void)
 	b[RECORD] = 10;
 	put_bytes("c/data_batch_2.bin", b, 2 * RECORD);
 	free(b);
-	ok(refused(RC_BADDATA, "data_batch_2.bin: label 10 of record 1, CIFAR-10 has 0 to 9"),
+	ok(refused(RC_BADDATA,
+		   "data_batch_2.bin: label 10 of record 1; labels of CIFAR-10 are 0 to 9"),
 	   "a label of 10, as CIFAR-100 has");
 	put_all();
 	put_text("c/batches.meta.txt", "cat\ndog\n");
-	ok(refused(RC_BADDATA, "batches.meta.txt: 2 names of classes, not 10"), "two names");
+	ok(refused(RC_BADDATA, "batches.meta.txt: 2 class names; needs 10"), "two names");
 	put_text("c/batches.meta.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n");
-	ok(refused(RC_BADDATA, "batches.meta.txt: 11 names of classes, not 10"), "eleven names");
+	ok(refused(RC_BADDATA, "batches.meta.txt: 11 class names; needs 10"), "eleven names");
 	put_text("c/batches.meta.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n\x1b[2J\n");
 	ok(refused(RC_BADDATA, "batches.meta.txt: name 9 is not text"), "a name that is none");
 	put_bytes("c/batches.meta.txt", "a\0b", 3);
@@ -229,7 +230,7 @@ test_pickles(void)
 	put_text("c/batches.meta", "\x80\2N.");
 	ok(refused(RC_BADDATA, "batches.meta: no list 'label_names'"), "no names");
 	put_text("c/batches.meta", "\x80\2}U\x0blabel_names](U\3catU\3doges.");
-	ok(refused(RC_BADDATA, "batches.meta: 2 names of classes, not 10"), "two names");
+	ok(refused(RC_BADDATA, "batches.meta: 2 class names; needs 10"), "two names");
 	put_text("c/batches.meta", "\x80\2}U\x0blabel_names](NU\3doges.");
 	ok(refused(RC_BADDATA, "batches.meta: name 0 is not text"), "a name that is none");
 	take_away("c/batches.meta");
@@ -250,12 +251,12 @@ test_pickles(void)
 	make_pickle(&b, 2, 100);
 	((char *)memmem(b.data, b.len, "(K\0K\1e", 6))[2] = 10;
 	put_bytes("c/test_batch", b.data, b.len);
-	ok(refused(RC_BADDATA, "test_batch: label 10 of record 0, CIFAR-10 has 0 to 9"),
+	ok(refused(RC_BADDATA, "test_batch: label 10 of record 0; labels of CIFAR-10 are 0 to 9"),
 	   "a label of 10");
 	make_pickle(&b, 2, 100);
 	memcpy(memmem(b.data, b.len, "(K\0K\1e", 6), "(M\0\0Ne", 6);
 	put_bytes("c/test_batch", b.data, b.len);
-	ok(refused(RC_BADDATA, "test_batch: 'labels' are no list of numbers"), "no number");
+	ok(refused(RC_BADDATA, "test_batch: 'labels' is not a list of numbers"), "not a number");
 	b.len = 0;
 	PUT(&b, "\x80\2}(U\6labels](K\1K\2eU\4data");
 	put_array(&b, 1, 3072, (char[3072]){0});
@@ -267,7 +268,8 @@ test_pickles(void)
 	put_array(&b, 1, 3071, (char[3072]){0});
 	PUT(&b, "u.");
 	put_bytes("c/test_batch", b.data, b.len);
-	ok(refused(RC_BADDATA, "test_batch: 'data' is not bytes of images, one a row of 3072"),
+	ok(refused(RC_BADDATA,
+		   "test_batch: 'data' is not an array of bytes with one image a row of 3072"),
 	   "images of another size");
 	take_away("c/test_batch");
 	ok(refused(RC_FAILED, "no test_batch here"), "no test batch");
@@ -320,7 +322,7 @@ test_archives(void)
 	put_pickle("x/data_batch_1", 3, 0, &b);
 	put_bytes("t.tar", b.data, b.len);
 	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
-			   "t.tar: data_batch_1: there are two of it"),
+			   "t.tar: data_batch_1: the batch exists twice"),
 	   "a batch twice");
 	b.len = 0;
 	put_pickle("data_batch_1", 3, 0, &b);
@@ -332,8 +334,8 @@ test_archives(void)
 	b.len -= 5000;
 	put_bytes("t.tar", b.data, b.len);
 	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
-			   "t.tar: the tar archive is cut short"),
-	   "cut short");
+			   "t.tar: the tar archive is truncated"),
+	   "truncated");
 	b.len = 0;
 	put_pickle("data_batch_1", 3, 0, &b);
 	put_bytes("t.tar", b.data, b.len);

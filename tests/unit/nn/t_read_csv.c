@@ -147,10 +147,10 @@ test_records(void)
 	    {"\"a\"\r\"b\"\r", "1:a/2:b/"},
 	    {"\"a\"\n\"b\",c\n", "1:a/2:b|c/"},
 	    {"\"a\"", "1:a/"},
-	    {"x\n\"a\nb\nc", "x:2: a quote is never closed"},
-	    {"\"", "x:1: a quote is never closed"},
+	    {"x\n\"a\nb\nc", "x:2: a quote is not closed"},
+	    {"\"", "x:1: a quote is not closed"},
 	    {"1\n\"a\"b,c", "x:2: text after a closing quote"},
-	    {"a\"b\",c", "x:1: a quote within a field that is not quoted"},
+	    {"a\"b\",c", "x:1: a quote in an unquoted field"},
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -160,7 +160,8 @@ test_records(void)
 		if (strcmp(got, row[i].want) != 0)
 			printf("# got %s\n", got);
 	}
-	ok(strcmp(records("a,b\n1,\0", 7), "x:2: a NUL byte: this is not text") == 0, "a NUL byte");
+	ok(strcmp(records("a,b\n1,\0", 7), "x:2: a NUL byte: the file is not text") == 0,
+	   "a NUL byte");
 }
 
 /* CR LF, quotes and the rest wherever a piece of the file ends. */
@@ -198,11 +199,12 @@ test_long(void)
 
 	memset(text, 'x', n);
 	text[1] = ',';
-	ok(strstr(records(text, n), "x:1: a line of more than 4 MiB"), "a line without end");
+	ok(strstr(records(text, n), "x:1: the line is longer than 4 MiB"), "a line without end");
 	text[0] = '"';
-	ok(strstr(records(text, n), "x:1: a quote is never closed"), "a quote without end");
+	ok(strstr(records(text, n), "x:1: a quote is not closed"), "a quote without end");
 	memset(text, ',', n);
-	ok(strstr(records(text, n), "x:1: a line of more than 262144 fields"), "too many fields");
+	ok(strstr(records(text, n), "x:1: the line has more than 262144 fields"),
+	   "too many fields");
 	free(text);
 }
 
@@ -456,15 +458,15 @@ test_refusals(void)
 	    {"x,y,label\n1,2,a\n3,four,b\n", "t.csv:3: column 'y': 'four' is not a number"},
 	    {"1,2,a\n3,4\x01,b\n", "t.csv:2: column 2: '4?' is not a number"},
 	    {"x,y,z\n1,u,a\n", "t.csv:2: column 'y' and column 'z' are text: only the label"},
-	    {"1,2,a\n3,4,\"b\nc\"\n", "t.csv:2: column 3: 'b?c' is no name of a class"},
+	    {"1,2,a\n3,4,\"b\nc\"\n", "t.csv:2: column 3: 'b?c' is not the name of a class"},
 	    {"1,2,0.5\n3,4,0.25\n",
 	     "the numbers in column 3 are not whole, so they are no classes"},
 	    {"1,2,a\n3,4,a\n", "column 3 has one class alone"},
-	    {"1,2,a\n3,4,\"b\n", "t.csv:2: a quote is never closed"},
+	    {"1,2,a\n3,4,\"b\n", "t.csv:2: a quote is not closed"},
 	    {"\x89PNG\r\n\x1a\n1,2", "t.csv:"},
 	    {"\xff\xfe"
 	     "1,2",
-	     "t.csv: it is UTF-16, and UTF-8 is read"},
+	     "t.csv: the text is UTF-16; convert it to UTF-8"},
 	};
 	char text[8192], *p = text;
 
@@ -472,7 +474,7 @@ test_refusals(void)
 		ok(refused(row[i].text, NULL, row[i].want), "refused: %s", row[i].want);
 	ok(refused("x,y,label\n1,2,a\n3,4,b\n", &named, "no column is called 'kind'"),
 	   "no such column");
-	ok(refused("1,2,a\n3,4,b\n", &named, "no column is called 'kind': there is no header"),
+	ok(refused("1,2,a\n3,4,b\n", &named, "no column is called 'kind': the file has no header"),
 	   "a column by name, and no header");
 	for (int i = 0; i < 60; i++)
 		p += sprintf(p, "%d,%d,%d\n", i % 3, i, i % 20 + 400);

@@ -200,10 +200,11 @@ test_files(void)
 	   "a pipe");
 	take_away("f/b/pipe.png");
 	put_dir("f/b/deeper");
-	ok(refused(NULL, RC_BADDATA, "f/b/deeper: a folder within a class"), "a folder in a class");
+	ok(refused(NULL, RC_BADDATA, "f/b/deeper: a folder in a class's folder"),
+	   "a folder in a class");
 	take_away("f/b/deeper");
 	put_image("f/stray.png", 2, 2, 0, 0, 0);
-	ok(refused(NULL, RC_BADDATA, "f/stray.png: an image that is in no class's folder"),
+	ok(refused(NULL, RC_BADDATA, "f/stray.png: the image is not in the folder of a class"),
 	   "an image beside the classes");
 	take_away("f/stray.png");
 	ok(truncate(in_folder("f/b/b.JPG"), 300) == 0 &&
@@ -214,10 +215,10 @@ test_files(void)
 	ok(refused(NULL, RC_BADDATA, "f/c: a class without images"), "an empty class");
 	take_away("f/c");
 	take_away("f/b");
-	ok(refused(NULL, RC_BADDATA, "f: one class alone, 'a'"), "one class");
+	ok(refused(NULL, RC_BADDATA, "f: only one class, 'a'"), "one class");
 	take_away("f/a");
 	ok(refused(NULL, RC_FAILED, "f: no data set here"), "nothing");
-	ok(refused(&folder_format, RC_BADDATA, "f: no folders of images here"),
+	ok(refused(&folder_format, RC_BADDATA, "f: no folders of images found"),
 	   "nothing, and yet a folder of images");
 }
 

@@ -128,12 +128,12 @@ test_tables(void)
 	   "too few values");
 	ok(refused("1,2,3,4\n\n5\n", 11, four, 1, "x:3: 1 value, the model takes so many"),
 	   "too few in the second sample");
-	ok(refused("1,2,3,4\n1,2,x,4\n", 16, four, 1, "x:2: 'x' is no number"), "no number");
+	ok(refused("1,2,3,4\n1,2,x,4\n", 16, four, 1, "x:2: 'x' is no number"), "not a number");
 	ok(refused("1,2,3,4\na,b,c,d\n", 16, four, 1, "x:2: 'a' is no number"), "a late header");
 	ok(refused("1,2,3,nan\n", 10, four, 0, "x:1: 'nan' is not finite"), "not finite");
-	ok(refused(
-	       "a,b,c,d\n", 8, four, 0,
-	       "x:1: 'a' is no number and no file, and nothing follows; the model takes so many"),
+	ok(refused("a,b,c,d\n", 8, four, 0,
+		   "x:1: 'a' is neither a number nor a file, and nothing follows; the model takes "
+		   "so many"),
 	   "a header alone");
 }
 
@@ -147,7 +147,7 @@ test_refusals(void)
 	} row[] = {
 	    {"", 0, "x: no samples"},
 	    {"hello", 0,
-	     "x:1: 'hello' is no number and no file, and nothing follows; the model takes so "
+	     "x:1: 'hello' is neither a number nor a file, and nothing follows; the model takes so "
 	     "many"},
 	    {"P4 8 1 x", 0, "x: image 0: neither PNG, JPEG, PGM nor PPM"},
 	    {"P5", 0, "x: image 0: cut short"},
@@ -162,9 +162,10 @@ test_refusals(void)
 	    {"P5 2 2 255 abcd", 0, "x: image 0 is 1x2x2, the model takes 1x1x2"},
 	    {"P6 2 1 255 abcdef", 0, "x: image 0 is 3x1x2, the model takes 1x1x2"},
 	    {"P2 2 1 255 1   ", 0, "x: image 0: cut short"},
-	    {"P2 2 1 255 1 x", 0, "x: image 0: a value is not 0 to its largest"},
-	    {"P2 2 1 10 1 11", 0, "x: image 0: a value is not 0 to its largest"},
-	    {"P5 2 1 10 \x01\x0b", 0, "x: image 0: a value is not 0 to its largest"},
+	    {"P2 2 1 255 1 x", 0, "x: image 0: a value exceeds the largest value of the header"},
+	    {"P2 2 1 10 1 11", 0, "x: image 0: a value exceeds the largest value of the header"},
+	    {"P5 2 1 10 \x01\x0b", 0,
+	     "x: image 0: a value exceeds the largest value of the header"},
 	    {"P5 2 1 255 abhello", 1, "x: image 1: neither PNG, JPEG, PGM nor PPM"},
 	    {"P5 2 1 255 abP5 2 1 255 c", 1, "x: image 1: cut short"},
 	};
@@ -176,7 +177,7 @@ test_refusals(void)
 		ok(refused(row[i].text, strlen(row[i].text), pair, row[i].before, row[i].want),
 		   "refused: %s", row[i].want);
 	ok(refused(idx, sizeof idx - 1, grey, 1, "x: image 1: cut short"), "IDX cut short");
-	ok(refused(idx, 9, grey, 0, "x: cut short in the header"), "... in its header");
+	ok(refused(idx, 9, grey, 0, "x: truncated in the header"), "... in its header");
 	ok(refused(idx, sizeof idx, pair, 0, "x: image 0 is 1x2x3, the model takes 1x1x2"),
 	   "IDX of another size");
 	memcpy(bad, idx, sizeof idx);
@@ -186,8 +187,8 @@ test_refusals(void)
 	ok(refused(bad, 16, grey, 0, "x: no images"), "IDX of none");
 	bad[3] = 1;
 	ok(refused(bad, 16, grey, 0, "x: not an IDX file of images of bytes"), "IDX of labels");
-	ok(refused(packed, n - 12, grey, 0, "x: the gzip data end early") ||
-	       refused(packed, n - 12, grey, 1, "x: the gzip data end early"),
+	ok(refused(packed, n - 12, grey, 0, "x: the gzip data are truncated") ||
+	       refused(packed, n - 12, grey, 1, "x: the gzip data are truncated"),
 	   "gzip cut short");
 	n = gzip("1,2,3\n", 6, packed, sizeof packed);
 	ok(refused(packed, n, grey, 0, "x:1: 3 values, the model takes so many"),
@@ -276,14 +277,13 @@ test_arrays(void)
 	b.len = 0;
 	npy_put(&b, "|O", "(1, 4)", own, sizeof own);
 	ok(refused(b.data, b.len, grey, 0,
-		   "x: its type is none of bool, u1 to u8, i1 to i8, f4 and f8"),
+		   "x: its type must be bool, u1 to u8, i1 to i8, f4 or f8"),
 	   "an array of objects");
 	zip_begin(&z);
 	zip_put(&z, "fc1.weight.npy", b.data, b.len, false);
 	zip_put(&z, "fc1.bias.npy", b.data, b.len, false);
 	zip_end_all(&z, "");
-	ok(refused(z.data, z.len, grey, 0,
-		   "x: no array of samples in it, such as x_test or images"),
+	ok(refused(z.data, z.len, grey, 0, "x: no array of samples, such as x_test or images"),
 	   "a model");
 	buf_fini(&b);
 	buf_fini(&z);
@@ -308,7 +308,7 @@ test_cifar10(void)
 	   "... cut short");
 	records[3073] = 10;
 	ok(refused(records, sizeof records, shape, 1,
-		   "x: image 1: no record of CIFAR-10, nor anything else that is read"),
+		   "x: image 1: neither a record of CIFAR-10 nor another format that is supported"),
 	   "... with a label of 10");
 	put_batch(&b, 2, images, labels);
 	ok(reads(b.data, b.len, 2, shape, images, sizeof images), "a pickle");
@@ -322,7 +322,7 @@ test_cifar10(void)
 	ok(refused(tar.data, tar.len, shape, 0, "x: no batch of CIFAR-10 in the archive"),
 	   "another archive");
 	ok(refused("\x80\2cos\nsystem\n.", 15, shape, 0,
-		   "x: the pickle calls os.system; nothing but arrays of numpy is read"),
+		   "x: the pickle calls os.system; only arrays of numpy are supported"),
 	   "another pickle");
 	buf_fini(&b);
 	buf_fini(&tar);
