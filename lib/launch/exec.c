@@ -18,7 +18,7 @@ enum {
 	DAEMON_FIRST_CLOSED_FD = 6
 };
 
-#define EXIT_NOT_EXECUTABLE 126 /* as env(1) */
+#define EXIT_NOT_EXECUTABLE 126 /* as in env(1) */
 #define EXIT_NOT_FOUND	    127
 
 void
@@ -33,7 +33,7 @@ launch_release_stdio(void)
 	close(null);
 }
 
-/* Say why a program could not be executed; the exit status for that. */
+/* Report why a program could not be executed; returns the exit status for that. */
 static int
 exec_failed(const struct launch *l, const char *name, const char *not_found)
 {
@@ -114,7 +114,7 @@ exec_command(const struct launch *l, int *go_fd)
 	return pid;
 }
 
-/* stdin empty, stdout to stderr, the pipes at their numbers, and nothing else. */
+/* Set up descriptors: stdin empty, stdout to stderr, the pipes at their numbers, and no others. */
 static bool
 arrange_descriptors(int ready_fd, int lifeline_fd, int exits_fd)
 {
@@ -129,7 +129,7 @@ arrange_descriptors(int ready_fd, int lifeline_fd, int exits_fd)
 	       close_range(DAEMON_FIRST_CLOSED_FD, ~0u, 0) == 0;
 }
 
-/* No signal ignored, none blocked; but `stty tostop` must not stop a daemon that logs. */
+/* Ignore and block no signal, except that `stty tostop` must not stop a daemon that logs. */
 static void
 reset_signals(void)
 {
@@ -210,7 +210,7 @@ exec_program(const struct launch *l, int ordinal)
 		grpc_address(cfg, ordinal, w.grpc, sizeof w.grpc);
 		add(&w, "--grpc", w.grpc);
 	}
-	/* When it is loaded, OpenBLAS would start a thread per processor, and each spins for a while.
+	/* At load time, OpenBLAS would start a thread per processor, and each spins for a while.
 	 * --threads sets the number later. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	add(&w, "-N", "3");

@@ -212,7 +212,7 @@ sliding(struct net_builder *b, enum net_kind kind, const char *name, uint32_t in
 	if (b->rc == RC_OK && (node.shape.rows == 0 || node.shape.cols == 0))
 		b->rc =
 		    err_set(b->err, RC_INVAL,
-			    "items of %ux%ux%u are too small for this model: %s gets only %ux%u",
+			    "items of %ux%ux%u are too small for this model: only %ux%u reach %s",
 			    b->net.input.channels, b->net.input.rows, b->net.input.cols, from.rows,
 			    from.cols, name);
 	return node;

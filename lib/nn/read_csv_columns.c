@@ -224,7 +224,7 @@ csv_same_layout(struct csv_table *t, const struct csv_table *first, struct err *
 		    t->path, t->csv.record_line, t->csv.nfields, first->path, first->layout.ncols);
 	for (uint32_t i = 0; t->names && first->names && i < first->layout.ncols; i++)
 		if (strcmp(t->names[i], first->names[i]) != 0)
-			return err_set(err, RC_BADDATA, "%s: %s, but %s has %s there", t->path,
+			return err_set(err, RC_BADDATA, "%s: has %s where %s has %s", t->path,
 				       csv_column(t, i, name), first->path,
 				       csv_column(first, i, other));
 	t->layout = first->layout;

@@ -82,7 +82,7 @@ refused() {
 }
 
 @test "config: options that do not go together" {
-	refused '--devices: 3, and --workers 3 take 4' --devices 3 --workers 3 --sync sendrecv
+	refused '--devices: 3 devices are given, but --workers 3 needs 4' --devices 3 --workers 3 --sync sendrecv
 	refused '--workers: several numbers need --compare' --workers 1,2
 	refused '--local-steps: needs --sync local' --local-steps 3
 	refused '--eval: needs --load FILE' --eval

@@ -44,14 +44,14 @@ refused() {
 
 @test "formats: tables that are malformed are refused, by their line" {
 	printf '1,2,a\n3,4,b\n5,b\n' >t.csv
-	refused 5 "t.csv:3: 2 fields, there were 3 before" --data t.csv
+	refused 5 "t.csv:3: 2 fields; the lines before have 3" --data t.csv
 	printf 'x,y,label\n1,2,a\n3,,b\n' >t.csv
 	refused 5 "t.csv:3: column 'y' is empty" --data t.csv
 	printf 'x,y,label\n1,2,a\n3,nan,b\n' >t.csv
 	refused 5 "t.csv:3: column 'y': 'nan' is not finite" --data t.csv
 	printf 'x,y,label\n1,2,a\n3,4,"b\n' >t.csv
 	refused 5 "t.csv:3: a quote is not closed" --data t.csv
-	refused 5 "no column is called 'kind'" --data "$DATA/iris.csv" --label-column kind
+	refused 5 "no column has the name 'kind'" --data "$DATA/iris.csv" --label-column kind
 	head -c 1000 "$DATA/digits.csv.gz" >t.csv
 	refused 5 "t.csv: the gzip data are truncated" --data t.csv
 	: >t.csv

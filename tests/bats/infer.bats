@@ -162,7 +162,7 @@ same() {
 	run bounded mnist-train --infer --load iris.npz <<<$'5.1,3.5,1.4,0.2\n6.3,3.3,6.0'
 	assert_status 5
 	assert_equal "${lines[0]%% *}" "$(sed -n 1p names)"
-	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4 values: features, 32-bit numbers normalised as in training'
+	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values; the model takes 4 values: features, 32-bit numbers normalised as in training'
 }
 
 @test "infer: what is wrong ends it, what came before is answered" {
@@ -171,13 +171,13 @@ same() {
 	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images
 	run bounded mnist-train --infer --load m.npz < <(head -c $((16 + 784 * 5 + 3)) images)
 	assert_status 5
-	assert_output "$(head -n 5 want)"$'\nmnist-train: standard input: image 5: cut short'
+	assert_output "$(head -n 5 want)"$'\nmnist-train: standard input: image 5: truncated'
 	run bounded mnist-train --infer --load m.npz < <(cat images; echo x)
 	assert_status 5
-	assert_equal "${lines[256]}" 'mnist-train: standard input: bytes behind the last image'
+	assert_equal "${lines[256]}" 'mnist-train: standard input: trailing bytes after the last image'
 	run bounded mnist-train --infer --load m.npz < <(pgm 0; echo P5 27 28 255; cat images)
 	assert_status 5
-	assert_output "$(head -n 1 want)"$'\nmnist-train: standard input: image 1 is 1x28x27, the model takes 1x28x28'
+	assert_output "$(head -n 1 want)"$'\nmnist-train: standard input: image 1 is 1x28x27; the model takes 1x28x28'
 	run bounded mnist-train --infer --load m.npz </dev/null
 	assert_status 5
 	assert_output 'mnist-train: standard input: no samples'
@@ -198,7 +198,7 @@ same() {
 	assert_status 1
 	run bounded mnist-train --eval --load m.npz --data "$ROOT/examples/data/iris.csv"
 	assert_status 5
-	assert_match "iris.csv: items are 4x1x1, the model takes 1x28x28"
+	assert_match "iris.csv: items are 4x1x1; the model takes 1x28x28"
 	# A checkpoint has weights, but not the net's arrays.
 	bounded mnist-train --data "$DATA" --layers 784,32,10 --batch 16 --epochs 1 --devices 1 \
 		--checkpoint ck >/dev/null
@@ -263,7 +263,7 @@ same() {
 	wants='784 values: images of 1x28x28, 0 to 255 scaled to 0..1'
 	run bounded mnist-train --infer --load m.npz <<<$'1,2\n3'
 	assert_status 5
-	assert_output "mnist-train: standard input:1: 2 values, the model takes $wants"
+	assert_output "mnist-train: standard input:1: 2 values; the model takes $wants"
 	run bounded mnist-train --infer --load m.npz <<<'picture'
 	assert_status 5
 	assert_output "mnist-train: standard input:1: 'picture' is neither a number nor a file, and nothing follows; the model takes $wants"
@@ -289,5 +289,5 @@ same() {
 	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 1 --save iris.npz >said
 	run bounded mnist-train --infer --load iris.npz "${files[0]}"
 	assert_status 5
-	assert_output "mnist-train: ${files[0]}: an image, and the model takes 4 values: features, 32-bit numbers as they are"
+	assert_output "mnist-train: ${files[0]}: an image; the model takes 4 values: features, 32-bit numbers as they are"
 }

@@ -153,11 +153,11 @@ refused() {
 @test "what does not go together is refused in one line" {
 	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck >/dev/null
 	refused 'ck: holds checkpoints; --resume' --checkpoint ck
-	refused 'ck: was made with --batch 16, now it is 8' --checkpoint ck --resume --batch 8
+	refused 'ck: was made with --batch 16; it is now 8' --checkpoint ck --resume --batch 8
 	refused 'ck: was made with a different model: mlp 784-32-10' --checkpoint ck --resume --layers "784,33,10"
 	refused 'ck: was made with a different --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
-	refused 'ck: was made with --seed 1, now it is 2' --checkpoint ck --resume --seed 2
-	refused 'ck: was made with --lr 0.1, now it is 0.2' --checkpoint ck --resume --lr 0.2
+	refused 'ck: was made with --seed 1; it is now 2' --checkpoint ck --resume --seed 2
+	refused 'ck: was made with --lr 0.1; it is now 0.2' --checkpoint ck --resume --lr 0.2
 	refused 'ck: was made with --momentum' --checkpoint ck --resume --momentum 0
 	refused 'ck: was made with --weight-decay' --checkpoint ck --resume --weight-decay 1e-3
 	refused '--resume: needs --checkpoint DIR' --resume

@@ -81,7 +81,7 @@ test_types(void)
 	}
 	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
 		make(none[i], "(1,)", "0123456789abcdef", 8);
-		refused(none[i], "its type is none of bool, u1 to u8");
+		refused(none[i], "its type must be bool, u1 to u8");
 	}
 }
 
@@ -129,7 +129,7 @@ test_headers(void)
 	refused("version 4", "version 4 of .npy");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		make_raw(1, bad[i], "abc", 3);
-		refused(bad[i], "its header is not of an array of numbers");
+		refused(bad[i], "its header does not describe an array of numbers");
 	}
 	make_raw(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
 		 "abc", 3);
@@ -181,7 +181,7 @@ test_shapes(void)
 		   {"|u1", "(2, 3, 4, 5)", 120, "3x4x5 u8"},
 		   {"<i2", "(2, 4, 5, 1)", 80, "1x4x5 u8"},
 		   {"|u1", "(2, 1, 4, 5)", 40, "1x4x5 u8"},
-		   {"|u1", "(2, 4, 5, 4)", 160, "a: images of 4 channels or 4, not 1 or 3"},
+		   {"|u1", "(2, 4, 5, 4)", 160, "a: images of 4 or 4 channels; needs 1 or 3"},
 		   {"|u1", "(2, 1, 1, 1, 1)", 2, "a: 5 dimensions; samples have 1 to 4"},
 		   {"|u1", "()", 1, "a: 0 dimensions; samples have 1 to 4"},
 		   {"|u1", "(0, 4)", 0, "a: dimension 0 is 0, not 1 to 4294967295"},
@@ -290,10 +290,10 @@ test_labels(void)
 	LABELS("a: row 0 is not one-hot: one 1, and zeros", "<i4", "(1, 3)", hot + 6, 12);
 	LABELS("a: row 0 is not one-hot: one 1, and zeros", "<i4", "(1, 3)", hot + 9, 12);
 	LABELS("a: row 0 is not one-hot: one 1, and zeros", "<i4", "(1, 3)", hot + 12, 12);
-	LABELS("a: label 0.5 of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 3, 8);
-	LABELS("a: label -1 of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 4, 8);
-	LABELS("a: label 256 of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 5, 8);
-	LABELS("a: label nan of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 6, 8);
+	LABELS("a: label 0.5 of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 3, 8);
+	LABELS("a: label -1 of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 4, 8);
+	LABELS("a: label 256 of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 5, 8);
+	LABELS("a: label nan of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 6, 8);
 	LABELS("a: labels must be [n] or [n, classes]", "<f8", "(1, 1, 1)", reals, 8);
 	LABELS("a: labels must be [n] or [n, classes]", "<f8", "(1, 0)", reals, 0);
 }

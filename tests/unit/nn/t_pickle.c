@@ -96,7 +96,7 @@ test_python2(void)
 			ok(false, "%zu of its bytes", n);
 			break;
 		}
-	ok(!p, "cut short anywhere it is refused");
+	ok(!p, "truncated anywhere it is refused");
 	buf_fini(&b);
 }
 
@@ -121,7 +121,7 @@ test_python3(void)
 	       pickle_length(pickle_get(p, "b")) == 1,
 	   "an array, bytes of nothing, and a list");
 	pickle_free(p);
-	REFUSED("a key without a value", "}(U\1au.", "no list or dictionary");
+	REFUSED("a key without a value", "}(U\1au.", "not a list or dictionary");
 }
 
 static void
@@ -185,7 +185,7 @@ test_opcodes(void)
 
 	refused("nothing", "", 0, "not a pickle of protocol 2");
 	refused("text", "(dp1\n.", 6, "not a pickle of protocol 2");
-	refused("protocol 4", "\x80\4\x95\0", 4, "a pickle of protocol 4, 2 is read");
+	refused("protocol 4", "\x80\4\x95\0", 4, "a pickle of protocol 4; only 2 is supported");
 	REFUSED("no end", "N", "truncated");
 	REFUSED("no value", ".", "the stack does not hold exactly one value at the end");
 	REFUSED("two values", "NN.", "the stack does not hold exactly one value at the end");
@@ -203,8 +203,8 @@ test_opcodes(void)
 	REFUSED("a tuple of nothing", "\x87.", "too few values for a tuple");
 	REFUSED("a tuple over a mark", "N(N\x86.", "too few values for a tuple");
 	REFUSED("a tuple without a mark", "Nt.", "too few values for a tuple");
-	REFUSED("items without a list", "(Ne.", "values for something that is no list");
-	REFUSED("items of a dictionary in a list", "](NNu.", "no list or dictionary");
+	REFUSED("items without a list", "(Ne.", "values for something that is not a list");
+	REFUSED("items of a dictionary in a list", "](NNu.", "not a list or dictionary");
 	REFUSED("an item of nothing", "Na.", "too few values");
 	REFUSED("no mark", "]Ne.", "no mark");
 	for (unsigned op = 0; op < 256; op++) {

@@ -110,24 +110,24 @@ test_refusals(void)
 
 	put_all();
 	put_records("c/data_batch_4.bin", 1, 0);
-	ok(refused(RC_FAILED, "no data_batch_3.bin here"),
+	ok(refused(RC_FAILED, "data_batch_3.bin not found"),
 	   "a batch that is missing between others");
 	take_away("c/data_batch_4.bin");
 	take_away("c/test_batch.bin");
-	ok(refused(RC_FAILED, "no test_batch.bin here"), "no test batch");
+	ok(refused(RC_FAILED, "test_batch.bin not found"), "no test batch");
 	put_all();
 	take_away("c/data_batch_1.bin");
-	ok(refused(RC_FAILED, "no data_batch_1.bin here"), "no first batch");
+	ok(refused(RC_FAILED, "data_batch_1.bin not found"), "no first batch");
 	put_text("c/data_batch_1.bin", "");
 	ok(refused(RC_BADDATA, "data_batch_1.bin: 0 bytes are not a multiple of the record's 3073"),
 	   "an empty batch");
 	put_all();
 	ok(truncate(in_folder("c/data_batch_2.bin"), 2 * RECORD - 1) == 0 &&
-	       refused(RC_BADDATA, "data_batch_2.bin: 6145 bytes are no whole number"),
-	   "a batch cut short");
+	       refused(RC_BADDATA, "data_batch_2.bin: 6145 bytes are not a multiple"),
+	   "a batch truncated");
 	put_all();
 	ok(truncate(in_folder("c/test_batch.bin"), 2 * RECORD + 1) == 0 &&
-	       refused(RC_BADDATA, "test_batch.bin: 6147 bytes are no whole number"),
+	       refused(RC_BADDATA, "test_batch.bin: 6147 bytes are not a multiple"),
 	   "a byte too many");
 	put_all();
 	b = make_records(2, 3);
@@ -237,8 +237,7 @@ test_pickles(void)
 	put_text("c/test_batch", "cos\nsystem\n(S'true'\ntR.");
 	ok(refused(RC_BADDATA, "test_batch: not a pickle of protocol 2"), "another protocol");
 	put_text("c/test_batch", "\x80\2cos\nsystem\n(U\4truetR.");
-	ok(refused(RC_BADDATA,
-		   "test_batch: the pickle calls os.system; nothing but arrays of numpy"),
+	ok(refused(RC_BADDATA, "test_batch: the pickle calls os.system; only arrays of numpy"),
 	   "a pickle that calls something");
 	put_text("c/test_batch", "\x80\2}.");
 	ok(refused(RC_BADDATA, "test_batch: no array 'data'"), "an empty dictionary");
@@ -272,13 +271,13 @@ test_pickles(void)
 		   "test_batch: 'data' is not an array of bytes with one image a row of 3072"),
 	   "images of another size");
 	take_away("c/test_batch");
-	ok(refused(RC_FAILED, "no test_batch here"), "no test batch");
+	ok(refused(RC_FAILED, "test_batch not found"), "no test batch");
 	put_pickle("c/data_batch_4", 1, 0, NULL);
-	ok(refused(RC_FAILED, "no data_batch_3 here"), "a batch that is missing");
+	ok(refused(RC_FAILED, "data_batch_3 not found"), "a batch that is missing");
 	put_text("c/data_batch_-1", "x");
 	put_text("c/data_batch_1000", "x");
 	put_text("c/data_batch_ 7", "x");
-	ok(refused(RC_FAILED, "no data_batch_3 here"), "names that are no batch's");
+	ok(refused(RC_FAILED, "data_batch_3 not found"), "names that are no batch's");
 	buf_fini(&b);
 }
 

@@ -447,9 +447,9 @@ test_refusals(void)
 	    {"", "t.csv: no samples"},
 	    {"\n\n", "t.csv: no samples"},
 	    {"x,y,label\n", "t.csv: no samples"},
-	    {"1\n2\n", "t.csv:1: one column is no table"},
-	    {"1,2,a\n3,4,b\n5,b\n", "t.csv:3: 2 fields, there were 3 before"},
-	    {"x,y,label\n1,2,3,0\n", "t.csv:2: 4 fields, there were 3 before"},
+	    {"1\n2\n", "t.csv:1: a table needs two columns"},
+	    {"1,2,a\n3,4,b\n5,b\n", "t.csv:3: 2 fields; the lines before have 3"},
+	    {"x,y,label\n1,2,3,0\n", "t.csv:2: 4 fields; the lines before have 3"},
 	    {"1,2,a\n\n3,,b\n", "t.csv:3: column 2 is empty"},
 	    {"x,y,label\n1,2,a\n3,4,\n", "t.csv:3: column 'label' is empty"},
 	    {"1,2,a\n3,nan,b\n", "t.csv:2: column 2: 'nan' is not finite"},
@@ -457,11 +457,11 @@ test_refusals(void)
 	    {"1,2,a\n3,1e99,b\n", "t.csv:2: column 2: '1e99' is too large for f32"},
 	    {"x,y,label\n1,2,a\n3,four,b\n", "t.csv:3: column 'y': 'four' is not a number"},
 	    {"1,2,a\n3,4\x01,b\n", "t.csv:2: column 2: '4?' is not a number"},
-	    {"x,y,z\n1,u,a\n", "t.csv:2: column 'y' and column 'z' are text: only the label"},
+	    {"x,y,z\n1,u,a\n", "t.csv:2: column 'y' and column 'z' are text, but only the label"},
 	    {"1,2,a\n3,4,\"b\nc\"\n", "t.csv:2: column 3: 'b?c' is not the name of a class"},
 	    {"1,2,0.5\n3,4,0.25\n",
-	     "the numbers in column 3 are not whole, so they are no classes"},
-	    {"1,2,a\n3,4,a\n", "column 3 has one class alone"},
+	     "the numbers in column 3 are not whole, so they are not classes"},
+	    {"1,2,a\n3,4,a\n", "column 3 has only one class"},
 	    {"1,2,a\n3,4,\"b\n", "t.csv:2: a quote is not closed"},
 	    {"\x89PNG\r\n\x1a\n1,2", "t.csv:"},
 	    {"\xff\xfe"
@@ -472,9 +472,10 @@ test_refusals(void)
 
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
 		ok(refused(row[i].text, NULL, row[i].want), "refused: %s", row[i].want);
-	ok(refused("x,y,label\n1,2,a\n3,4,b\n", &named, "no column is called 'kind'"),
+	ok(refused("x,y,label\n1,2,a\n3,4,b\n", &named, "no column has the name 'kind'"),
 	   "no such column");
-	ok(refused("1,2,a\n3,4,b\n", &named, "no column is called 'kind': the file has no header"),
+	ok(refused("1,2,a\n3,4,b\n", &named,
+		   "no column has the name 'kind': the file has no header"),
 	   "a column by name, and no header");
 	for (int i = 0; i < 60; i++)
 		p += sprintf(p, "%d,%d,%d\n", i % 3, i, i % 20 + 400);
@@ -534,12 +535,12 @@ test_folder_of_tables(void)
 	   "another number of columns: %s", err.text);
 	put_text("tables/test.csv", "y,label\n9,dog\n");
 	ok(dataset_open(in_folder("tables"), NULL, &ds, &err) == RC_BADDATA &&
-	       strstr(err.text, "column 'y', but") && strstr(err.text, "has column 'x' there"),
+	       strstr(err.text, "has column 'y' where") && strstr(err.text, "has column 'x'"),
 	   "other columns: %s", err.text);
 	take_away("tables/train.csv.gz");
 	ok(dataset_open(in_folder("tables"), &(struct dataset_options){.format = DATASET_CSV}, &ds,
 			&err) == RC_FAILED &&
-	       strstr(err.text, "no train.csv here"),
+	       strstr(err.text, "train.csv not found"),
 	   "no train.csv: %s", err.text);
 }
 

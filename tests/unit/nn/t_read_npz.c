@@ -188,13 +188,13 @@ test_refusals(void)
 	add("y.npy", "<i8", "(4,)", classes, 32);
 	add("x_test.npy", "|u1", "(4, 4)", images, 16);
 	add("y_test.npy", "<i8", "(4,)", classes, 32);
-	refused("another shape", "a.npz: x_test: its samples are 4x1x1, those of ");
+	refused("another shape", "a.npz: x_test: its samples are 4x1x1, but ");
 	zip_begin(&archive);
 	add("x.npy", "|u1", "(2, 2, 2)", images, 8);
 	add("y.npy", "|u1", "(2,)", "\0\1", 2);
 	add("x_test.npy", "|u1", "(1, 2, 2)", images, 4);
 	add("y_test.npy", "|u1", "(1,)", "\2", 1);
-	refused("more classes", "a.npz: y_test: 3 classes, those to train on have 2");
+	refused("more classes", "a.npz: y_test: 3 classes; the training part has 2");
 	zip_begin(&archive);
 	zip_put(&archive, "x.npy", "hello", 5, false);
 	refused("no .npy", "a.npz: x: not a .npy file");

@@ -316,7 +316,7 @@ test_differences(void)
 	ok(compare_table(&c, &table) && fits_terminal(table.data) &&
 	       strstr(table.data, "        4.00\nps               1    192  no result\n") &&
 	       strstr(table.data, "        1.00*\n") &&
-	       strstr(table.data, "no result*\n* is not") &&
+	       strstr(table.data, "no result*\n* differs") &&
 	       strstr(table.data, ":\n  ps: batch norm is over each worker's own samples\n  local: "
 				  "each worker trains alone"),
 	   "the table has a mark, and the reasons");

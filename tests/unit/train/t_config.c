@@ -199,8 +199,8 @@ test_flags(void)
 	ok(PARSE("--layers", "4") == RC_INVAL && PARSE("--layers", "4,0,3") == RC_INVAL &&
 	       PARSE("--split", "0.8,0.3") == RC_INVAL && PARSE("--split", "0.8") == RC_INVAL,
 	   "layers and splits that are none");
-	REFUSED_FLAGS("--image-size: '32x' is no size such as 32 or 32x48, to 1024", "--image-size",
-		      "32x");
+	REFUSED_FLAGS("--image-size: '32x' is not a size such as 32 or 32x48, at most 1024",
+		      "--image-size", "32x");
 	REFUSED_FLAGS("--resume: 'maybe' is neither true nor false", "--resume=maybe");
 	REFUSED_FLAGS("--save: '' is not a FILE", "--save", "");
 }
@@ -217,8 +217,8 @@ test_fit(void)
 	ok(PARSE("--compare", "allreduce,ps", "--workers", "1,2,4", "--staleness", "2") == RC_OK &&
 	       c.nworkers == 3 && c.workers[2] == 4 && c.devices == 0,
 	   "several workers to compare");
-	REFUSED_FLAGS("--devices: 3, and --workers 3 take 4", "--devices", "3", "--workers", "3",
-		      "--sync", "ps");
+	REFUSED_FLAGS("--devices: 3 devices are given, but --workers 3 needs 4", "--devices", "3",
+		      "--workers", "3", "--sync", "ps");
 	REFUSED_FLAGS("--workers: several numbers need --compare", "--workers", "1,2");
 	REFUSED_FLAGS("--devices: use --workers with --compare", "--devices", "2", "--compare",
 		      "ps");
