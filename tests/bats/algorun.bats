@@ -228,7 +228,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	rm tape/coordinator.rec
 	run bounded gpuctl replay tape
 	assert_status 5
-	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, and the recording does not have the file: its coordinator had taken it before'
+	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, but the recording does not have the file: the coordinator read it before the recording began'
 }
 
 @test "algorun: tuner files and programs in C choose them" {

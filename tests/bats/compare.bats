@@ -53,7 +53,7 @@ column() {
 @test "compare: table and plot on standard output, a line a run on standard error" {
 	run --separate-stderr bounded mnist-train --compare allreduce --workers 1,2,3 --epochs 2 --batch 33
 	assert_status 0
-	assert_match '^images a step: 100 on 2 workers, as 99 cannot be shared out'
+	assert_match '^images a step: 100 on 2 workers, as 99 cannot be divided evenly'
 	assert_match $'\nallreduce        2     50       2 '
 	assert_match 'test accuracy in % over'
 	assert_match $'speed-up over workers; dots: ideal\n'
@@ -160,8 +160,8 @@ column() {
 		refute_file compare.csv
 	done <<-'END'
 		2|--compare ring|--compare: 'ring' is not a method: allreduce, sendrecv
-		2|--compare ps,ps|--compare: ps is there twice
-		2|--compare ps --workers 2,1,2|--workers: 2 is there twice
+		2|--compare ps,ps|--compare: ps is given twice
+		2|--compare ps --workers 2,1,2|--workers: 2 is given twice
 		2|--compare allreduce --json x|--json: cannot be combined with --compare
 		2|--compare allreduce --save x|--save: cannot be combined with --compare
 		2|--compare allreduce --checkpoint x|--checkpoint: cannot be combined with --compare

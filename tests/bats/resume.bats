@@ -139,7 +139,7 @@ again() {
 	done
 	run --separate-stderr bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 3 --checkpoint ck --resume
 	assert_status 5
-	assert_equal "$(tail -n 1 <<<"$stderr")" 'mnist-train: ck: none of its checkpoints can be read'
+	assert_equal "$(tail -n 1 <<<"$stderr")" 'mnist-train: ck: none of the checkpoints can be read'
 }
 
 # refused REGEX OPTION... - one line that matches, exit 2
@@ -153,11 +153,11 @@ refused() {
 @test "what does not go together is refused in one line" {
 	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck >/dev/null
 	refused 'ck: has checkpoints; use --resume' --checkpoint ck
-	refused 'ck: was made with --batch 16, now it is 8' --checkpoint ck --resume --batch 8
-	refused 'ck: was made with another model: mlp 784-32-10' --checkpoint ck --resume --layers "784,33,10"
-	refused 'ck: was made with another --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
-	refused 'ck: was made with --seed 1, now it is 2' --checkpoint ck --resume --seed 2
-	refused 'ck: was made with --lr 0.1, now it is 0.2' --checkpoint ck --resume --lr 0.2
+	refused 'ck: was made with --batch 16; it is now 8' --checkpoint ck --resume --batch 8
+	refused 'ck: was made with a different model: mlp 784-32-10' --checkpoint ck --resume --layers "784,33,10"
+	refused 'ck: was made with a different --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
+	refused 'ck: was made with --seed 1; it is now 2' --checkpoint ck --resume --seed 2
+	refused 'ck: was made with --lr 0.1; it is now 0.2' --checkpoint ck --resume --lr 0.2
 	refused 'ck: was made with --momentum' --checkpoint ck --resume --momentum 0
 	refused 'ck: was made with --weight-decay' --checkpoint ck --resume --weight-decay 1e-3
 	refused '--resume: needs --checkpoint DIR' --resume
@@ -165,7 +165,7 @@ refused() {
 	cp -r "$DATA" data
 	gzip -d data/train-labels-idx1-ubyte.gz
 	printf '\3' | dd of=data/train-labels-idx1-ubyte bs=1 seek=100 conv=notrunc status=none
-	refused 'ck: was made with other --data' --checkpoint ck --resume --data data
+	refused 'ck: was made with different --data' --checkpoint ck --resume --data data
 }
 
 @test "a folder that cannot be written to any more: said, training ends, exit 1, the old one stays" {
@@ -191,7 +191,7 @@ refused() {
 	wait_until 20 past 32
 	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 100000 --checkpoint ck --resume
 	assert_status 8
-	assert_match 'ck: another training keeps its checkpoints there'
+	assert_match 'ck: another training is writing its checkpoints here'
 	kill -TERM "$first"
 	wait_until 15 gone "$first"
 }

@@ -197,7 +197,7 @@ assert_no_memory() {
 	fake_daemons gpucoord=mute
 	run gpurun -n 1 -- touch ran
 	assert_status 1
-	assert_output 'gpuctl: run: gpucoord did not start (still running, never ready)'
+	assert_output 'gpuctl: run: gpucoord did not start (still running, but not ready)'
 	refute_file ran
 	assert_nothing_left
 }
