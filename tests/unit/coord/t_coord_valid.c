@@ -30,9 +30,9 @@ static const struct {
 } cases[] = {
     {NULL, GPUSIM_ALLREDUCE, 10, 0, NONE},
     {NULL, GPUSIM_ALLREDUCE, (H_MAX - H_MIN) / 4, 0, PLACE},
-    {P "allreduce: the receive buffer overlaps the send buffer, and not as in place",
+    {P "allreduce: the receive buffer overlaps the send buffer, but not as an in-place operation",
      GPUSIM_ALLREDUCE, 10, 0, NEAR},
-    {P "alltoall: the receive buffer overlaps the send buffer, and not as in place",
+    {P "alltoall: the receive buffer overlaps the send buffer, but not as an in-place operation",
      GPUSIM_ALLTOALL, 9, 0, PLACE},
     {P "allreduce: chunk of 1048577 bytes, at most 1048576", GPUSIM_ALLREDUCE, 10, 0, HUGE},
     {P "the schedule is the coordinator's to give", GPUSIM_ALLREDUCE, 10, 0, FORGED},
