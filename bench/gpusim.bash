@@ -10,7 +10,7 @@ data=$here/../data/mnist images='60000 images' epochs=3
 # Does a verb of gpuctl have this option?
 gpuctl_has() { [[ $(gpuctl "$1" -h) == *" $2 "* ]]; }
 
-# What carries messages between devices in the tcp case.
+# The address of messages between devices in the tcp case.
 gpusim_sockets() { if gpuctl_has run --transport; then echo TCP; else echo 'sockets (gpusim: ipc)'; fi; }
 
 # iters SIZE TRANSPORT - operations a run: a tenth of a second or so
@@ -142,7 +142,7 @@ milliseconds() {
 	awk -v us=$((end - begin)) 'BEGIN { print us / 1e3 }'
 }
 
-# Two vectors of so many bytes in $tmp/vectors, whose sums are whole numbers.
+# Make two vectors of this many bytes in $tmp/vectors, whose sums are whole numbers.
 pipe_input() {
 	perl -e 'my $v = pack "f<*", map { $_ & 15 } 1 .. 16000 / 4;
 		print $v x ($ARGV[0] / 16000) for 1 .. 2' "$1" >"$tmp/vectors"

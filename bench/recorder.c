@@ -31,8 +31,7 @@ prepare(struct side *s, const char *coordinator, uint32_t n, uint64_t nbytes)
 {
 	const struct gpusim_comm_config lease = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE,
-				      .dtype = GPUSIM_F32,
-				      .redop = GPUSIM_SUM,
+				      .dtype = GPUSIM_F32, .redop = GPUSIM_SUM,
 				      .nelem = nbytes / sizeof(float)};
 	struct gpusim_addr *addr;
 	struct gpusim_ops *ops;
@@ -41,7 +40,8 @@ prepare(struct side *s, const char *coordinator, uint32_t n, uint64_t nbytes)
 	must(gpusim_comm_init_all(s->g, n, NULL, &lease, &s->comm));
 	addr = calloc(2 * (size_t)n, sizeof *addr);
 	for (uint32_t r = 0; r < 2 * n; r++)
-		must(gpusim_malloc(s->g, gpusim_comm_device(s->comm, r % n), nbytes, GPUSIM_LEASE, &addr[r]));
+		must(gpusim_malloc(s->g, gpusim_comm_device(s->comm, r % n), nbytes, GPUSIM_LEASE,
+				   &addr[r]));
 	c.send = addr;
 	c.recv = addr + n;
 	ops = gpusim_ops_new(n);
@@ -51,7 +51,7 @@ prepare(struct side *s, const char *coordinator, uint32_t n, uint64_t nbytes)
 	free(addr);
 }
 
-/* Microseconds of one operation in a batch of so many, as rank 0 has measured it. */
+/* Microseconds of one operation in a batch of n, as measured by rank 0. */
 static double
 batch(struct side *s, uint64_t n)
 {

@@ -172,5 +172,5 @@ main(int argc, char **argv)
 		fprintf(stderr, "gloo_allreduce: rank %d: %s\n", m.rank, e.what());
 	}
 	fflush(stdout);
-	_exit(status); /* its threads may still wait for peers that have gone */
+	_exit(status); /* its threads may still wait for peers that have ended */
 }

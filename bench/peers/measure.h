@@ -1,7 +1,7 @@
 /*
  * measure.h - how an all-reduce is measured, the same for each peer.
  *
- * f32, sum. Sizes of 1 MiB and more: before each operation every rank writes its input anew, waits
+ * f32, sum. Sizes of 1 MiB and more: before each operation every rank rewrites its input, waits
  * at a barrier, and only then starts its clock, so that no operation finds its data in another
  * core's cache by luck. Smaller ones: a loop without barrier and without writing, as a graph
  * repeats an operation. A rank's time is the sum over a run's operations divided by their number,
@@ -21,7 +21,7 @@
 #include <time.h>
 
 #define MEASURE_REWRITE (1u << 20) /* bytes from which inputs are written between operations */
-#define MEASURE_WARMUP	3	   /* operations that only tell how many to time */
+#define MEASURE_WARMUP	3	   /* operations that only determine how many to time */
 #define MEASURE_RUNS	5
 #define MEASURE_BUDGET	0.08 /* seconds a run, unless one operation takes longer */
 #define MEASURE_MOST	1000 /* operations a run */
@@ -46,7 +46,7 @@ measure_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Element i of a rank's input; turn tells operations apart. */
+/* Element i of a rank's input; turn distinguishes operations. */
 static inline float
 measure_value(size_t i, int rank, unsigned turn)
 {

@@ -36,7 +36,7 @@ static float params[NPARAMS], grads[NPARAMS], velocity[NPARAMS];
 static float *x, *h, *dh,
     *y; /* [batch,IN], [batch,HID] twice, [batch,OUT]: logits, then their gradient */
 
-/* The bytes of an IDX file behind its header, which names *n items. Raw or gzipped. */
+/* Read the bytes of an IDX file after its header, which has *n items. Raw or gzipped. */
 static uint8_t *
 load(const char *dir, const char *name, unsigned header, size_t item, size_t *n)
 {

@@ -146,8 +146,8 @@ send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 static void
 print(const char *who, const struct gpusim_injected *in)
 {
-	printf("%s: %" PRIu64 " faults took place, %" PRIu64 " damaged frames arrived\n", who,
-	       in->fired, in->damaged);
+	printf("%s: %" PRIu64 " fault%s took place, %" PRIu64 " damaged frame%s arrived\n", who,
+	       in->fired, in->fired == 1 ? "" : "s", in->damaged, in->damaged == 1 ? "" : "s");
 	for (size_t i = 0; i < in->narmed; i++)
 		printf("  %s\n", in->armed[i]);
 }

@@ -48,7 +48,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(tr '\t\n' '  ' <out)" 'my-ring my-ring allreduce for 4 ranks, from a file my-ring allreduce for 4 ranks, from a file '
 }
 
-@test "ready clusters, communicators and devices that are there" {
+@test "built-in clusters, existing communicators and devices" {
 	assert_equal "$(offers simulate allreduce -c h100-i)" 'h100-ib400 :files'
 	assert_equal "$(offers simulate training --fail-rate ll)" ':files llama3 :files'
 	bounded gpuctl run -n 1 -- bash -c 'gpuctl comm-init -n 1 >/dev/null
@@ -58,7 +58,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(cut -f 1 out | xargs)" "1 1 0 $id"
 }
 
-@test "the other programs, by themselves and behind run" {
+@test "the other programs, by themselves and after run" {
 	assert_equal "$(offers mnist-train --mod)" --model
 	assert_equal "$(offers mnist-train --model l)" lenet
 	assert_equal "$(offers run -n 2 -- mnist-train --model = l)" lenet
@@ -67,7 +67,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(offers gpudev --mem-f)" --mem-file
 }
 
-@test "behind run: a command, and gpuctl's own words if that is gpuctl" {
+@test "after run: a command, and gpuctl's own words if that is gpuctl" {
 	assert_equal "$(gpuctl completion -- run -n 2 -- ls '')" $':command\t4'
 	assert_equal "$(gpuctl completion -- run -n 2 l)" $':command\t3'
 	assert_equal "$(offers run -n 2 -- gpuctl allr)" allreduce

@@ -79,7 +79,7 @@ assert_refused() {
 	gzip -dc "$mirror/${names[2]}.gz" | cmp - "$dir/${names[2]}"
 }
 
-@test "fetch-mnist: the second mirror has what the first has not" {
+@test "fetch-mnist: the second mirror has the files that the first lacks" {
 	sample_script
 	mkdir "$BATS_TEST_TMPDIR/first"
 	cp "$mirror/${names[0]}.gz" "$BATS_TEST_TMPDIR/first"

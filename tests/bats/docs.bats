@@ -94,12 +94,12 @@ installed() {
 	needs g++
 	run_examples "$ROOT/man/gpusim-nccl.7" 3
 }
-@test "gpusim-kernels(7): the same, with what is installed somewhere" {
+@test "gpusim-kernels(7): the same, with an installed tree" {
 	installed
 	run_examples "$ROOT/man/gpusim-kernels.7" 3
 }
 @test "gpusim-cluster(5): the same" { run_examples "$ROOT/man/gpusim-cluster.5" 3; }
-@test "gpusim-data(5): the same, with what is installed somewhere" {
+@test "gpusim-data(5): the same, with an installed tree" {
 	installed
 	run_examples "$ROOT/man/gpusim-data.5" 3
 }

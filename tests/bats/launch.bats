@@ -95,7 +95,7 @@ said() { [[ -s $1 ]]; }
 	assert_match "SLURM_PROCID: 'first' is not a whole number$"
 	run bounded gpuctl comm-init --id 123 --rank 0 --nranks 1
 	assert_status 2
-	assert_match "'123' is not a unique id, which has 32 hexadecimal digits$"
+	assert_match "'123' is no unique id, which has 32 hexadecimal digits$"
 	run bounded gpuctl comm-init -n 2 --rank 1
 	assert_status 2
 	assert_match 'go with --id$'
@@ -251,7 +251,7 @@ mpi() {
 	assert_nothing_left
 }
 
-@test "mpirun.sh: the command's exit status is its own; what cannot start is said" {
+@test "mpirun.sh: the command's exit status is its own; a failure to start is reported" {
 	needs mpirun
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 16M -- bash -c 'echo "$GPUSIM_COORD"; cat; exit 7' <<<in
 	assert_status 7
