@@ -1,7 +1,8 @@
 /*
- * recorder OTHER N BYTES [BATCHES] - a graph of all-reduces over the devices of $GPUSIM_COORD and over those of the coordinator at
- * OTHER, in turn: prints the time of one on the first, on the second, and the ratio. Each time is the least of many short
- * batches, because anything else on the machine makes a batch longer and none shorter. To be run under two gpuctl run.
+ * recorder OTHER N BYTES [BATCHES] - run a graph of all-reduces over the devices of $GPUSIM_COORD and over
+ * those of the coordinator at OTHER, in turn: prints the time of one on the first, on the second, and the
+ * ratio. Each time is the least of many short batches, because anything else on the machine makes a batch
+ * longer and none shorter. To be run under two gpuctl run.
  */
 #include <gpusim.h>
 
@@ -31,7 +32,8 @@ prepare(struct side *s, const char *coordinator, uint32_t n, uint64_t nbytes)
 {
 	const struct gpusim_comm_config lease = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE,
-				      .dtype = GPUSIM_F32, .redop = GPUSIM_SUM,
+				      .dtype = GPUSIM_F32,
+				      .redop = GPUSIM_SUM,
 				      .nelem = nbytes / sizeof(float)};
 	struct gpusim_addr *addr;
 	struct gpusim_ops *ops;
@@ -40,8 +42,7 @@ prepare(struct side *s, const char *coordinator, uint32_t n, uint64_t nbytes)
 	must(gpusim_comm_init_all(s->g, n, NULL, &lease, &s->comm));
 	addr = calloc(2 * (size_t)n, sizeof *addr);
 	for (uint32_t r = 0; r < 2 * n; r++)
-		must(gpusim_malloc(s->g, gpusim_comm_device(s->comm, r % n), nbytes, GPUSIM_LEASE,
-				   &addr[r]));
+		must(gpusim_malloc(s->g, gpusim_comm_device(s->comm, r % n), nbytes, GPUSIM_LEASE, &addr[r]));
 	c.send = addr;
 	c.recv = addr + n;
 	ops = gpusim_ops_new(n);

@@ -1,8 +1,10 @@
 /*
- * spawn [ROUNDS] - how long processes of gpuctl take in a script, beside /bin/true. Run it under gpuctl run -n 2.
+ * spawn [ROUNDS] - the time of gpuctl processes in a script, compared with /bin/true. Run it under gpuctl
+ * run -n 2.
  *
- * The commands take turns, ROUNDS (200) times. A line a command: its name, and the median and the least of its times in
- * microseconds, from the spawn to the end that waitpid reports. Exit status 1: a command failed or printed something wrong.
+ * The commands take turns, ROUNDS (200) times. A line a command: its name, and the median and the least of
+ * its times in microseconds, from the spawn to the end that waitpid reports. Exit status 1: a command
+ * failed or printed something wrong.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -18,8 +20,10 @@ enum { MAX_ROUNDS = 100000, NCOMMANDS = 4 };
 
 extern char **environ;
 
-static const char *const argv_of[NCOMMANDS][6] = {
-    {"/bin/true"}, {"gpuctl", "status"}, {"gpuctl", "barrier", "-n", "2"}, {"gpuctl", "allreduce"}};
+static const char *const argv_of[NCOMMANDS][6] = {{"/bin/true"},
+					    {"gpuctl", "status"},
+					    {"gpuctl", "barrier", "-n", "2"},
+					    {"gpuctl", "allreduce"}};
 static const char *const name_of[NCOMMANDS] = {"true", "status", "barrier", "filter"};
 static const char input[] = "1\n2\n", output[] = "3\n"; /* of the filter */
 
@@ -40,7 +44,8 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A command with the filter's input, and its output to a file. Microseconds; below 0: it failed. */
+/* Run a command with the filter's input, and its output to a file. Returns microseconds; below 0: it
+ * failed. */
 static double
 run(int k, int in, int out)
 {
@@ -55,8 +60,7 @@ run(int k, int in, int out)
 	posix_spawn_file_actions_adddup2(&files, in, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
 	begin = now_us();
-	if (posix_spawnp(&pid, argv_of[k][0], &files, NULL, (char *const *)argv_of[k], environ) ==
-	    0)
+	if (posix_spawnp(&pid, argv_of[k][0], &files, NULL, (char *const *)argv_of[k], environ) == 0)
 		waitpid(pid, &status, 0);
 	end = now_us();
 	posix_spawn_file_actions_destroy(&files);
@@ -79,8 +83,7 @@ main(int argc, char **argv)
 	int in = memfd_create("in", 0), out = memfd_create("out", 0);
 	static double us[NCOMMANDS][MAX_ROUNDS];
 
-	if (rounds < 1 || rounds > MAX_ROUNDS ||
-	    write(in, input, strlen(input)) != (ssize_t)strlen(input))
+	if (rounds < 1 || rounds > MAX_ROUNDS || write(in, input, strlen(input)) != (ssize_t)strlen(input))
 		return 2;
 	for (int i = 0; i < rounds; i++)
 		for (int k = 0; k < NCOMMANDS; k++) {

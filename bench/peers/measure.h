@@ -1,5 +1,5 @@
 /*
- * measure.h - how an all-reduce is measured, the same for each peer.
+ * measure.h - the measurement of an all-reduce, the same for each peer.
  *
  * f32, sum. Sizes of 1 MiB and more: before each operation every rank rewrites its input, waits
  * at a barrier, and only then starts its clock, so that no operation finds its data in another
@@ -9,7 +9,7 @@
  * gpuctl bench does. Before the clock and after it every element of an operation's result is
  * compared; inputs are small integers, so sums are exact in any order.
  *
- * For C and C++. A program gives its functions and calls measure_args.
+ * For C and C++. A program supplies its functions and calls measure_args.
  */
 #ifndef MEASURE_H
 #define MEASURE_H
@@ -29,7 +29,7 @@
 struct measure {
 	int rank, nranks;
 	int in_place; /* the operation works in `out`; in is NULL */
-	/* What a size needs beforehand, or NULL. in and out hold count elements. */
+	/* Prepare a size, or NULL. in and out hold count elements. */
 	void (*prepare)(struct measure *m, float *in, float *out, size_t count);
 	void (*allreduce)(struct measure *m, float *in, float *out, size_t count);
 	void (*barrier)(struct measure *m);
@@ -178,7 +178,7 @@ measure_size(struct measure *m, float *in, float *out, size_t nbytes, int most)
 	return wrong;
 }
 
-/* Room for nbytes, in pages that are there. */
+/* Allocate nbytes, in pages that are present. */
 static inline float *
 measure_alloc(size_t nbytes)
 {

@@ -1,7 +1,7 @@
 /*
- * nccl_call - one 8-byte ncclAllReduce beside MPI_Allreduce, in the same processes and run: prints for each way the
- * best batch in microseconds a call. Under `gpuctl run --nccl -n N -- mpirun -n N`; a rank a process. With an
- * argument: ncclAllReduce of that many bytes and its wait, the best of some runs.
+ * nccl_call - one 8-byte ncclAllReduce beside MPI_Allreduce, in the same processes and run: prints for each
+ * way the best batch in microseconds a call. Under `gpuctl run --nccl -n N -- mpirun -n N`; a rank a
+ * process. With an argument: ncclAllReduce of that many bytes and its wait, the best of some runs.
  *
  *	mpi	MPI_Allreduce
  *	call	ncclAllReduce, then cudaStreamSynchronize
@@ -95,8 +95,7 @@ large(size_t nbytes)
 	CUDA(cudaMalloc((void **)&a, nbytes));
 	CUDA(cudaMalloc((void **)&b, nbytes));
 	CUDA(cudaMemset(a, 0, nbytes));
-	CUDA(cudaMemcpy(a, (float[COUNT]){(float)rank + 1, 1}, COUNT * sizeof *a,
-			cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpy(a, (float[COUNT]){(float)rank + 1, 1}, COUNT * sizeof *a, cudaMemcpyHostToDevice));
 	for (int r = 0; r < 12; r++) {
 		double t, mine, most;
 
@@ -138,8 +137,7 @@ main(int argc, char **argv)
 	NCCL(ncclCommInitRank(&comm, nranks, id, rank));
 	CUDA(cudaMalloc((void **)&in, COUNT * sizeof *in));
 	CUDA(cudaMalloc((void **)&out, COUNT * sizeof *out));
-	CUDA(cudaMemcpy(in, (float[COUNT]){(float)rank + 1, 1}, COUNT * sizeof *in,
-			cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpy(in, (float[COUNT]){(float)rank + 1, 1}, COUNT * sizeof *in, cudaMemcpyHostToDevice));
 	if (argc > 1) {
 		large(strtoull(argv[1], NULL, 10));
 		goto end;
