@@ -1,13 +1,13 @@
-# gpusim.bash - gpusim's side of the measurements, and what is timed around it. Sourced by run.
+# gpusim.bash - gpusim's side of the measurements, and timings around it. Sourced by run.
 # shellcheck shell=bash disable=SC2154 # of run
 
 # shellcheck disable=SC2034 # for run: images
-# All of MNIST where it has been fetched, else the shipped sample, whose epochs are short.
+# All of MNIST if it was downloaded, else the included sample, whose epochs are short.
 data=$here/../data/mnist images='60000 images' epochs=3
 [ -e "$data" ] || data=$here/../tests/data images='512 images' epochs=20
 [ -z "$short" ] || epochs=2
 
-# Does a verb of gpuctl have this option?
+# Return success if a verb of gpuctl has this option.
 gpuctl_has() { [[ $(gpuctl "$1" -h) == *" $2 "* ]]; }
 
 # The address of messages between devices in the tcp case.

@@ -226,7 +226,7 @@ byte() {
 	assert_equal "$(byte data_batch_1.bin $((3 * 3073)))" "$(byte labels $((8 + 3)))"
 	run --separate-stderr "$root/tools/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
 	assert_failure 1
-	assert_equal "$stderr" "make-cifar10: $BATS_TEST_TMPDIR/new/c: is there already"
+	assert_equal "$stderr" "make-cifar10: $BATS_TEST_TMPDIR/new/c: exists already"
 }
 
 @test "make-cifar10: files that are missing or no images leave nothing" {

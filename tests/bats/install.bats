@@ -139,7 +139,7 @@ comes_and_goes() {
 @test "uninstall where nothing is installed, and a relative PREFIX, are refused" {
 	run house_make uninstall
 	assert_status 2
-	assert_match "make uninstall: nothing is installed there: $INSTALLED"
+	assert_match "make uninstall: nothing is installed: $INSTALLED"
 	PREFIX=opt run house_make install
 	assert_status 2
 	assert_match 'make install: .*absolute'
