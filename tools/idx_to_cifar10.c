@@ -82,7 +82,7 @@ main(int argc, char **argv)
 		return refuse(argv[2], "not as many labels as there are images");
 	for (uint32_t i = 0; i < nlabels; i++)
 		if (!write_record(images, labels, dim))
-			return refuse(argv[1], "cut short, or its labels are");
+			return refuse(argv[1], "truncated, or its labels are");
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "idx_to_cifar10: the output cannot be written\n");
 		return 1;

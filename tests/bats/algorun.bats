@@ -14,7 +14,7 @@ teardown() {
 	house_teardown
 }
 
-# numbers N - four vectors of so many; rank r's are 2**r
+# numbers N - four vectors of N elements; rank r's are 2**r
 numbers() { for x in 1 2 4 8; do perl -e 'print "$ARGV[0] " x $ARGV[1], "\n"' $x "$1"; done; }
 
 # A device is killed in the middle of the sum; `out` says how often which number came out.

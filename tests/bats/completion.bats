@@ -1,4 +1,4 @@
-# What shells offer behind gpuctl: gpuctl completion says it, and bash, zsh and fish show it.
+# Completion in shells: gpuctl completion supplies candidates, and bash, zsh and fish show them.
 # shellcheck disable=SC2016,SC2154
 load helper
 
@@ -98,7 +98,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(complete gpuctl run -n 2 -- git che)" 'from 5'
 }
 
-# zsh's own functions, which work at a terminal only, are replaced by what tells how they are called.
+# zsh's own functions, which work at a terminal only, are replaced by functions that print their calls.
 @test "zsh" {
 	needs zsh
 	cp "$ROOT/cmd/gpuctl/completion.zsh" _gpuctl

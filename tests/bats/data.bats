@@ -23,7 +23,7 @@ stand_in() {
 	chmod +x "$BATS_TEST_TMPDIR/bin/$1"
 }
 
-# A copy of fetch-mnist that wants the sample's checksums: the way that succeeds, offline.
+# A copy of fetch-mnist that expects the sample's checksums, so that it succeeds offline.
 sample_script() {
 	local name sum
 

@@ -38,7 +38,7 @@ table() {
 	compiler -o "$1.so" "$1.c"
 }
 
-# refused STATUS REGEX FILE - by a device, in one line, before it has told anybody of itself
+# refused STATUS REGEX FILE - by a device, in one line, before it registers
 refused() {
 	run --separate-stderr bounded gpudev -m 1M --listen "ipc://$T/d" --mem-file "$T/mem" --kernels "$3"
 	assert_status "$1"

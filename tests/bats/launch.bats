@@ -1,5 +1,5 @@
 # Launching as the field does: ranks that meet by an id, and machines that mpirun, Slurm and containers
-# start. What is not installed is skipped, and named.
+# start. Programs that are not installed are skipped, and named.
 load helper
 
 setup() {
@@ -10,7 +10,7 @@ setup() {
 	unset GPUSIM_TLS_CERT GPUSIM_TLS_KEY GPUSIM_TLS_CA
 }
 
-# What a Slurm of this test has started is in sessions of its own: its environment names the test.
+# Processes that this test's Slurm has started have sessions of their own: their environment names the test.
 ours() {
 	grep -lzx "SLURM_CONF=$T/slurm/slurm.conf" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
@@ -428,7 +428,7 @@ three_devices() { [[ $(gpuctl devices | wc -l) == 4 ]]; }
 
 # --- containers
 
-# image - what the programs need of this host, as the image that compose.yaml wants
+# image - what the programs need of this host, as the image of compose.yaml
 image() {
 	local program
 	mkdir -p image/root/{tmp,etc,usr/bin,lib/x86_64-linux-gnu}

@@ -1,4 +1,4 @@
-# Mapped memory between devices: who reaches whom by it, what that changes, what it leaves behind.
+# Mapped memory between devices: the paths, their effect, and that nothing is left behind.
 # shellcheck disable=SC2016,SC2030,SC2031
 load helper
 

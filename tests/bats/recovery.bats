@@ -5,7 +5,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154
 load helper
 
-# fill VALUE COUNT - so many u64
+# fill VALUE COUNT - COUNT u64
 fill() { perl -e 'my $p = pack("Q<", $ARGV[0]) x 65536; my $n = $ARGV[1]; for (; $n > 65536; $n -= 65536) { print $p } print substr($p, 0, 8 * $n)' "$1" "$2"; }
 
 # The pid of the device at an index, in the cluster we run under.
@@ -54,7 +54,7 @@ buffers() {
 	done
 }
 
-# many COMM N COUNT OPTION... - a group of so many all-reduces, in the background: its pid in $!. The
+# many COMM N COUNT OPTION... - a group of N all-reduces, in the background: its pid in $!. The
 # first N elements of each buffer are 2**r before.
 many() {
 	local r
@@ -146,7 +146,7 @@ for_spare() {
 @test "tcp, spare: the whole sum" { for_spare tcp; }
 
 # in_memory POLICY PLACE LEFT OPTION... - a group of all-reduces in mapped memory, one of whose devices dies.
-# PLACE is `in` or `out`; LEFT is how many ranks go on.
+# PLACE is `in` or `out`; LEFT is the number of remaining ranks.
 in_memory() {
 	local n=1500000 times=24 # 15 * 4**23 is still a number of 64 bits
 	cluster 4 "${@:4}" -- '

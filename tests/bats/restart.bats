@@ -30,7 +30,7 @@ killed() {
 
 n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 
-# devices N OPTION... - start so many, and wait for them
+# devices N OPTION... - start N devices, and wait for them
 devices() {
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -41,7 +41,7 @@ devices() {
 	wait_until 10 n_devices "$1"
 }
 
-# fill VALUE COUNT - so many u64
+# fill VALUE COUNT - COUNT u64
 fill() { perl -e 'print pack("Q<", $ARGV[0]) x $ARGV[1]' "$1" "$2"; }
 
 # buffers COMM N COUNT - a buffer a rank, 2**r everywhere. Sets A and ADDRS.
@@ -60,7 +60,7 @@ result() { cmp <(gpuctl memcpy --comm "$1" "$2:${A[$2]}:$((8 * $4))" -) <(fill "
 
 under_way() { gpuctl status | grep -q in-progress; }
 
-# What comes while it ends is answered with that.
+# Requests that arrive while it ends are answered with that.
 @test "a coordinator that ends cleanly and is started again finds its devices" {
 	coordinator --heartbeat 50ms
 	devices 6

@@ -1,4 +1,4 @@
-# Checkpoints: training that is killed at any moment goes on as if it had not been.
+# Checkpoints: training that is killed at any moment continues as if it had not been killed.
 load helper
 
 setup() {

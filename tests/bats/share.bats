@@ -1,4 +1,4 @@
-# One machine, many users: devices that are in use are told with their users, or waited for.
+# One machine, many users: devices in use are reported with their users, or waited for.
 load helper
 
 machine() { bounded gpuctl run -n "$1" -- bash -c "${@:2}"; } # N SCRIPT [ARG...]

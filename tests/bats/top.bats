@@ -40,7 +40,7 @@ slow_cluster() {
 	done
 }
 
-# opened [SIZE...] - top in a terminal, 80 x 24 unless told
+# opened [SIZE...] - top in a terminal, 80 x 24 by default
 opened() {
 	needs tmux
 	mux new-session -d -s top -x "${1:-80}" -y "${2:-24}" 'trap : INT; stty -a >before; gpuctl top -d 100ms; echo "ended $?"; stty -a >after; exec cat' 3>&-

@@ -1,4 +1,4 @@
-# Training goes on when devices are killed, and when others come.
+# Training continues when devices are killed, and when others join.
 # shellcheck disable=SC2016
 load helper
 load training

@@ -1,4 +1,4 @@
-# What decides when an algorithm is left open: the model, GPUSIM_ALGO, tuner files; and what measures.
+# The choice of an algorithm: the model, GPUSIM_ALGO, tuner files; and measurements.
 # shellcheck disable=SC2016
 load helper
 
