@@ -264,7 +264,7 @@ mpi() {
 	not pgrep -f -- "$(cat address)"
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 0 -- true
 	assert_status 1
-	assert_match 'mpirun.sh: 2 devices wanted, these came:'
+	assert_match 'mpirun.sh: needs 2 devices; only these started:'
 	run "$EXAMPLES/mpirun.sh" -n none -- true
 	assert_status 2
 	assert_nothing_left
