@@ -508,9 +508,9 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	mapfile -t ids < <(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4)
 	assert_match '"id":2,"state":"success",[^}]*"on_failure":"abort",[^}]*"devices":\["'"${ids[1]}"'"\]'
 	assert_match '"id":4,"state":"success",[^}]*"on_failure":"[a-z]*",[^}]*"devices":\["'"${ids[3]}\",\"${ids[1]}\",\"${ids[2]}\",\"${ids[0]}"'"\]'
-	assert_match $'\n5\ngpuctl: comm-split: colors: 3 for 4 ranks\n2\n'
+	assert_match $'\n5\ngpuctl: comm-split: colors: 3 given for 4 ranks\n2\n'
 	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
-	assert_match $'gpuctl: comm-split: --keys: 2 for 4 ranks\n2\n'
+	assert_match $'gpuctl: comm-split: --keys: 2 given for 4 ranks\n2\n'
 	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
 	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
 }
