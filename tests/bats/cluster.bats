@@ -34,7 +34,7 @@ teardown() { house_teardown; }
 	refused 2 "is not an algorithm of allreduce" allreduce -c two-cores --algo rings
 	refused 2 "not on 2 GPUs" allreduce -c two-cores --algo nvls
 	refused 2 "sizes are set by -b" allreduce -c two-cores --bytes 3
-	refused 2 "want a --cluster" allreduce -n 4 --explain
+	refused 2 "need --cluster" allreduce -n 4 --explain
 	echo 'gpu = h1000' >bad.ini
 	refused 2 "bad.ini:1: gpu: 'h1000' is none of" allreduce -c bad.ini
 	refused 1 "missing.ini" allreduce -c ./missing.ini
