@@ -70,7 +70,6 @@ on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	shell_work(i->shell);
 }
 
-/* Send an echo through our own socket, as heartbeats come. */
 static void
 ask_echo(struct shell *s, struct item *i)
 {

@@ -72,7 +72,6 @@ note(struct tape *t, const char *line)
 	tape_put(t, &r);
 }
 
-/* Write an algorithm in pieces that fit in a record. */
 static void
 algo(struct tape *t, const struct buf *packed)
 {

@@ -167,7 +167,6 @@ far_release(struct fars *f, struct far *h)
 	free(h);
 }
 
-/* Remember that the device did not answer. */
 static void
 note_away(struct far *h, const struct err *why)
 {

@@ -243,7 +243,6 @@ is_to_copy(const struct kept *e)
 	return e->state == KEPT_OPEN && is_nameless(e);
 }
 
-/* Return true if nobody needs the entry. */
 static bool
 is_useless(const struct kept *e)
 {

@@ -95,7 +95,6 @@ place(struct looks *l, uint64_t device_id)
 	return &l->v[l->n++];
 }
 
-/* Drop looks that are too old. */
 static void
 forget_old(struct looks *l, uint64_t now_ns)
 {

@@ -124,7 +124,6 @@ ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err
 
 /* ---- the recorders */
 
-/* A view that is being made. */
 struct viewing {
 	struct observer *o;
 	struct world *world;
@@ -145,7 +144,6 @@ cannot(struct viewing *v, size_t i, const struct err *why)
 	snprintf(d->why_not, sizeof d->why_not, "%.*s", (int)sizeof d->why_not - 1, why->text);
 }
 
-/* Copy a recorder into the report. */
 static void
 copy_source(struct viewing *v, size_t i, const struct flight_source *s)
 {

@@ -97,7 +97,6 @@ take_file(const char *path, size_t nbytes, int *out, struct err *err)
 	return rc;
 }
 
-/* Take memory instead of a file. */
 static enum rc
 take_memory(size_t nbytes, int *out, struct err *err)
 {

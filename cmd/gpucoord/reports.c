@@ -60,7 +60,6 @@ struct reports {
 	char said[256]; /* the last problem logged */
 };
 
-/* Log each problem once. */
 static void
 say(struct reports *r, const char *text)
 {
@@ -192,7 +191,6 @@ remove_old(struct reports *r)
 
 /* ---- claims */
 
-/* Create the file of the next unused number. */
 static uint64_t
 make_file(struct reports *r, int *fd, struct err *err)
 {

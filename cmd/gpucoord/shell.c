@@ -228,7 +228,6 @@ take_over(struct shell *s)
 	s->main_waits = false;
 }
 
-/* Running. Feed the ends of processes. */
 static void
 feed_exits(struct shell *s)
 {

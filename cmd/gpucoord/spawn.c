@@ -213,7 +213,6 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	_exit(127);
 }
 
-/* Check that the device's memory file still exists. */
 static enum rc
 check_memory(const GpuSim__DeviceMetadata *m, struct err *err)
 {

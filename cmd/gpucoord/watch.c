@@ -64,7 +64,6 @@ add_point(struct buf *out, const struct point *p)
 			p->rates.ops, p->rates.p50_us, p->rates.p99_us, p->rates.waiting);
 }
 
-/* Lock held. Append all points. */
 static bool
 add_points(struct buf *out, const struct watch *w)
 {
@@ -231,7 +230,6 @@ trace_add(void *arg, const void *data, size_t n, struct err *err)
 	return buf_add(b, data, n) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* Make the text of an answer. */
 static enum rc
 make(struct watch *w, const struct waiting *q, struct buf *out, struct err *err)
 {

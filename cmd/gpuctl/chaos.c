@@ -118,7 +118,6 @@ parse_kinds(const char *text, unsigned *kinds, struct err *err)
 	return *kinds ? RC_OK : err_set(err, RC_INVAL, "--kinds: needs a kind");
 }
 
-/* Check all options that need no coordinator. */
 static enum rc
 configure(const struct args *a, struct chaos_config *c, struct err *err)
 {

@@ -91,7 +91,6 @@ choose(const struct tuner *t, const struct plan_args *p, const struct args *a, c
 	return tuner_choose(t, &ask, out, err);
 }
 
-/* The number of elements in a message. */
 static uint64_t
 elements(const struct args *a, const struct plan_args *p, const struct tune_answer *answer)
 {
@@ -135,7 +134,6 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 	return (json ? plan_show_json : plan_show)(p, answer.algo->name, text, err);
 }
 
-/* Print one line of the table. */
 static enum rc
 simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	 const struct plan_algo *row, bool taken, struct buf *text, struct err *err)

@@ -174,7 +174,6 @@ reach_of(const struct options *o)
 	return o->insecure ? NET_ANY_HOST : NET_LOOPBACK;
 }
 
-/* Log a warning of the device. */
 static void
 say(const char *line)
 {
@@ -226,7 +225,6 @@ find_coordinator(struct options *o, struct err *err)
 	return RC_OK;
 }
 
-/* Complete the addresses. */
 static enum rc
 check_addresses(struct options *o, struct err *err)
 {
@@ -275,7 +273,6 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	return rc;
 }
 
-/* Print the kernels to standard output. */
 static enum rc
 list_kernels(const struct options *o, struct err *err)
 {
@@ -286,7 +283,6 @@ list_kernels(const struct options *o, struct err *err)
 	return option_say("", err);
 }
 
-/* Serve until told to end. */
 static enum rc
 serve(struct daemon *dm, struct device *d, const char *addr, const struct options *o,
       struct err *err)
@@ -323,7 +319,6 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 	return rc;
 }
 
-/* Serve gRPC clients, too. */
 static enum rc
 serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handler,
 	   struct grpc_server **out, struct err *err)
@@ -337,7 +332,6 @@ serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handle
 	return RC_OK;
 }
 
-/* Open the file of --record. */
 static enum rc
 open_tape(struct options *o, struct err *err)
 {

@@ -86,7 +86,6 @@ close_output(struct err *err)
 
 /* ---- a test */
 
-/* The width of the names of classes. */
 static int
 label_width(const struct model *m)
 {
@@ -210,7 +209,6 @@ asking_eval(const struct asking *a, struct gpusim *g, struct err *err)
 
 /* ---- a filter */
 
-/* Buffers of a batch. */
 struct batch_io {
 	struct samples *samples;
 	struct predictor *predictor;
@@ -244,7 +242,6 @@ print_answers(const struct model *m, const struct batch_io *io, uint64_t n)
 	}
 }
 
-/* Classify n items, and print the answers. */
 static enum rc
 answer(const struct model *m, struct batch_io *io, enum gpusim_dtype type, const void *items,
        uint64_t n, struct err *err)
@@ -294,7 +291,6 @@ answer_data(const struct model *m, struct batch_io *io, const struct dataset *da
 	return rc;
 }
 
-/* Classify the samples of standard input, or of files. */
 static enum rc
 answer_samples(const struct asking *a, struct batch_io *io, struct err *err)
 {

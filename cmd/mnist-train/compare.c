@@ -26,7 +26,6 @@ struct comparison {
 	char json[64], out[64], err[64];
 };
 
-/* Name a file in the folder for temporary files. */
 static void
 name_file(const struct comparison *s, const char *name, char path[64])
 {
@@ -86,7 +85,6 @@ check_prefix(const char *prefix, struct err *err)
 	return rc;
 }
 
-/* Reject options of a single run. */
 static enum rc
 check_options(const struct train_config *o, struct err *err)
 {
@@ -183,7 +181,6 @@ read_bytes(const char *path, struct buf *out, struct err *err)
 	return f && n == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: cannot be read", path);
 }
 
-/* One training. */
 static enum rc
 train(struct comparison *s, const struct compare_run *r, struct err *err)
 {
@@ -205,7 +202,6 @@ train(struct comparison *s, const struct compare_run *r, struct err *err)
 	return err_set(err, RC_FAILED, "%s", words);
 }
 
-/* One training, and its report. */
 static enum rc
 run_one(struct comparison *s, struct compare_run *r, struct err *err)
 {
@@ -337,7 +333,6 @@ set_environment(void)
 	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
 }
 
-/* Report a failure, and remember it. */
 static void
 note(enum rc rc, const struct err *err, enum rc *worst)
 {

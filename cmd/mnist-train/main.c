@@ -128,7 +128,6 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	return rc;
 }
 
-/* Start a cluster for a training. */
 static enum rc
 start_training(const struct task *task, uint64_t global, struct err *err)
 {
@@ -139,7 +138,6 @@ start_training(const struct task *task, uint64_t global, struct err *err)
 	    o, n, o->sync == SYNC_PS ? ps_bytes(task, n - 1) : trainer_bytes(task, global, n), err);
 }
 
-/* Run a trained net, with --eval or --infer. */
 static enum rc
 ask(const struct train_config *o, struct err *err)
 {
@@ -271,7 +269,6 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	return *n ? RC_OK : why_none(g, err);
 }
 
-/* Save the final weights, and report their digest. */
 static enum rc
 keep_weights(struct trainer *t, const struct task *task, struct err *err)
 {
@@ -342,7 +339,6 @@ publish(struct session *s, struct trainer *t, const struct task *task)
 	free(values);
 }
 
-/* Train the remaining epochs. */
 static enum rc
 train(struct session *s, struct trainer *t, const struct task *task, struct err *err)
 {
@@ -411,7 +407,6 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	return rc;
 }
 
-/* Run while the devices' recorders are drained. */
 static enum rc
 run_traced(struct gpusim *g, const struct task *task, const struct checkpoint_terms *terms,
 	   const struct checkpoint *from, struct err *err)

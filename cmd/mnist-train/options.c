@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 
-/* Print a warning for each line. */
 static void
 warn(const char *sentences)
 {

@@ -136,7 +136,6 @@ report_event(struct report *r, const char *text)
 	curves_drop(&r->curves);
 }
 
-/* Write an epoch as an object in a line. */
 static void
 write_epoch(const struct report *r, const struct epoch *e)
 {

@@ -23,7 +23,7 @@ modes() { stat -c %a "$@" | xargs; }
 	assert_equal "$(ls gpusim)" ''
 }
 
-@test "unless told otherwise, coordinator, devices and clients meet there" {
+@test "by default, coordinator, devices and clients find each other there" {
 	background gpudev -m 1M --mem-scratch "$T/mem" 2>dev.log
 	wait_until 10 grep -q . dev.log
 	assert_equal "$(<dev.log)" \
@@ -48,7 +48,7 @@ modes() { stat -c %a "$@" | xargs; }
 	assert_status 0
 }
 
-@test "a device that was given a coordinator says that nobody is there, and gives up" {
+@test "a device with --coordinator reports that no coordinator is there, and gives up" {
 	run bounded gpudev -m 1M --mem-scratch "$T/mem" --coordinator "ipc://$T/none"
 	assert_status 3
 	assert_equal "${lines[0]}" "gpudev: no coordinator at ipc://$T/none yet: trying for some more seconds"
@@ -119,7 +119,7 @@ refused() {
 		ready tls gpucoord --listen tls+tcp://0.0.0.0:0
 }
 
-@test "TLS in a configuration file wants its files" {
+@test "TLS in a configuration file needs its files" {
 	printf '[coordinator]\nlisten = tls+tcp://0.0.0.0:0\n' >conf
 	run bounded gpucoord -c conf
 	assert_status 2

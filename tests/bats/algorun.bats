@@ -14,7 +14,7 @@ teardown() {
 	house_teardown
 }
 
-# numbers N - four vectors of so many; rank r's are 2**r
+# numbers N - four vectors of N elements; rank r's are 2**r
 numbers() { for x in 1 2 4 8; do perl -e 'print "$ARGV[0] " x $ARGV[1], "\n"' $x "$1"; done; }
 
 # A device is killed in the middle of the sum; `out` says how often which number came out.
@@ -24,7 +24,7 @@ DEADLY='
 	kill -9 $(gpuctl devices | awk "\$1 == 2 { print \$7 }")
 	wait'
 
-@test "algorun: a device is killed in mid-operation: respawn and spare give the sum, shrink says which algorithm it takes" {
+@test "algorun: a device is killed in mid-operation: respawn and spare give the sum, shrink reports the algorithm that it uses" {
 	numbers 100000 >vectors
 	while read -r policy sum options; do
 		# shellcheck disable=SC2086
@@ -86,7 +86,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_output '15 15 15'
 	run bounded gpuctl allreduce --algo away <vectors
 	assert_status 2
-	assert_match "unknown algorithm 'away'.*; from files: mine"
+	assert_match "unknown algorithm 'away'.*; of files: mine"
 	run bounded gpuctl allreduce --algo-file "$ALGOS/ring.xml" <vectors
 	assert_output '15 15 15'
 	gpuctl algo list | diff after - # the name of a file that one call used is gone with the call
@@ -280,7 +280,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_match "unknown algorithm 'mine'"
 }
 
-@test "algorun: programs for NCCL take those of MSCCL_XML_FILES and NCCL_ALGO, and pass over what is wrong" {
+@test "algorun: programs for NCCL take those of MSCCL_XML_FILES and NCCL_ALGO, and skip wrong files" {
 	mkdir xml
 	built_in xml xml
 	echo '<algo' >xml/wrong
@@ -317,6 +317,6 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	run bounded gpuctl run -n 4 -- bash train
 	[[ ${lines[0]} == 'params sha256 '* && ${lines[1]} == "${lines[0]}" ]]
 	assert_match "algorithm eight is for 8 ranks, not 4"
-	assert_match "unknown algorithm 'nobody'.*; from files: eight, mine"
+	assert_match "unknown algorithm 'nobody'.*; of files: eight, mine"
 	assert_match "'mine' is not built in; algorithms of files only with --sync allreduce"
 }

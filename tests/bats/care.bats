@@ -48,7 +48,7 @@ told() {
 	assert_output 6
 }
 
-@test "respawn: who asks for a device that is about to be back waits for it" {
+@test "respawn: a request for a device that is about to return waits for it" {
 	cluster 2 --on-failure respawn -- '
 		for i in 0 1 0; do pid=$(pid_of $i); lose $i; wait_until 10 not has $i $pid; seq 2 | gpuctl allreduce; done'
 	assert_status 0
@@ -69,7 +69,7 @@ told() {
 	assert_output "gpucoord: conf:2: on-failure: 'never' is none of abort, shrink, respawn, spare"
 }
 
-@test "spare: it takes the lost device's place, and is no spare any more" {
+@test "spare: it takes the lost device's place, and is no longer a spare" {
 	cluster 3 --spares 1 --on-failure spare -- '
 		spare=$(gpuctl devices | awk "\$1 == 3 { print \$2 }")
 		lose 1; wait_until 10 is 3 lost
@@ -80,7 +80,7 @@ told() {
 	told 'gpuctl: allreduce: 3 vectors: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 1\) was lost [0-9.]+ s ago: killed by signal 9$'
 }
 
-@test "spare: what was on the lost device is on the one in its place" {
+@test "spare: the replacement has the lost device's data" {
 	cluster 2 --spares 1 --on-failure spare -- '
 		A=$(gpuctl malloc --device 1 64); printf "%064d" 7 | gpuctl memcpy - 1:$A; lose 1; wait_until 10 is 2 lost
 		gpuctl memcpy 1:$A:64 -'
@@ -88,7 +88,7 @@ told() {
 	assert_output "$(printf '%064d' 7)"
 }
 
-@test "abort: the lost device is named, with what became of it" {
+@test "abort: the lost device is named, with the cause" {
 	cluster 3 -- '
 		lose 2; wait_until 10 is 2 lost; gpuctl devices; gpuctl devices --json
 		gpuctl comm-init -n 3; echo $?; seq 3 | gpuctl allreduce

@@ -38,7 +38,7 @@ column() {
 	assert_nothing_left
 }
 
-@test "compare: a run is what mnist-train itself comes to" {
+@test "compare: a run has the same result as mnist-train itself" {
 	bounded mnist-train --compare allreduce --workers 1,2 --epochs 2 --batch 32 --seed 9 \
 		--optimizer adam --out x/../compare 2>/dev/null && fail 'x is not there'
 	mkdir x
@@ -94,7 +94,7 @@ column() {
 	refute_file compare.png
 }
 
-@test "compare: a gnuplot that fails is said, and the rest is there" {
+@test "compare: a failure of gnuplot is reported, and the other files are written" {
 	mkdir bin
 	printf '#!/bin/sh\necho "line 3: oh dear" >&2\nexit 3\n' >bin/gnuplot
 	chmod +x bin/gnuplot
@@ -106,7 +106,7 @@ column() {
 	refute_file compare.png
 }
 
-@test "compare: a run that fails is said, the others go on, exit status 1" {
+@test "compare: a run that fails is reported, the others continue, exit status 1" {
 	without_programs "$BUILD/bin/mnist-train" --compare mpi,allreduce --workers 1,2 --epochs 1
 	assert_status 1
 	for n in '1 worker' '2 workers'; do
@@ -130,7 +130,7 @@ column() {
 	assert_nothing_left
 }
 
-@test "compare: a signal ends the run that is under way, and what is done is kept" {
+@test "compare: a signal ends the run that is under way, and finished runs are kept" {
 	background bash -c 'exec mnist-train --compare allreduce --workers 1 --epochs 1000000 2>err >out'
 	wait_until 20 pgrep -f "^gpudev .*$T/"
 	kill -INT "$PID"

@@ -14,7 +14,7 @@ refused() {
 	assert_output "mnist-train: $1"
 }
 
-@test "config: what is printed gives the same again" {
+@test "config: the printed configuration gives the same configuration" {
 	mnist-train --sync ps --workers 3 --staleness async --data "$DATA" --split 0.7,0.1,0.2 \
 		--optimizer nesterov --lr 0.3 --epochs 7 --print-config >first.ini
 	grep -qx 'staleness = async' first.ini
@@ -24,7 +24,7 @@ refused() {
 	assert_equal "$(diff first.ini other.ini | grep '^[<>]')" $'< lr = 0.3\n> lr = 0.4'
 }
 
-@test "config: every ready configuration is one" {
+@test "config: every example configuration is valid" {
 	for config in "$ROOT"/examples/config/*.ini; do
 		mnist-train --config "$config" --print-config >out
 		grep -q '^epochs = ' out
@@ -57,7 +57,7 @@ refused() {
 	cmp flags.npz pipe.npz
 }
 
-@test "config: what is wrong is refused with file and line" {
+@test "config: errors are reported with file and line" {
 	printf 'lr = 0.1\n\nepoch = 3\n' >my.ini
 	refused "my.ini:3: no option 'epoch'; did you mean 'epochs'?" --config my.ini --strict
 	printf '[a]\nlr = 0.1\n[b]\nlearningRate = 0.1\n' >my.ini

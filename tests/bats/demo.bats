@@ -100,7 +100,7 @@ refused() {
 		END { $. == 2 or die "$. lines\n" }' out
 }
 
-@test "--json: a loss that is not finite is null; said it is nan, without a sign" {
+@test "--json: a loss that is not finite is null; printed as nan, without a sign" {
 	for sync in allreduce ps; do
 		run bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 2 --epochs 4 \
 			--lr 1e6 --activation linear --loss l2 --sync $sync --json out
@@ -126,7 +126,7 @@ refused() {
 		fail "$stderr"
 }
 
-@test "--save: where no file can be made that is said before training, by every way" {
+@test "--save: a file that cannot be made is reported before training, for every backend" {
 	mkdir folder
 	echo old >old
 	for sync in allreduce ps; do

@@ -33,7 +33,7 @@ refused() {
 	at_least "$(accuracy --data "$DATA/scenes" --image-size 28 --channels 1 --epochs 20 --batch 8)" 85
 }
 
-@test "formats: a folder is read as what is said, or as what is there" {
+@test "formats: a folder is read in the given format, or as what it contains" {
 	refused 1 "no train.csv here" --data "$DATA" --format csv
 	refused 1 "no data_batch_1.bin here" --data "$DATA" --format cifar10
 	refused 1 "Not a directory" --data "$DATA/iris.csv" --format folder

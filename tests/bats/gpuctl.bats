@@ -84,7 +84,7 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 	done
 }
 
-@test "too few descriptors for a machine are told of" {
+@test "too few descriptors for a machine are reported" {
 	for n in 8 24 75; do
 		run bash -c "ulimit -n $n; gpuctl run -n 4 -- true"
 		assert_status 1
@@ -99,7 +99,7 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 	assert_status 0
 }
 
-@test "what is wrong is said, and what may be meant" {
+@test "an error is reported, with what may be meant" {
 	printf '\357\273\2771\n' >bom
 	printf '1\0\n\0' >utf16
 	while IFS='|' read -r line text; do
@@ -142,7 +142,7 @@ END
 	perl -MJSON::PP -e 'my $t = decode_json(join "", <STDIN>); exit !($t->{format} == 1 && @{$t->{devices}} == 2)' <<<"$output"
 }
 
-@test "a full standard output is an error of verbs that go on, too" {
+@test "a full standard output is an error of verbs that print continuously, too" {
 	for verb in 'top --once' 'top --batch' 'top --json' 'status --watch' 'events --follow'; do
 		run machine 1 "gpuctl $verb >/dev/full"
 		assert_status 1
@@ -295,7 +295,7 @@ gpuctl: memcpy: none/out: No such file or directory
 1
 gpuctl: memcpy: /dev/full: No space left on device
 1
-gpuctl: memcpy: SRC names 4 bytes and DST 5
+gpuctl: memcpy: SRC names 4 bytes, but DST 5
 2"
 }
 
@@ -394,7 +394,7 @@ gpuctl: alltoall: --addr: alltoall has no in-place form; use --send and --recv
 2
 gpuctl: allreduce: --count: 99999999999999999999 is out of range (0 to 18446744073709551615)
 2
-gpuctl: broadcast: --root: no rank 3 in a communicator of 3
+gpuctl: broadcast: --root: no rank 3 in a communicator of 3 ranks
 2
 gpuctl: allreduce: --all, --raw, -n, --on-failure and --wait are for vectors on standard input, not for --addr, --send and --recv
 2
@@ -420,7 +420,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 2'
 }
 
-@test "what does not end in time: exit 4, and who is waited for" {
+@test "an operation that does not end in time: exit 4, and the rank that it waits for" {
 	run machine 2 'C=$(gpuctl comm-init -n 2)
 		try gpuctl --timeout 2s recv --comm $C --rank 1 --peer 0 --addr 0x10000 --count 1
 		GPUSIM_TIMEOUT=1s try gpuctl wait $C; gpuctl comm-status $C
@@ -446,7 +446,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 	assert_match $'^success\n.*failed: comm 1 rank 1 [(]device [0-9a-f]{16}[)] lost: killed by signal 9; report: [^ ]*/report[.]1\n2\nsuccess\nepoch'
 }
 
-@test "a group runs together; a mistake is told with its line and nothing runs" {
+@test "a group runs together; a mistake is reported with its line and nothing runs" {
 	run machine 3 "$THREE"'
 		group() { try gpuctl group --comm $C; }
 		group <<END
@@ -505,7 +505,7 @@ success"
 	assert_match $'\n2$'
 }
 
-@test "a transfer whose peer is lost ends at once, under every policy, and says who it was" {
+@test "a transfer whose peer is lost ends at once, under every policy, and names the peer" {
 	local policy
 	for policy in abort shrink respawn spare; do
 		run machine 3 --spares 1 --on-failure $policy "$THREE"'
@@ -547,9 +547,9 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	mapfile -t ids < <(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4)
 	assert_match '"id":2,"state":"success",[^}]*"on_failure":"abort",[^}]*"devices":\["'"${ids[1]}"'"\]'
 	assert_match '"id":4,"state":"success",[^}]*"on_failure":"[a-z]*",[^}]*"devices":\["'"${ids[3]}\",\"${ids[1]}\",\"${ids[2]}\",\"${ids[0]}"'"\]'
-	assert_match $'\n5\ngpuctl: comm-split: colors: 3 for 4 ranks\n2\n'
+	assert_match $'\n5\ngpuctl: comm-split: colors: 3 given for 4 ranks\n2\n'
 	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
-	assert_match $'gpuctl: comm-split: --keys: 2 for 4 ranks\n2\n'
+	assert_match $'gpuctl: comm-split: --keys: 2 given for 4 ranks\n2\n'
 	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
 	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
 }
@@ -600,7 +600,7 @@ gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 	done <<<"$output"
 }
 
-@test "params says what is in force" {
+@test "params prints the settings in force" {
 	GPUSIM_COORD=ipc:///x run gpuctl --timeout 5s params
 	assert_status 0
 	assert_match '^version=[0-9.]+  # '
@@ -644,7 +644,7 @@ END
 	assert_output "gpuctl: run: allreduce: no such command; did you mean 'gpuctl allreduce'?"
 }
 
-@test "inject -h lists the faults with what each takes" {
+@test "inject -h lists the faults with their arguments" {
 	run bounded gpuctl inject -h
 	assert_status 0
 	for kind in kill stop slow drop corrupt cut; do
@@ -687,7 +687,7 @@ END
 	assert_match '^\{"stream":[0-9]+,"state":"in-progress","reason":""\}$'
 }
 
-@test "a device without room says how large it should be" {
+@test "a device without room reports the size that it needs" {
 	run bounded gpuctl run -n 1 -- gpuctl malloc --device 0 1G
 	assert_status 1
 	assert_match 'no room for 1073741824 bytes: .*; a device with more: gpuctl run --mem 1G, gpudev -m$'

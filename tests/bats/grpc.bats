@@ -86,7 +86,7 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	grep 'gRPC at \[::1\]:[1-9]' six.log
 }
 
-@test "Memcpy: every size up to the largest message, and what is said beyond" {
+@test "Memcpy: every size up to the largest message, and the error beyond it" {
 	machine 1
 	run client "$AT" memcpy
 	assert_match '^too large a request: RESOURCE_EXHAUSTED: a message of 41943[0-9]* bytes, at most 4194304'$'\n'
@@ -101,7 +101,7 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	assert_output 'many: OK'
 }
 
-@test "what fails says so by a status code and a sentence" {
+@test "a failure has a status code and a message" {
 	machine 2
 	run client "$AT" errors
 	assert_output 'no such comm: NOT_FOUND: no communicator 77
@@ -144,7 +144,7 @@ SUCCESS
 fewer: INVALID_ARGUMENT: the chunks are 1048575 bytes, the receive wants 1048576'
 }
 
-@test "connections that say nothing, or nonsense, keep nobody out" {
+@test "silent connections, or ones that send nonsense, block nobody" {
 	machine 1
 	run client "$AT" crowd
 	assert_output 'HTTP/1.1 400 Bad Request
@@ -153,7 +153,7 @@ closed
 served'
 }
 
-@test "deadlines and cancelled calls: the server goes on, a receive that is left fails" {
+@test "deadlines and cancelled calls: the server continues, an abandoned receive fails" {
 	machine 2
 	run client "$AT" deadline cancel_send
 	assert_output 'deadline: DEADLINE_EXCEEDED
@@ -186,7 +186,7 @@ FAILED True
 FAILED_PRECONDITION'
 }
 
-@test "a client that is killed is gone: what it leased is free again" {
+@test "a client that is killed: what it leased is free again" {
 	machine 2
 	client "$AT" leave || true
 	run client "$AT" take
@@ -232,7 +232,7 @@ part_b() {
 	output=$(grep -v '^gpuctl: run: gpudev' <<<"$output")
 }
 
-@test "a client that knows nothing of policies goes on by that of gpuctl run, whichever device dies" {
+@test "a client without a policy uses that of gpuctl run, whichever device dies" {
 	local all='SUCCESS 111 3' policy
 	for policy in respawn spare; do
 		part_b "$policy" 0 0

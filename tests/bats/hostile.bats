@@ -44,7 +44,7 @@ cluster() {
 	DEVICE=$(gpuctl devices | awk 'NR == 3 { print $2 }')
 }
 
-# What the address sanitizer keeps of freed memory is not growth.
+# Freed memory that the address sanitizer keeps is not growth.
 sanitized() { ldd "$BUILD/bin/gpudev" | grep -q libasan; }
 two_devices() { [[ $(bounded gpuctl devices | wc -l) == 3 ]]; }
 

@@ -78,7 +78,7 @@ same() {
 	assert_match 'leaves none to train on$'
 }
 
-@test "eval: --json is what the table says; it is refused where it says nothing" {
+@test "eval: --json agrees with the table; it is rejected where it has no meaning" {
 	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 3 --save iris.npz >said
 	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json out
 	assert_status 0
@@ -165,7 +165,7 @@ same() {
 	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values; the model takes 4 values: features, 32-bit numbers normalised as in training'
 }
 
-@test "infer: what is wrong ends it, what came before is answered" {
+@test "infer: malformed input ends it, earlier samples are answered" {
 	trained
 	bounded mnist-train --infer --load m.npz <"$DATA/t10k-images-idx3-ubyte.gz" >want
 	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images
@@ -188,7 +188,7 @@ same() {
 	assert_status 1
 }
 
-@test "infer: files that are no models" {
+@test "infer: files that are not models" {
 	trained
 	head -c 5000 m.npz >short.npz
 	run bounded mnist-train --infer --load short.npz </dev/null

@@ -38,7 +38,7 @@ table() {
 	compiler -o "$1.so" "$1.c"
 }
 
-# refused STATUS REGEX FILE - by a device, in one line, before it has told anybody of itself
+# refused STATUS REGEX FILE - by a device, in one line, before it registers
 refused() {
 	run --separate-stderr bounded gpudev -m 1M --listen "ipc://$T/d" --mem-file "$T/mem" --kernels "$3"
 	assert_status "$1"
@@ -125,7 +125,7 @@ refused_table() {
 	assert_output "gpudev: GPUSIM_KERNELS: $T/none.so: No such file or directory"
 }
 
-@test "what is no file of kernels is refused in one line" {
+@test "a file that is not a kernel file is rejected in one line" {
 	refused 2 'none.so: No such file' ./none.so
 	refused 5 'not a file of bytes' "$T"
 	mkfifo pipe
@@ -148,7 +148,7 @@ refused_table() {
 	refused 5 'undefined symbol: missing' undefined.so
 }
 
-@test "a table that is not as the header says is refused in one line" {
+@test "a table that breaks the header's rules is rejected in one line" {
 	local good='{"mine", "nothing", p, run}'
 	refused_table 'version 2, this device takes 1' N,END "$good" 2 1
 	refused_table '0 kernels, not 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 0
@@ -171,7 +171,7 @@ refused_table() {
 	refused_table 'mine: more than 16 parameters' "$many END" "$good"
 }
 
-@test "gpuctl run says once that a file is missing, and fails when a device refuses one" {
+@test "gpuctl run reports once that a file is missing, and fails when a device refuses one" {
 	run bounded gpuctl run -n 2 --kernels none.so -- true
 	assert_status 2
 	assert_output 'gpuctl: run: --kernels: none.so: No such file or directory'
@@ -182,7 +182,7 @@ refused_table() {
 	assert_nothing_left
 }
 
-@test "what a run says is one line, whatever is in it" {
+@test "a run's message is one line, whatever it contains" {
 	cat >loud.c <<-'END'
 		#include <gpusim_kernel.h>
 		#include <string.h>

@@ -1,5 +1,5 @@
 # Launching as the field does: ranks that meet by an id, and machines that mpirun, Slurm and containers
-# start. What is not installed is skipped, and named.
+# start. Programs that are not installed are skipped, and named.
 load helper
 
 setup() {
@@ -10,7 +10,7 @@ setup() {
 	unset GPUSIM_TLS_CERT GPUSIM_TLS_KEY GPUSIM_TLS_CA
 }
 
-# What a Slurm of this test has started is in sessions of its own: its environment names the test.
+# Processes that this test's Slurm has started have sessions of their own: their environment names the test.
 ours() {
 	grep -lzx "SLURM_CONF=$T/slurm/slurm.conf" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
@@ -95,7 +95,7 @@ said() { [[ -s $1 ]]; }
 	assert_match "SLURM_PROCID: 'first' is not a whole number$"
 	run bounded gpuctl comm-init --id 123 --rank 0 --nranks 1
 	assert_status 2
-	assert_match "'123' is not a unique id, which has 32 hexadecimal digits$"
+	assert_match "'123' is no unique id, which has 32 hexadecimal digits$"
 	run bounded gpuctl comm-init -n 2 --rank 1
 	assert_status 2
 	assert_match 'go with --id$'
@@ -251,7 +251,7 @@ mpi() {
 	assert_nothing_left
 }
 
-@test "mpirun.sh: the command's exit status is its own; what cannot start is said" {
+@test "mpirun.sh: the command's exit status is its own; a failure to start is reported" {
 	needs mpirun
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 16M -- bash -c 'echo "$GPUSIM_COORD"; cat; exit 7' <<<in
 	assert_status 7
@@ -264,7 +264,7 @@ mpi() {
 	not pgrep -f -- "$(cat address)"
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 0 -- true
 	assert_status 1
-	assert_match 'mpirun.sh: 2 devices wanted, these came:'
+	assert_match 'mpirun.sh: needs 2 devices; only these started:'
 	run "$EXAMPLES/mpirun.sh" -n none -- true
 	assert_status 2
 	assert_nothing_left
@@ -428,7 +428,7 @@ three_devices() { [[ $(gpuctl devices | wc -l) == 4 ]]; }
 
 # --- containers
 
-# image - what the programs need of this host, as the image that compose.yaml wants
+# image - what the programs need of this host, as the image of compose.yaml
 image() {
 	local program
 	mkdir -p image/root/{tmp,etc,usr/bin,lib/x86_64-linux-gnu}

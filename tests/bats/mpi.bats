@@ -73,7 +73,7 @@ learnt() {
 	assert_match ', 1 rank'$'\n'
 }
 
-@test "mpi: what cannot be is said once, by one rank" {
+@test "mpi: an error is reported once, by one rank" {
 	needs_mpi
 	while IFS='|' read -r code args sentence; do
 		# shellcheck disable=SC2086 # several arguments

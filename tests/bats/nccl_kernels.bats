@@ -59,7 +59,7 @@ fails() {
 	[[ $output == *"$3"* ]] || { printf '%s\n' "$output" && false; }
 }
 
-@test "a kernel that fails says how, and a reset begins anew" {
+@test "a failing kernel reports its error, and a reset recovers" {
 	fails null cudaErrorIllegalAddress 'kernel touch, block (0,0,0) thread (0,0,0): an illegal address'
 	fails low cudaErrorIllegalAddress 'an illegal address, 0x10'
 	fails host cudaErrorIllegalAddress 'parameter 1 points to memory of the program'

@@ -57,7 +57,7 @@ under_way() {
 	within "$HUB" gpuctl status --json | grep -q '"progress":.{'
 }
 
-# A bench that would go on for long; sets BENCH.
+# Start a long bench; sets BENCH.
 start_bench() {
 	background nsenter -t "$HUB" -n gpuctl bench --algo ring -b 64K -e 64K --iters 1000000 2>err
 	BENCH=$PID

@@ -54,7 +54,7 @@ needs_gnuplot() { needs gnuplot; }
 	assert_equal "$(head -c 8 busbw.png | od -An -tx1 | xargs)" '89 50 4e 47 0d 0a 1a 0a'
 }
 
-@test "plot: as text, behind the table, and beside JSON on standard error" {
+@test "plot: as text, after the table, and beside JSON on standard error" {
 	run --separate-stderr bench --algo ring,oneshot --plot -
 	assert_status 0
 	assert_match $'\nbus bandwidth in GB/s over size in bytes\n'
@@ -91,7 +91,7 @@ needs_gnuplot() { needs gnuplot; }
 	assert_equal "$(head -c 8 curves.png | od -An -tx1 | xargs)" '89 50 4e 47 0d 0a 1a 0a'
 }
 
-@test "plot: on a terminal the curves are drawn anew after each epoch" {
+@test "plot: on a terminal the curves are drawn again after each epoch" {
 	TERM=xterm run bounded script -qec 'stty rows 24 cols 80; mnist-train --devices 2 --epochs 3 --batch 32 --plot -' typescript
 	assert_status 0
 	assert_equal "$(grep -c 'mean loss over epochs' typescript)" 3

@@ -74,7 +74,7 @@ undisturbed() {
 	cmp whole.npz again.npz
 }
 
-@test "one killed among asynchronous ones: training goes on" {
+@test "one killed among asynchronous ones: training continues" {
 	run machine 4 'train "$@" --staleness async; reached 2
 		frozen kill -KILL $(learners | head -n 1); said "; 2 left"; wait $trainer'
 	assert_status 0
@@ -155,7 +155,7 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 	assert_equal "$(sed 's/epoch [0-9]*/epoch N/' none/err)" 'mnist-train: epoch N: no learner was present for 15 s'
 }
 
-@test "the server's device killed: the server says so at once, and why" {
+@test "the server's device killed: the server reports it at once, with the reason" {
 	EPOCHS=1000000
 	# Also while it has nothing to do there, as its learners stand still.
 	for still in : 'kill -STOP'; do
@@ -214,7 +214,7 @@ coordinator_with_state() {
 	assert_match "$(printf '^mnist-train: --checkpoint-every: .* only at the end of epochs$')"
 }
 
-@test "whatever strangers say, training goes on" {
+@test "whatever strangers send, training continues" {
 	undisturbed 3
 	# It does not end meanwhile, as its learners stand still.
 	run machine 3 'train "$@" --save again.npz; reached 1; pids=$(learners); kill -STOP $pids

@@ -61,7 +61,7 @@ whole() {
 	grep -q '^mark abort' whole
 }
 
-@test "a device that is started again goes on behind its records; with another number of them it begins anew" {
+@test "a restarted device appends to its records; with another number of records it starts over" {
 	device
 	killed
 	device
@@ -82,7 +82,7 @@ whole() {
 	assert_match "^gpudev: .*--recorder.*'100' is neither 0 nor 256 to 1M records$"
 }
 
-@test "without room for records the device works, and says so in one line" {
+@test "without room for records the device works, and reports it in one line" {
 	limited() { ulimit -f $((67 << 10)) && exec "$@"; }
 	export -f limited
 	ready device bash -c 'limited "$@"' - gpudev --coordinator none --id 7 --listen "ipc://$T/7.sock" -m 1M --mem-file "$T/mem"

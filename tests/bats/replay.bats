@@ -100,7 +100,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	[[ $output == *'first difference: allreduce #0 (oneshot) of communicator 1 epoch 1, rank 1 (device 1): recorded output checksum '* ]] || fail "$output"
 }
 
-@test "a damaged recording is refused, an incomplete one says so" {
+@test "a damaged recording is refused, an incomplete one is reported" {
 	record 2 --record-data -- bash -c 'seq 2 | gpuctl allreduce --type i32'
 	cp -r tape whole
 	truncate -s -5 tape/device-1.rec

@@ -59,7 +59,7 @@ has() {
 	[ -e here/report ] && [ -e here/report.017 ] && [ -e here/reports ]
 }
 
-@test "a folder that cannot be used is said once, and harms nobody" {
+@test "a folder that cannot be used is reported once, and does no harm" {
 	touch file
 	four KILL --report-dir file/in
 	assert_match 'gpuctl: allreduce: comm 1: .* lost: killed by signal 9; last progress [0-9.]*s ago'

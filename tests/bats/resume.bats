@@ -1,4 +1,4 @@
-# Checkpoints: training that is killed at any moment goes on as if it had not been.
+# Checkpoints: training that is killed at any moment continues as if it had not been killed.
 load helper
 
 setup() {
@@ -65,7 +65,7 @@ again() {
 	daemon coord gpucoord --listen "$GPUSIM_COORD"
 }
 
-@test "the coordinator killed, twice, and started again: training goes on to the same weights" {
+@test "the coordinator killed, twice, and started again: training continues to the same weights" {
 	cluster 2
 	all=("${TRAIN[@]}" --epochs 120 --on-failure respawn)
 	bounded mnist-train "${all[@]}" --save whole.npz >/dev/null
@@ -114,7 +114,7 @@ again() {
 	assert_equal "$(checkpoints | xargs)" '20 32'
 }
 
-@test "another number of devices goes on with the same global batch" {
+@test "another number of devices continues with the same global batch" {
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --json whole >/dev/null
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 1 --checkpoint ck --json parts >/dev/null
 	bounded mnist-train "${TRAIN[@]}" --devices 3 --epochs 2 --checkpoint ck --resume --json parts >/dev/null
@@ -150,7 +150,7 @@ refused() {
 	assert_match "^mnist-train: $1"
 }
 
-@test "what does not go together is refused in one line" {
+@test "options that do not go together are rejected in one line" {
 	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck >/dev/null
 	refused 'ck: has checkpoints; use --resume' --checkpoint ck
 	refused 'ck: was made with --batch 16; it is now 8' --checkpoint ck --resume --batch 8
@@ -168,7 +168,7 @@ refused() {
 	refused 'ck: was made with different --data' --checkpoint ck --resume --data data
 }
 
-@test "a folder that cannot be written to any more: said, training ends, exit 1, the old one stays" {
+@test "a folder that can no longer be written to: reported, training ends, exit 1, the old one stays" {
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --save whole.npz >/dev/null
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 1 --checkpoint ck >/dev/null
 	# A file of at most 40 KiB is what this process and those it starts may write: copies go by calls.

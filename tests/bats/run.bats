@@ -167,7 +167,7 @@ assert_no_memory() {
 	done
 }
 
-@test "daemons are told their addresses, memory and extra arguments" {
+@test "daemons get their addresses, memory and extra arguments" {
 	fake_daemons
 	run gpurun -n 2 --mem 64M -- sh -c 'echo $GPUSIM_DIR'
 	assert_status 0
@@ -226,7 +226,7 @@ gpuctl: run: gpudev 0 did not start (exit 127)'
 	refute_file ran
 }
 
-@test "a daemon that dies while the command runs is reported, the command goes on" {
+@test "a daemon that dies while the command runs is reported, the command continues" {
 	fake_daemons gpudev0=leave
 	run gpurun -n 2 -- sh -c 'kill -9 $(cat seen/gpudev1.pid); echo >leave
 		while kill -0 $(cat seen/gpudev1.pid) || kill -0 $(cat seen/gpudev0.pid)
@@ -448,7 +448,7 @@ cpus_of() {
 	[[ $stderr == "gpuctl: run: --pin: '0' is none of auto, none" ]] || fail "$stderr"
 }
 
-@test "--spares: devices more, which are no part of the number that the command is told" {
+@test "--spares: more devices, which do not count in the command's number of devices" {
 	fake_daemons
 	run gpurun -n 2 --spares 1 -- sh -c 'echo $GPUSIM_NDEVICES'
 	assert_status 0

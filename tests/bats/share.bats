@@ -1,4 +1,4 @@
-# One machine, many users: devices that are in use are told with their users, or waited for.
+# One machine, many users: devices in use are reported with their users, or waited for.
 load helper
 
 machine() { bounded gpuctl run -n "$1" -- bash -c "${@:2}"; } # N SCRIPT [ARG...]
@@ -15,7 +15,7 @@ told() {
 	assert_output $'10\n10\n10\n10'
 }
 
-@test "without --wait: exit 8, and who has the devices; with it, exit 4 when the time is over" {
+@test "without --wait: exit 8, and the programs that use the devices; with it, exit 4 when the time is over" {
 	run machine 3 'gpuctl comm-init -n 2; seq 3 | gpuctl allreduce; echo $?
 		gpuctl barrier -n 3 --wait 50ms; echo $?; gpuctl comm-init -n 2 --wait 0; echo $?
 		gpuctl comm-init -n 4 --wait 50s; echo $?; seq 3 | gpuctl allreduce --comm 1 --wait 1s; echo $?
@@ -81,7 +81,7 @@ mnist-train: no device is free: busy: needs 1 device; 0 of 2 are free: comm 1, m
 1/1'
 }
 
-@test "a command that was killed keeps its devices for 2 s, which is told; --wait waits for that" {
+@test "a command that was killed keeps its devices for 2 s, which is reported; --wait waits for that" {
 	run machine 2 'gpuctl bench -b 8 -e 8 --iters 1000000 >out & pid=$!
 		until gpuctl devices | grep -q "  *1  *[0-9][0-9]*  *ipc:"; do kill -0 $pid || exit; done
 		kill -KILL $pid; wait $pid
@@ -94,7 +94,7 @@ mnist-train: no device is free: busy: needs 1 device; 0 of 2 are free: comm 1, m
 
 in_line() { gpuctl status --json | grep -q "\"waiting\":$1"; }
 
-@test "a coordinator that is killed and comes back: who stood in line stands there again" {
+@test "a coordinator that is killed and comes back: queued requests are queued again" {
 	export GPUSIM_COORD=ipc://$T/coord
 	ready coord gpucoord --state "$T/state"
 	coordinator=$PID
@@ -112,7 +112,7 @@ in_line() { gpuctl status --json | grep -q "\"waiting\":$1"; }
 	assert_equal "$(cat out)" 2
 }
 
-@test "who goes while standing in line is not waited for" {
+@test "a client that ends while queued is not waited for" {
 	run machine 1 'id=$(gpuctl comm-init -n 1)
 		waiting() { until gpuctl status --json | grep -q "\"waiting\":$1"; do :; done; }
 		gpuctl comm-init -n 1 --wait 50s & first=$!; waiting 1

@@ -79,7 +79,7 @@ cluster() {
 	[[ $(us bounded gpuctl devices | wc -l) == 3 ]]
 }
 
-@test "daemons say in one line which file is wrong" {
+@test "daemons name the wrong file in one line" {
 	run bounded gpudev --listen tls+tcp://127.0.0.1:0 --tls-cert "$PEM/cert.pem"
 	assert_status 2
 	assert_output 'gpudev: tls+tcp wants a certificate, its key and an authority: --tls-key or GPUSIM_TLS_KEY is not set'

@@ -43,7 +43,7 @@ learns() {
 	same_losses all.json each.json 1e-4
 }
 
-@test "local: every so many steps; resumed in the midst it ends with the same weights" {
+@test "local: every n steps; resumed in between it ends with the same weights" {
 	trained whole --workers 3 --batch 16 --epochs 6 --sync local --local-steps 4
 	learns whole.json
 	trained half --workers 3 --batch 16 --epochs 3 --sync local --local-steps 4 --checkpoint ck
@@ -83,7 +83,7 @@ resnet() {
 	done
 }
 
-@test "batch norm: ps and local, where each worker norms by itself, say so" {
+@test "batch norm: ps and local, where each worker normalizes by itself, report it" {
 	local s
 	for s in ps local; do
 		resnet one --workers 1 --batch 12 --sync $s
@@ -142,7 +142,7 @@ resnet() {
 	assert_output 'mnist-train: m.npz: has ln1.weight, which mlp 784-32-10 relu cross-entropy has not'
 }
 
-@test "local: who has none of the last rows keeps its running statistics" {
+@test "local: a worker without any of the last rows keeps its running statistics" {
 	# One sample, so three of four have none: their variances stay 1.
 	LIMIT=50 bounded mnist-train --data "$ROOT/tests/data" --model resnet9 --workers 4 --batch 1 \
 		--train-items 1 --split 0.1,0,0.05 --epochs 1 --sync local --save few.npz

@@ -79,7 +79,6 @@ train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
 	}
 }
 
-/* Train as rank 0, which prints and saves. */
 static enum rc
 lead(struct job *j, struct rank *r, const struct task *task, struct report *report, struct err *err)
 {
