@@ -1,4 +1,4 @@
-/* gpuctl algo - algorithms from files, which the coordinator keeps. */
+/* gpuctl algo - manage the algorithms from files that the coordinator keeps. */
 #include "algo.h"
 
 #include <inttypes.h>
@@ -10,13 +10,13 @@
 #include "base/json.h"
 #include "coll/plan.h"
 
-/* What the coordinator keeps; asked once. */
+/* The coordinator's algorithms, fetched once. */
 static struct {
 	struct gpusim_algo *v;
 	size_t n;
 } kept;
 
-/* Of --algo-file, as long as this program lives: their names are in options. */
+/* Algorithms of --algo-file. They are never freed: options point to their names. */
 static struct added {
 	struct added *next;
 	struct gpusim_algo algo;
@@ -40,7 +40,7 @@ add_text(struct cli *cli, const char *path, struct gpusim_algo_config *cfg, stru
 	return rc;
 }
 
-/* For as long as this program lives; *name is what it is called. */
+/* Add a file's algorithm for the life of this program; *name is its name. */
 static enum rc
 add_leased(struct cli *cli, const char *path, const char **name, struct err *err)
 {
@@ -91,10 +91,10 @@ algo_take(struct cli *cli, struct args *a, struct err *err)
 	struct err why = {0};
 
 	if (a->algo && a->algo_file)
-		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
+		return err_set(err, RC_INVAL, "--algo-file: cannot be combined with --algo");
 	if (a->algo_file && add_leased(cli, a->algo_file, &a->algo, err) != RC_OK)
 		return err->rc;
-	/* Without a coordinator the name is unknown, which is the sentence that counts. */
+	/* Without a coordinator, algo_check reports the name as unknown. */
 	if (a->algo && !kept.v && first_foreign(a->algo))
 		ask(cli, &why);
 	return RC_OK;
@@ -113,7 +113,7 @@ enum rc
 algo_check(enum gpusim_coll coll, const char *name, struct err *err)
 {
 	const struct plan_algo *built_in;
-	const char *before = "; of files: ";
+	const char *before = "; from files: ";
 
 	if (name && is_added(name))
 		return RC_OK;
@@ -216,7 +216,7 @@ add(struct cli *cli, const struct args *a, struct err *err)
 	struct gpusim_algo out;
 
 	if (a->nrest < 2)
-		return err_set(err, RC_INVAL, "add: which file?");
+		return err_set(err, RC_INVAL, "add: needs a FILE");
 	cfg.name = a->nrest == 3 ? a->rest[1] : NULL;
 	if (add_text(cli, a->rest[a->nrest - 1], &cfg, &out, err) != RC_OK)
 		return err->rc;
@@ -237,14 +237,14 @@ run_algo(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc;
 
 	if (!is_add && !is_list && strcmp(what, "remove") != 0)
-		return err_set(err, RC_INVAL, "'%.64s' is not add, list or remove", what);
+		return err_set(err, RC_INVAL, "must be add, list or remove, not '%.64s'", what);
 	if (a->replace && !is_add)
-		return err_set(err, RC_INVAL, "--replace goes with add");
+		return err_set(err, RC_INVAL, "--replace: only for add");
 	if (is_add)
 		return add(cli, a, err);
 	if (a->nrest != (is_list ? 1 : 2))
 		return err_set(err, RC_INVAL,
-			       is_list ? "list takes no operand" : "remove: which one?");
+			       is_list ? "list: takes no operand" : "remove: needs a NAME");
 	if (is_list)
 		return list(cli, a, err);
 	rc = cli_open(cli, err);

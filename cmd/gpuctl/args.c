@@ -31,8 +31,8 @@ take_type(const struct option_row *row, const char *text, void *target, struct e
 	if (rc != RC_OK)
 		return rc;
 	if (a->typed && t != a->dtype)
-		return err_set(err, RC_INVAL, "%s, but %s was said before", dtype_name(t),
-			       dtype_name(a->dtype));
+		return err_set(err, RC_INVAL, "%s: conflicts with %s, which was given before",
+			       dtype_name(t), dtype_name(a->dtype));
 	a->dtype = t;
 	a->typed = true;
 	a->raw = a->raw || strcmp(row->name, "raw") == 0;
@@ -46,7 +46,7 @@ take_redop(const struct option_row *row, const char *text, void *target, struct 
 	return redop_parse(text, &((struct args *)target)->redop, err);
 }
 
-/* The devices look inside; a file that is not there is refused once, here. */
+/* The devices check the contents; a missing file is rejected once, here. */
 static enum rc
 take_kernels(const struct option_row *row, const char *path, void *target, struct err *err)
 {
@@ -61,7 +61,7 @@ take_kernels(const struct option_row *row, const char *path, void *target, struc
 	return RC_OK;
 }
 
-/* --stream with a number is a stream, and without it the filter goes on block after block. */
+/* With a number, --stream names a stream; without one, the filter continues block after block. */
 static enum rc
 take_streaming(const struct option_row *row, const char *text, void *target, struct err *err)
 {
@@ -71,7 +71,7 @@ take_streaming(const struct option_row *row, const char *text, void *target, str
 	return RC_OK;
 }
 
-/* "0.5/s", "0.1/op"; a bare number is a second. */
+/* "0.5/s", "0.1/op"; a bare number is per second. */
 static enum rc
 take_rate(const struct option_row *row, const char *arg, void *target, struct err *err)
 {
@@ -82,7 +82,8 @@ take_rate(const struct option_row *row, const char *arg, void *target, struct er
 	(void)row;
 	if (n >= sizeof number ||
 	    (arg[n] && strcmp(arg + n, "/s") != 0 && strcmp(arg + n, "/op") != 0))
-		return err_set(err, RC_INVAL, "'%.64s' is no rate, such as 0.5/s or 0.1/op", arg);
+		return err_set(err, RC_INVAL, "'%.64s' is not a rate, such as 0.5/s or 0.1/op",
+			       arg);
 	memcpy(number, arg, n);
 	number[n] = '\0';
 	a->rate_by_op = strcmp(arg + n, "/op") == 0;
@@ -125,183 +126,195 @@ static const struct option_word policies[] = {{"restart", WHATIF_RESTART},
 static const struct option_row table[] = {
     {"device", "DEVICE", "index in `gpuctl devices`, or id; or --comm ID --rank RANK",
      AS_ANY_STRING(device)},
-    {"comm", "ID", "communicator", AS_U64(comm, 1, 0)},
+    {"comm", "ID", "id of the communicator", AS_U64(comm, 1, 0)},
     {"rank", "RANK", "rank in the communicator", AS_U32(rank, 0, UINT32_MAX)},
     {"peer", "RANK", "the other rank", AS_U32(peer, 0, UINT32_MAX)},
-    {"addr", "ADDR[,...]", "buffer; for collectives one per rank, in place", AS_ANY_STRING(addr)},
-    {"send", "ADDR,...", "input buffers by rank; 0 for a rank without", AS_ANY_STRING(send)},
-    {"recv", "ADDR,...", "output buffers by rank; 0 for a rank without", AS_ANY_STRING(recv)},
-    {"count", "N", "elements; of one part where a vector has parts, as in NCCL",
+    {"addr", "ADDR[,...]", "buffer; for collectives: one for each rank, used in place",
+     AS_ANY_STRING(addr)},
+    {"send", "ADDR,...", "input buffers by rank; 0: the rank has none", AS_ANY_STRING(send)},
+    {"recv", "ADDR,...", "output buffers by rank; 0: the rank has none", AS_ANY_STRING(recv)},
+    {"count", "N", "number of elements; of one part where a vector has parts, as in NCCL",
      AS_U64(count, 0, 0)},
-    {"counts", "N,...", "elements of each rank's part; alltoallv: rows of a matrix; or a file",
+    {"counts", "N,...",
+     "elements in each rank's part (alltoallv: a matrix by rows), or a file of them",
      AS_ANY_STRING(counts)},
-    {"displs", "N,...", "where each part begins (default: behind the one before)",
+    {"displs", "N,...", "offset of each part in elements (default: after the previous part)",
      AS_ANY_STRING(displs)},
-    {"recv-displs", "N,...", "the same of the parts that each rank receives",
+    {"recv-displs", "N,...", "offset of each received part in elements",
      AS_ANY_STRING(recv_displs)},
     {"bytes", "SIZE", "bytes to transfer, such as 4096 or 64K", AS_SIZE(nbytes)},
-    {"type", "TYPE", "type", AS_KIND(type), AT(dtype), NAMES_OF_TYPES},
-    {"op", "OP", "reduction", AS_KIND(redop), AT(redop), NAMES_OF_REDOPS, DEFAULT("sum")},
+    {"type", "TYPE", "element type", AS_KIND(type), AT(dtype), NAMES_OF_TYPES},
+    {"op", "OP", "reduction operation", AS_KIND(redop), AT(redop), NAMES_OF_REDOPS, DEFAULT("sum")},
     {"scalar", "X[,...]", "premulsum: the factor of each rank, or one for all",
      AS_ANY_STRING(scalar)},
     {"algo", "ALGO", "algorithm; `gpuctl plan --list` lists them", AS_ANY_STRING(algo)},
     {"algo-file", "FILE", "algorithm from a file, see gpusim-algo(5)", AS_ANY_STRING(algo_file)},
-    {"replace", NULL, "in the place of another of its name", AS_BOOL(replace)},
-    {"deterministic", NULL, "the same bits by every transport, algorithm and size of messages",
+    {"replace", NULL, "replace an algorithm of the same name", AS_BOOL(replace)},
+    {"deterministic", NULL, "give the same bits with every transport, algorithm and message size",
      AS_BOOL(deterministic)},
-    {"verify", NULL, "compute the results again from the inputs, and name a rank that lies",
+    {"verify", NULL,
+     "recompute the results from the inputs, and report a rank whose result is wrong",
      AS_BOOL(verify)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},
     {"chunk", "SIZE", "largest message in bytes, such as 64K", AS_BYTES(chunk)},
-    {"chunk", "N", "most elements in one message", AS_U64(chunk, 1, 0), KEY("chunk-elems")},
+    {"chunk", "N", "largest message in elements", AS_U64(chunk, 1, 0), KEY("chunk-elems")},
     {"stream", "STREAM", "stream", AS_U64(stream, 0, 0), DEFAULT("0")},
     {"stream", "[STREAM]",
-     "stream (default 0); without a number: continue, block after block, until stdin ends",
+     "stream (default 0); without a number: process block after block until stdin ends",
      AS_KIND(streaming), AT(stream), .number_follows = true, KEY("streaming")},
     {"async", NULL, "return when the operation is queued; see `gpuctl wait`, `sync`",
      AS_BOOL(async), WAS("queue")},
-    {NULL, "N", "how many devices or ranks", AS_U32(nranks, 1, LAUNCH_MAX_DEVICES), LETTER('n')},
-    {NULL, "N", "how many ranks", AS_U32(nranks, 1, PLAN_MAX_RANKS), LETTER('n'), KEY("ranks")},
-    {"raw", "TYPE", "binary on stdin and stdout, ranks one after the other", AS_KIND(type), AT(raw),
-     NAMES_OF_TYPES},
+    {NULL, "N", "number of devices or ranks", AS_U32(nranks, 1, LAUNCH_MAX_DEVICES), LETTER('n')},
+    {NULL, "N", "number of ranks", AS_U32(nranks, 1, PLAN_MAX_RANKS), LETTER('n'), KEY("ranks")},
+    {"raw", "TYPE", "read and write binary elements of this type, one rank after another",
+     AS_KIND(type), AT(raw), NAMES_OF_TYPES},
     {"all", NULL, "print every rank's result; topo: all pairs", AS_BOOL(all)},
     {"json", NULL, "print one JSON object", AS_BOOL(json)},
-    {"batch", NULL, "print table after table as plain text", AS_BOOL(batch)},
-    {"once", NULL, "print one table at once", AS_BOOL(once)},
-    {NULL, "N", "print so many tables as plain text", AS_U64(times, 1, 0), LETTER('n'),
-     KEY("tables")},
-    {"interval", "TIME", "from one look to the next", AS_MS(interval_ms), LETTER('d'),
-     DEFAULT("1s")},
-    {"watch", NULL, "show it again when something happens, and each interval", AS_BOOL(watch)},
-    {"list", NULL, "list the names that the operand may have", AS_BOOL(list)},
-    {"format", "FORM", "steps; text, xml: as a file of gpusim-algo(5)", AS_WORD(format, formats),
-     DEFAULT("steps")},
-    {"cluster", NULL, "print a cluster file of these devices instead", AS_BOOL(as_cluster),
-     KEY("as-cluster")},
-    {"calibrate", NULL, "print what messages between these devices cost instead",
+    {"batch", NULL, "print one table after another as plain text", AS_BOOL(batch)},
+    {"once", NULL, "print one table and exit", AS_BOOL(once)},
+    {NULL, "N", "print N tables as plain text", AS_U64(times, 1, 0), LETTER('n'), KEY("tables")},
+    {"interval", "TIME", "time between updates", AS_MS(interval_ms), LETTER('d'), DEFAULT("1s")},
+    {"watch", NULL, "update when something happens, and at each interval", AS_BOOL(watch)},
+    {"list", NULL, "list the possible names", AS_BOOL(list)},
+    {"format", "FORM", "print steps, or a gpusim-algo(5) file as text or XML",
+     AS_WORD(format, formats), DEFAULT("steps")},
+    {"cluster", NULL, "print a cluster file that describes these devices instead",
+     AS_BOOL(as_cluster), KEY("as-cluster")},
+    {"calibrate", NULL, "print the measured cost of messages between these devices instead",
      AS_BOOL(calibrate)},
-    {"gpus", "N", "how many of the cluster's GPUs (default all)",
+    {"gpus", "N", "number of the cluster's GPUs to use (default all)",
      AS_U32(nranks, 1, CLUSTER_MAX_GPUS), LETTER('n')},
-    {"proto", "PROTOCOL", "NCCL's protocol (default: its choice)", AS_WORD(proto, protos),
+    {"proto", "PROTOCOL", "NCCL protocol; auto: NCCL's choice", AS_WORD(proto, protos),
      DEFAULT("auto")},
-    {"channels", "N", "NCCL's channels (default: its choice)", AS_U32(channels, 1, 64)},
-    {"explain", NULL, "say where the time goes", AS_BOOL(explain)},
-    {"fit", NULL, "fit the cluster's constants to tables of nccl-tests, the operands",
+    {"channels", "N", "number of NCCL channels (default: NCCL's choice)", AS_U32(channels, 1, 64)},
+    {"explain", NULL, "show where the time goes", AS_BOOL(explain)},
+    {"fit", NULL, "fit the cluster's constants to nccl-tests' tables, given as operands",
      AS_BOOL(fit)},
-    {"simulate", NULL, "how long each algorithm would take, in virtual time", AS_BOOL(simulate)},
+    {"simulate", NULL, "predict the time of each algorithm, in virtual time", AS_BOOL(simulate)},
     {NULL, "SIZE", "smallest size", AS_SIZE(min_bytes), LETTER('b'), DEFAULT("8")},
     {NULL, "SIZE", "largest size", AS_SIZE(max_bytes), LETTER('e'), DEFAULT("128M"),
-     DEFAULT_NOTE("less where that does not fit")},
-    {NULL, "N", "factor from size to size", AS_U64(factor, 2, 1u << 20), LETTER('f'), DEFAULT("2")},
+     DEFAULT_NOTE("less if that does not fit")},
+    {NULL, "N", "factor between sizes", AS_U64(factor, 2, 1u << 20), LETTER('f'), DEFAULT("2")},
     {"iters", "N", "timed operations per size", AS_U64(iters, 1, MAX_ITERS), DEFAULT("20")},
-    {"warmup", "N", "operations before them", AS_U64(warmup, 0, MAX_ITERS), DEFAULT("5")},
-    /* tune: enough to tell algorithms apart, in some seconds */
+    {"warmup", "N", "warm-up operations per size", AS_U64(warmup, 0, MAX_ITERS), DEFAULT("5")},
+    /* tune: enough to distinguish algorithms, within seconds */
     {NULL, "SIZE", "smallest size", AS_SIZE(min_bytes), LETTER('b'), DEFAULT("256"), KEY("tune-b")},
     {NULL, "SIZE", "largest size", AS_SIZE(max_bytes), LETTER('e'), DEFAULT("4M"), KEY("tune-e")},
-    {NULL, "N", "factor from size to size", AS_U64(factor, 2, 1u << 20), LETTER('f'), DEFAULT("8"),
+    {NULL, "N", "factor between sizes", AS_U64(factor, 2, 1u << 20), LETTER('f'), DEFAULT("8"),
      KEY("tune-f")},
     {"iters", "N", "timed operations per size", AS_U64(iters, 1, MAX_ITERS), DEFAULT("10"),
      KEY("tune-iters")},
-    {"warmup", "N", "operations before them", AS_U64(warmup, 0, MAX_ITERS), DEFAULT("3"),
+    {"warmup", "N", "warm-up operations per size", AS_U64(warmup, 0, MAX_ITERS), DEFAULT("3"),
      KEY("tune-warmup")},
-    {"algo", "ALGO[,...]", "algorithms, measured one after the other", AS_ANY_STRING(algo),
+    {"algo", "ALGO[,...]", "algorithms, measured one after another", AS_ANY_STRING(algo),
      KEY("algos")},
-    {"plot", "FILE", "draw the bus bandwidth into FILE.svg or FILE.png; -: as text",
+    {"plot", "FILE", "plot the bus bandwidth to FILE.svg or FILE.png; -: as text",
      AS_ANY_STRING(plot)},
-    {"rewrite", NULL, "write the inputs anew before each; the time does not count that",
+    {"rewrite", NULL, "rewrite the inputs before each operation, outside the measured time",
      AS_BOOL(rewrite)},
-    {"baseline", "FILE", "compare with earlier output of --json", AS_ANY_STRING(baseline)},
-    {"max-slowdown", "X", "exit 7 if a time is over X times the baseline's",
+    {"baseline", "FILE", "compare with an earlier output of --json", AS_ANY_STRING(baseline)},
+    {"max-slowdown", "X", "exit with status 7 if a time exceeds X times the baseline's",
      AS_DOUBLE(max_slowdown, 0.001, 1e6)},
     {"each", NULL, "run the command once for each device, as its rank, as torchrun does",
      AS_BOOL(each)},
     {"label", NULL, "with --each: begin each line of output with \"RANK: \"", AS_BOOL(label)},
     {"nccl", NULL,
-     "programs written for NCCL find gpusim's libnccl and CUDA runtime; see gpusim-nccl(7)",
+     "let programs written for NCCL find gpusim's libnccl and CUDA runtime; see gpusim-nccl(7)",
      AS_BOOL(nccl)},
-    {"mem", "SIZE", "memory of a device (default 256M; with --nccl 4G)", AS_BYTES(mem_bytes)},
+    {"mem", "SIZE", "memory of each device (default 256M; with --nccl 4G)", AS_BYTES(mem_bytes)},
     {"mem-file", "BASE", "keep the memory of device K in the file BASE.K", AS_ANY_STRING(mem_file)},
-    {"recorder", "SIZE", "records that each stream of a device keeps; 0: none",
+    {"recorder", "SIZE", "number of records kept for each stream of a device; 0: none",
      AS_STRING(recorder)},
     {"latency", "TIME", "delay of messages between devices, such as 5ms", AS_NS(latency_ns)},
-    {"bandwidth", "RATE", "bits a second in and out of a device, such as 1Gb", AS_RATE(bits_per_s)},
+    {"bandwidth", "RATE", "bits per second into and out of each device, such as 1Gb",
+     AS_RATE(bits_per_s)},
     {"transport", "SOCKETS", "send data through sockets, not through shared memory",
      AS_WORD(transport, transports)},
-    {"threads", "N", "BLAS threads of a device (default 1)", AS_U32(threads, 1, 1024)},
+    {"threads", "N", "BLAS threads of each device (default 1)", AS_U32(threads, 1, 1024)},
     {"kernels", "FILE", "load kernels from a shared object into all devices; may be repeated",
      AS_KIND(kernels)},
     {"pin", "CPUS", "give each device a CPU of its own", AS_WORD(pin, pins), DEFAULT("none")},
     {"op-timeout", "TIME", "longest wait without progress (default 30s)", AS_MS(op_timeout_ms)},
-    {"start-timeout", "TIME", "longest wait until all are ready (default 10s)",
+    {"start-timeout", "TIME", "longest wait until all devices are ready (default 10s)",
      AS_MS(start_timeout_ms)},
     {"http", "HOST:PORT",
      "address at which the coordinator serves its live page and the newest model",
      AS_ANY_STRING(http)},
-    {"grpc", "HOST:PORT", "the lab's services; device K's at PORT+1+K", AS_ANY_STRING(grpc)},
+    {"grpc", "HOST:PORT", "serve the lab's gRPC services there; device K at PORT+1+K",
+     AS_ANY_STRING(grpc)},
     {"insecure", NULL, "let --http and --grpc listen beyond loopback, without encryption",
      AS_BOOL(insecure)},
     {"allow-inject", NULL, "let `gpuctl inject` inject faults", AS_BOOL(allow_inject)},
-    {"report-dir", "DIR", "keep reports of failures there (default ~/.local/state/gpusim), or none",
+    {"report-dir", "DIR",
+     "keep failure reports in DIR (default ~/.local/state/gpusim); none: nowhere",
      AS_STRING(report_dir)},
-    {"record", "DIR", "keep what is needed to run it again, for gpuctl replay",
-     AS_ANY_STRING(record)},
-    {"record-data", NULL, "with --record: all inputs too, for the same results to the bit",
+    {"record", "DIR", "record into DIR everything that gpuctl replay needs", AS_ANY_STRING(record)},
+    {"record-data", NULL, "with --record: record all inputs too, for bit-identical results",
      AS_BOOL(record_data)},
     {"trace", "FILE", "write a timeline of all operations and steps, as gpuctl trace does",
      AS_ANY_STRING(trace)},
-    {"output", "FILE", "where to write; - is stdout", AS_ANY_STRING(output), LETTER('o'),
+    {"output", "FILE", "file to write; -: stdout", AS_ANY_STRING(output), LETTER('o'),
      DEFAULT("-")},
-    {"report", "FILE", "of a report that the coordinator wrote, not of now", AS_ANY_STRING(report)},
-    {"last", "TIME", "so much of the past, such as 5s (default: all there is)", AS_MS(last_ms)},
-    {"compute-scale", "FACTOR", "execution traces: compute nodes take so many times as long",
+    {"report", "FILE", "use a report that the coordinator wrote, not the current state",
+     AS_ANY_STRING(report)},
+    {"last", "TIME", "only records of the last TIME, such as 5s (default: all records)",
+     AS_MS(last_ms)},
+    {"compute-scale", "FACTOR", "execution traces: scale the time of compute nodes by FACTOR",
      AS_DOUBLE(compute_scale, 0, 1e6), DEFAULT("1")},
     {"seed", "N", "seed of random choices", AS_U64(seed, 0, 0), DEFAULT("1")},
-    {"for", "TIME", "how long, such as 60s", AS_MS(for_ms)},
-    {"cluster", "CLUSTER", "a cluster's file, or the name of a ready one, see gpusim-cluster(5)",
+    {"for", "TIME", "duration, such as 60s", AS_MS(for_ms)},
+    {"cluster", "CLUSTER", "cluster file, or the name of a built-in cluster; see gpusim-cluster(5)",
      AS_STRING(cluster), LETTER('c')},
     {"params", "N", "training: parameters of the model, such as 8e9", AS_DOUBLE(params, 1, 1e15),
      DEFAULT("8e9")},
     {"parallel", "tp=T,pp=P,dp=D", "training: tensor-, pipeline- and data-parallel ranks",
      AS_ANY_STRING(parallel)},
-    {"step-time", "TIME", "training: a step without communication", AS_MS(step_ms), DEFAULT("4s")},
-    {"bucket", "SIZE", "training: gradients of one all-reduce", AS_BYTES(bucket), DEFAULT("25M")},
-    {"overlap", "X", "training: the part of communication that is hidden behind computing",
+    {"step-time", "TIME", "training: time of a step without communication", AS_MS(step_ms),
+     DEFAULT("4s")},
+    {"bucket", "SIZE", "training: bytes of gradients in one all-reduce", AS_BYTES(bucket),
+     DEFAULT("25M")},
+    {"overlap", "X", "training: fraction of communication that overlaps with computation",
      AS_DOUBLE(overlap, 0, 1), DEFAULT("0.8")},
-    {"fail-rate", "FILE", "training: how often what fails: a file, or llama3, rsc1",
+    {"fail-rate", "FILE", "training: failure rates: a file, or llama3 or rsc1",
      AS_STRING(fail_rate), DEFAULT("llama3")},
-    {"detect-time", "TIME", "training: from a failure to its detection", AS_MS(detect_ms),
+    {"detect-time", "TIME", "training: time from a failure to its detection", AS_MS(detect_ms),
      DEFAULT("30s")},
-    {"restart-time", "TIME", "training: from there to the first step, from a checkpoint",
+    {"restart-time", "TIME", "training: time from detection to the first step, from a checkpoint",
      AS_MS(restart_ms), DEFAULT("10m")},
-    {"recover-time", "TIME", "training: the same from the other ranks' memory", AS_MS(recover_ms),
-     DEFAULT("30s")},
-    {"repair-time", "TIME", "training: of a host that failed", AS_MS(repair_ms), DEFAULT("24h")},
-    {"checkpoint-time", "TIME", "training: it stands still so long for a checkpoint",
-     AS_MS(checkpoint_ms), DEFAULT("10s")},
-    {"checkpoint", "TIME", "training: work between checkpoints; auto: the best",
+    {"recover-time", "TIME",
+     "training: time from detection to the first step, from the other ranks' memory",
+     AS_MS(recover_ms), DEFAULT("30s")},
+    {"repair-time", "TIME", "training: time to repair a failed host", AS_MS(repair_ms),
+     DEFAULT("24h")},
+    {"checkpoint-time", "TIME", "training: pause for each checkpoint", AS_MS(checkpoint_ms),
+     DEFAULT("10s")},
+    {"checkpoint", "TIME", "training: working time between checkpoints; auto: the best",
      AS_STRING(checkpoint), DEFAULT("auto")},
-    {"policy", "POLICY", "training: after a failure", AS_WORD(how, policies), DEFAULT("all")},
-    {"spares", "K", "training: hosts that wait to replace failed ones", AS_U32(spares, 0, 4000),
+    {"policy", "POLICY", "training: recovery after a failure", AS_WORD(how, policies),
+     DEFAULT("all")},
+    {"spares", "K", "training: spare hosts that replace failed ones", AS_U32(spares, 0, 4000),
      DEFAULT("4"), KEY("spare-hosts")},
-    {"days", "N", "training: how long", AS_DOUBLE(days, 0.01, 3650), DEFAULT("54")},
-    {"plot", "FILE", "training: draw the goodput into FILE.svg or FILE.png; -: as text",
+    {"days", "N", "training: duration in days", AS_DOUBLE(days, 0.01, 3650), DEFAULT("54")},
+    {"plot", "FILE", "training: plot the goodput to FILE.svg or FILE.png; -: as text",
      AS_ANY_STRING(plot), KEY("plot-goodput")},
-    {"tries", "N", "searches link by link", AS_U32(tries, 0, 1000), DEFAULT("8")},
-    {"time-limit", "TIME", "end the search then, with the best so far", AS_MS(time_limit_ms)},
-    {"rate", "RATE", "faults: so many a second (0.5/s), or an operation (0.1/op)", AS_KIND(rate),
+    {"tries", "N", "number of link-by-link searches", AS_U32(tries, 0, 1000), DEFAULT("8")},
+    {"time-limit", "TIME", "stop the search after TIME, and use the best algorithm so far",
+     AS_MS(time_limit_ms)},
+    {"rate", "RATE", "faults per second (0.5/s) or per operation (0.1/op)", AS_KIND(rate),
      AT(rate)},
     {"kinds", "KIND,...", "kinds of faults (default all)", AS_ANY_STRING(kinds)},
-    {"ops", "N", "how many operations, instead of how long", AS_U64(ops, 1, UINT32_MAX)},
-    {NULL, NULL, "daemons say more on stderr; twice: still more", AS_COUNT(verbose), LETTER('v')},
-    {"on-failure", "POLICY", "when a rank is lost",
+    {"ops", "N", "number of operations, instead of --for", AS_U64(ops, 1, UINT32_MAX)},
+    {NULL, NULL, "make daemons log more to stderr; twice: even more", AS_COUNT(verbose),
+     LETTER('v')},
+    {"on-failure", "POLICY", "recovery policy when a rank is lost",
      AS_NAME(on_failure, policy_name, GPUSIM_ON_FAILURE_SPARE + 1), DEFAULT("abort"),
      ENV("GPUSIM_ON_FAILURE")},
-    {"spares", "K", "K devices more, to replace lost ones", AS_U32(spares, 0, UINT32_MAX)},
-    {"keys", "K,...", "by rank: sorts the ranks of a color (default 0)", AS_ANY_STRING(keys)},
-    {"id", "ID", "what `gpuctl unique-id` printed, the same for each rank", AS_ANY_STRING(id)},
-    {"nranks", "N", "how many ranks meet by the id", AS_U32(job_ranks, 1, UINT32_MAX)},
+    {"spares", "K", "start K more devices, to replace lost ones", AS_U32(spares, 0, UINT32_MAX)},
+    {"keys", "K,...", "sort key of each rank within its color (default 0)", AS_ANY_STRING(keys)},
+    {"id", "ID", "id that `gpuctl unique-id` printed, the same for every rank", AS_ANY_STRING(id)},
+    {"nranks", "N", "number of ranks that join with the id", AS_U32(job_ranks, 1, UINT32_MAX)},
     {"follow", NULL, "print new events as they happen", AS_BOOL(follow)},
-    {"wait", "TIME", "wait for devices that are in use, TIME at most", AS_MS(wait_ms)},
+    {"wait", "TIME", "wait up to TIME for devices that are in use", AS_MS(wait_ms)},
     ROW_HELP,
 };
 _Static_assert(NROWS(table) <= OPTION_MAX_ROWS, "OPTION_MAX_ROWS is too small");
@@ -323,7 +336,7 @@ args_links(const struct args *a)
 	return (struct link_shape){(double)a->latency_ns / 1e3, (double)a->bits_per_s};
 }
 
-/* The rows of a verb that a list of keys names; "!" behind a key: the option is needed. */
+/* Find the rows that a verb's list of keys names; "!" after a key: the option is required. */
 static enum rc
 choose(const struct command *cmd, bool takes[], bool needs[], struct err *err)
 {
@@ -337,8 +350,8 @@ choose(const struct command *cmd, bool takes[], bool needs[], struct err *err)
 		snprintf(key, sizeof key, "%.*s", (int)len, p);
 		i = option_row(&all, key);
 		if (i == all.n)
-			return err_set(err, RC_INTERNAL, "%s: '%s' is no row of options", cmd->name,
-				       key);
+			return err_set(err, RC_INTERNAL, "%s: '%s' is not a row of options",
+				       cmd->name, key);
 		takes[i] = true;
 		needs[i] = p[len] == '!';
 	}
@@ -360,7 +373,7 @@ args_rows(const struct command *cmd, struct option_row rows[OPTION_MAX_ROWS], un
 	return rc;
 }
 
-/* Nothing missing, nothing left over. */
+/* Check that nothing is missing and nothing is left over. */
 static enum rc
 check(const struct command *cmd, const bool needs[], const char *without, const struct args *a,
       struct err *err)
@@ -395,7 +408,8 @@ args_parse(const struct command *cmd, int argc, char **argv, const char *without
 
 	if (choose(cmd, takes, needs, err) != RC_OK)
 		return ARGS_BAD;
-	/* A row that the verb does not take has its default, unless the verb takes another of that field. */
+	/* A row that the verb does not take sets its default, unless the verb takes another row of that
+	 * field. */
 	for (unsigned i = 0; i < all.n; i++) {
 		rows[i] = table[i];
 		if (!takes[i])

@@ -1,6 +1,6 @@
 /*
  * args.h - the options of all verbs: one table, so that an option means the same everywhere. A verb's row in
- * main.c says which of them it takes.
+ * verbs.inc names the options that it takes.
  */
 #ifndef GPUCTL_ARGS_H
 #define GPUCTL_ARGS_H
@@ -34,12 +34,12 @@ struct args {
 	uint64_t comm, count, nbytes, chunk, stream;
 	uint32_t rank, peer, root, nranks;
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */
-	bool typed;		 /* one of them was given */
+	bool typed;		 /* --type or --raw was given */
 	enum gpusim_redop redop;
 	bool async, streaming, raw, all, json, batch, once, watch, list, simulate, follow, rewrite,
 	    allow_inject, insecure, nccl, each, label, replace;
 	uint64_t times;	      /* tables of top; 0: no end */
-	uint32_t interval_ms; /* from one look to the next */
+	uint32_t interval_ms; /* between updates */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline, *plot;
 	int proto; /* enum cluster_proto; -1: NCCL's choice */
@@ -47,8 +47,8 @@ struct args {
 	bool explain, fit, as_cluster, calibrate;
 	const char *kinds; /* of faults, with commas */
 	uint64_t seed, ops;
-	double rate;	 /* faults a second, or */
-	bool rate_by_op; /* an operation */
+	double rate;	 /* faults per second, or */
+	bool rate_by_op; /* per operation */
 	double max_slowdown;
 	uint64_t mem_bytes, latency_ns, bits_per_s;
 	const char *recorder;
@@ -60,7 +60,7 @@ struct args {
 	uint32_t threads;
 	int pin, transport, format;
 	uint32_t start_timeout_ms, op_timeout_ms, for_ms, wait_ms;
-	enum gpusim_on_failure on_failure; /* else of $GPUSIM_ON_FAILURE */
+	enum gpusim_on_failure on_failure; /* else $GPUSIM_ON_FAILURE */
 	uint32_t spares;
 	const char *kernels[ARGS_MAX_KERNELS]; /* files */
 	size_t nkernels;
@@ -84,29 +84,29 @@ struct args {
 
 struct command;
 
-/* Whether an option that sets the field was on the command line. For fields of which 0 is a value, too. */
+/* Return true if an option that sets the field was on the command line; for fields where 0 is a value. */
 #define args_given(a, field) args_was_given(a, offsetof(struct args, field))
 bool args_was_given(const struct args *a, size_t at);
 
-/* The links that --latency and --bandwidth tell of. */
+/* The links that --latency and --bandwidth describe. */
 struct link_shape args_links(const struct args *a);
 
 enum args_result { ARGS_OK, ARGS_HELP, ARGS_LIST, ARGS_BAD };
 
 /*
- * args_parse - what follows a verb.
+ * args_parse - parse what follows a verb.
  *
- *	argv	argv[0] is the verb; NULL-terminated, permuted; what *out borrows
- *	without	a needed option that may be missing after all; NULL: none
+ *	argv	argv[0] is the verb; NULL-terminated, permuted; *out borrows its strings
+ *	without	a required option that may be missing here; NULL: none
  *	out	[out] filled on ARGS_OK
  *
- * ARGS_HELP: -h was among them, ARGS_LIST: --help-options. ARGS_BAD: *err says what is wrong.
+ * ARGS_HELP: -h was among them, ARGS_LIST: --help-options. ARGS_BAD: *err has the error.
  */
 enum args_result args_parse(const struct command *cmd, int argc, char **argv, const char *without,
 			    struct args *out, struct err *err);
 
-/* The options of a verb, -h last, as a table that stands on its own; what it borrows is static. RC_INTERNAL:
- * the verb's row names one that is none. */
+/* The options of a verb, -h last, as a table of their own; it borrows static text. RC_INTERNAL: the verb's
+ * row names an unknown option. */
 enum rc args_rows(const struct command *cmd, struct option_row rows[OPTION_MAX_ROWS], unsigned *n,
 		  struct err *err);
 

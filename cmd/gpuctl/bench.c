@@ -1,4 +1,4 @@
-/* gpuctl bench - how fast a collective is, and whether it is right. */
+/* gpuctl bench - measure a collective, and check its results. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ enum rc
 bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, struct err *err)
 {
 	const struct args *a = b->a;
-	struct args factored = *a; /* by lib/bench, which checks the results */
+	struct args factored = *a; /* with the factor that lib/bench expects */
 	char what[32];
 	uint32_t n;
 	enum rc rc = cli_open(b->cli, err);
@@ -60,8 +60,7 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 		rc = operation_common(coll, &factored, n, &b->cfg.c, err);
 	if (rc != RC_OK)
 		return rc;
-	if (a->verify && !a->algo &&
-	    !a->algo_file) /* so that part by part one rank has reduced it */
+	if (a->verify && !a->algo && !a->algo_file) /* then exactly one rank reduces each part */
 		b->cfg.c.deterministic = 1;
 	b->algo = a->algo && *a->algo ? a->algo : "auto";
 	snprintf(what, sizeof what, "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
@@ -76,7 +75,7 @@ bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc)
 	hold_release(b->cli, b->comm);
 }
 
-/* Of a file; "-" is standard input. */
+/* Read a baseline from a file; "-" is standard input. */
 static enum rc
 read_baseline(const char *path, struct baseline *out, struct err *err)
 {
@@ -98,7 +97,7 @@ read_baseline(const char *path, struct baseline *out, struct err *err)
 	return rc;
 }
 
-/* What a bench is to do, one algorithm after the other. */
+/* A bench of one algorithm after another. */
 struct job {
 	struct cli *cli;
 	const struct args *a;
@@ -133,14 +132,15 @@ run(struct job *j, struct bench_cli *b, struct bench *bench, struct err *err)
 	if (sum.nwrong)
 		return err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", sum.nwrong);
 	if (b->a->max_slowdown && sum.worst > b->a->max_slowdown) {
-		log_line(LOG_ERROR, "bench: %.3g times as long as in %.200s, at most %.3g",
+		log_line(LOG_ERROR,
+			 "bench: took %.3g times as long as in %.200s; at most %.3g is allowed",
 			 sum.worst, b->a->baseline, b->a->max_slowdown);
 		b->cli->status = BENCH_EXIT_SLOWER;
 	}
 	return RC_OK;
 }
 
-/* With one algorithm, which may be none: the coordinator's choice. */
+/* Measure one algorithm; NULL or "": the coordinator's choice. */
 static enum rc
 run_one(struct job *j, const char *algo, struct err *err)
 {
@@ -157,7 +157,7 @@ run_one(struct job *j, const char *algo, struct err *err)
 	return rc;
 }
 
-/* Before anything is measured. */
+/* Check the options, before anything is measured. */
 static enum rc
 check(struct job *j, char *const *algo, struct err *err)
 {
@@ -165,11 +165,11 @@ check(struct job *j, char *const *algo, struct err *err)
 	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &j->coll, err);
 
 	if (rc == RC_OK && coll_is_sendrecv(j->coll))
-		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
+		return err_set(err, RC_INVAL, "%s is not a collective", a->rest[0]);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
-		return err_set(err, RC_INVAL, "-b is more than -e");
+		return err_set(err, RC_INVAL, "-b: must not exceed -e");
 	if (rc == RC_OK && a->max_slowdown && !a->baseline)
-		return err_set(err, RC_INVAL, "--max-slowdown needs --baseline");
+		return err_set(err, RC_INVAL, "--max-slowdown: needs --baseline");
 	for (size_t i = 0; rc == RC_OK && algo[i]; i++)
 		rc = !*algo[i] && a->algo && *a->algo
 			 ? err_set(err, RC_INVAL, "--algo: a name is missing")
@@ -181,7 +181,8 @@ check(struct job *j, char *const *algo, struct err *err)
 	return rc;
 }
 
-/* "ring,tree": its names, and NULL; no name is one, too. The caller frees the list and its first. */
+/* Split "ring,tree" into names, NULL-terminated; without names, one empty name. The caller frees the list
+ * and its first element. */
 static char **
 split(const char *names)
 {

@@ -1,5 +1,5 @@
 /*
- * bench_cli.h - options to lib/bench and its rows to text, for gpuctl bench and gpuctl tune.
+ * bench_cli.h - from options to lib/bench, and from its rows to text, for gpuctl bench and gpuctl tune.
  */
 #ifndef GPUCTL_BENCH_CLI_H
 #define GPUCTL_BENCH_CLI_H
@@ -13,20 +13,20 @@
 struct bench_cli {
 	struct cli *cli;
 	const struct args *a;
-	const char *algo; /* its name, or "auto" */
+	const char *algo; /* name, or "auto" */
 	struct gpusim_comm *comm;
 	struct baseline baseline;
 	struct bench_config cfg;
-	unsigned nprinted; /* rows, or rules */
+	unsigned nprinted; /* rows of bench, or rules of tune */
 };
 
-/* Take devices and buffers for the collective, by the options. Release with bench_cli_close, also after a
- * failure; rc: the result of the work. */
+/* Allocate devices and buffers for the collective, by the options. Release with bench_cli_close, also after
+ * a failure; rc: the result of the work. */
 enum rc bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out,
 		       struct err *err);
 void bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc);
 
-/* As nccl-tests: a table, a row as soon as it is measured; with --json one object. */
+/* Print a table as nccl-tests do, each row as soon as it is measured; with --json one object. */
 void bench_print_head(const struct bench_cli *b, uint64_t max_bytes);
 void bench_print_row(void *b, const struct bench_row *row);
 void bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum);

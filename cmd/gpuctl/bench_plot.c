@@ -1,4 +1,4 @@
-/* gpuctl bench --plot: the results out of place, as nccl-tests are plotted. */
+/* gpuctl bench --plot: plot the out-of-place results. */
 #include "bench_plot.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 #define BASELINE_MARK '.'
 
-/* A letter for text that no curve has: of the name, else any. */
+/* A letter that no curve of a text plot uses yet: one of the name's, else any. */
 static char
 free_mark(const struct plot_panel *p, const char *name)
 {
@@ -73,7 +73,7 @@ bench_plot_row(struct bench_plot *p, const struct bench_row *row)
 	    !plot_point_add(&panel->curve[panel->ncurves - 1], (double)row->nbytes, r->busbw);
 }
 
-/* The baseline has times only; its collective and ranks are these, or there is nothing to compare. */
+/* Add the baseline. It has times only; bench_run has matched its collective and ranks. */
 static bool
 add_baseline(struct bench_plot *p, const struct baseline *b)
 {

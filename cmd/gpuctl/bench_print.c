@@ -1,4 +1,4 @@
-/* The table of gpuctl bench has the columns of nccl-tests, so that its readers read it too. */
+/* The table of gpuctl bench has the columns of nccl-tests, so that parsers of their output read it, too. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -42,9 +42,9 @@ bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
 	       " validation: 1 graph: 1\n",
 	       coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm), b->cfg.min_bytes,
 	       max_bytes, b->a->factor, b->a->warmup, b->a->iters);
-	printf("# time: of the slowest rank, inside the devices, as a graph repeats the operation; "
-	       "no client round trips%s\n#\n# Using devices\n",
-	       b->a->rewrite ? ", nor the rewriting of inputs" : "");
+	printf("# time: of the slowest rank, on the devices, while a graph repeats the operation; "
+	       "without client round trips%s\n#\n# Using devices\n",
+	       b->a->rewrite ? " or rewriting of inputs" : "");
 	for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++)
 		printf("#  Rank %2" PRIu32 " Pid %6" PRIu32 " device %2" PRIu32 " [%016" PRIx64
 		       "] %s\n",
@@ -92,7 +92,7 @@ print_row_json(const struct bench_cli *b, const struct bench_row *row, bool firs
 	       row->result[BENCH_OUT_OF_PLACE].client.min_us);
 }
 
-/* The ratios to the baseline, in a comment that readers of the table skip. */
+/* Print the ratios to the baseline in a comment, which parsers of the table skip. */
 static void
 print_ratios(const struct bench_cli *b, const struct bench_row *row)
 {

@@ -1,4 +1,4 @@
-/* gpuctl chaos - random collectives under random faults, each result checked. */
+/* gpuctl chaos - run random collectives under random faults, and check each result. */
 #include "chaos/chaos.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define RATE_SECOND    0.5
 #define RATE_OP	       0.1
 
-/* Beside the JSON object, not in it. */
+/* With --json, sentences go to stderr, beside the JSON object. */
 static void
 say(void *arg, enum chaos_event event, const char *sentence)
 {
@@ -45,7 +45,7 @@ print_usage(const struct chaos_report *r)
 			snprintf(name, sizeof name, "%016" PRIx64, r->daemons[i].device.id);
 		printf("%-16s %8u %6u %6u %6u %6u %8" PRIu64 " %8" PRIu64 "%s\n", name, b->pid,
 		       b->fds, u->fds, b->threads, u->threads, b->kib, u->kib,
-		       u->pid == 0	  ? "  gone"
+		       u->pid == 0	  ? "  ended"
 		       : b->pid != u->pid ? "  started again"
 					  : "");
 	}
@@ -95,7 +95,7 @@ print_json(const struct chaos_config *c, const struct chaos_report *r)
 	printf("]}\n");
 }
 
-/* Kinds of faults with commas; none: all. */
+/* Parse kinds of faults, separated by commas; NULL: all. */
 static enum rc
 parse_kinds(const char *text, unsigned *kinds, struct err *err)
 {
@@ -110,25 +110,27 @@ parse_kinds(const char *text, unsigned *kinds, struct err *err)
 		if (!fault_kind_parse(word, &f) || f.kind >= CHAOS_NKINDS)
 			return err_set(
 			    err, RC_INVAL,
-			    "--kinds: '%.32s' is none of kill stop slow drop corrupt cut", text);
+			    "--kinds: '%.32s' is not one of kill, stop, slow, drop, corrupt, cut",
+			    text);
 		*kinds |= 1u << f.kind;
 		text += n + (text[n] == ',');
 	}
-	return *kinds ? RC_OK : err_set(err, RC_INVAL, "--kinds: none is named");
+	return *kinds ? RC_OK : err_set(err, RC_INVAL, "--kinds: needs a kind");
 }
 
-/* The options, all that can be checked without a coordinator. */
+/* Check all options that need no coordinator. */
 static enum rc
 configure(const struct args *a, struct chaos_config *c, struct err *err)
 {
 	enum rc rc = parse_kinds(a->kinds, &c->kinds, err);
 
 	if (rc == RC_OK && a->for_ms && a->ops)
-		rc = err_set(err, RC_INVAL, "--for and --ops both set the end");
+		rc = err_set(err, RC_INVAL, "--for: cannot be combined with --ops");
 	if (rc == RC_OK && a->nranks > CHAOS_MAX_RANKS)
-		rc = err_set(err, RC_INVAL, "-n: %u is more than %d", a->nranks, CHAOS_MAX_RANKS);
+		rc = err_set(err, RC_INVAL, "-n: %u exceeds the limit of %d", a->nranks,
+			     CHAOS_MAX_RANKS);
 	if (rc == RC_OK && a->nranks && a->nranks < 2)
-		rc = err_set(err, RC_INVAL, "-n: at least two");
+		rc = err_set(err, RC_INVAL, "-n: must be at least 2");
 	c->comm = cli_config(a, GPUSIM_LEASE);
 	if (!a->op_timeout_ms)
 		c->comm.op_timeout_ms = OP_TIMEOUT_MS;
@@ -140,7 +142,7 @@ configure(const struct args *a, struct chaos_config *c, struct err *err)
 	return rc;
 }
 
-/* With --record: a cluster of its own, whose daemons record. */
+/* With --record: a private cluster, whose daemons record. */
 struct recorded {
 	struct launch *launch; /* NULL: none */
 	char dir[PATH_MAX];
@@ -166,7 +168,7 @@ begin_recorded(struct cli *cli, const struct args *a, struct recorded *r, struct
 	enum rc rc = RC_OK;
 
 	if (!a->record && a->record_data)
-		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+		return err_set(err, RC_INVAL, "--record-data: needs --record");
 	if (!a->record)
 		return RC_OK;
 	if (tape_folder_new(a->record, err) != RC_OK)
@@ -179,7 +181,7 @@ begin_recorded(struct cli *cli, const struct args *a, struct recorded *r, struct
 	return rc;
 }
 
-/* The recording of a run that failed stays. */
+/* Keep the recording only of a run that failed. */
 static void
 end_recorded(const struct args *a, struct recorded *r, bool failed)
 {
@@ -189,7 +191,8 @@ end_recorded(const struct args *a, struct recorded *r, bool failed)
 	if (!began)
 		return;
 	if (failed)
-		fprintf(stderr, "gpuctl: chaos: to run it again: gpuctl replay %s\n", a->record);
+		fprintf(stderr, "gpuctl: chaos: replay this run with: gpuctl replay %s\n",
+			a->record);
 	else
 		tape_folder_clear(r->dir);
 }

@@ -1,4 +1,4 @@
-/* gpuctl checksum - a vector on all ranks: the checksum of each, and where those that differ do so first. */
+/* gpuctl checksum - print each rank's checksum of a vector, and the first element at which ranks differ. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,21 +9,22 @@
 #include "mem/vectext.h"
 #include "operation.h"
 
-#define LOOK_BYTES 65536 /* so many are copied and compared; more are halved by checksums first */
+#define LOOK_BYTES \
+	65536 /* ranges up to this are copied and compared; longer ones are halved by checksums first */
 
 struct check {
 	struct gpusim *g;
 	const struct gpusim_comm *comm;
-	const struct gpusim_addr *addr; /* by rank; 0: it has none */
+	const struct gpusim_addr *addr; /* by rank; 0: the rank has none */
 	uint64_t *crc;			/* by rank */
 	uint64_t count;
 	size_t size;
 	enum gpusim_dtype dtype;
 	uint32_t nranks;
-	uint32_t usual; /* a rank that has what most have */
+	uint32_t usual; /* a rank with the most common checksum */
 };
 
-/* Where a rank's vector differs from the usual one. */
+/* The first place where a rank's vector differs from the usual one. */
 struct difference {
 	uint64_t element;
 	struct buf text; /* "1.5, not 1.25" */
@@ -50,7 +51,7 @@ sum_all(struct check *k, struct err *err)
 	return rc;
 }
 
-/* The rank whose checksum most ranks have; of several the first. */
+/* Find the first rank with the most common checksum. */
 static void
 find_usual(struct check *k)
 {
@@ -74,7 +75,7 @@ differs(const struct check *k, uint32_t rank)
 	return k->addr[rank].addr && k->crc[rank] != k->crc[k->usual];
 }
 
-/* Elements *from .. *from + *count of both, of which the first that differs is one: until they are few. */
+/* Narrow the range of *count elements at *from, which contains the first difference, until it is short. */
 static enum rc
 narrow(const struct check *k, uint32_t rank, uint64_t *from, uint64_t *count, struct err *err)
 {
@@ -104,7 +105,7 @@ copy_out(const struct check *k, uint32_t rank, uint64_t from, uint64_t count, vo
 		   err);
 }
 
-/* One element, as text without an end of line. */
+/* Format one element as text, without an end of line. */
 static enum rc
 say(const struct check *k, const unsigned char *element, struct buf *out, struct err *err)
 {
@@ -130,8 +131,8 @@ find_first(const struct check *k, uint32_t rank, struct difference *out, struct 
 	       memcmp(its + i * k->size, usual + i * k->size, k->size) == 0)
 		i++;
 	if (rc == RC_OK && i == count)
-		rc =
-		    err_set(err, RC_FAILED, "rank %" PRIu32 " changes while it is looked at", rank);
+		rc = err_set(err, RC_FAILED,
+			     "rank %" PRIu32 " changed its vector while it was compared", rank);
 	if (rc == RC_OK)
 		rc = say(k, its + i * k->size, &out->text, err);
 	if (rc == RC_OK && !buf_addf(&out->text, ", not "))
@@ -182,7 +183,7 @@ print_all(const struct check *k, bool json, struct err *err)
 	if (rc != RC_OK || !others)
 		return rc;
 	return err_set(err, RC_FAILED,
-		       "comm %" PRIu64 ": rank %" PRIu32 "%s not the bits that most ranks have",
+		       "comm %" PRIu64 ": rank %" PRIu32 "%s different bits from most ranks",
 		       gpusim_comm_id(k->comm).id, first, others > 1 ? " and others have" : " has");
 }
 
@@ -204,7 +205,8 @@ run_checksum(struct cli *cli, const struct args *a, struct err *err)
 	}
 	k.addr = addr;
 	if (rc == RC_OK && k.count > UINT64_MAX / k.size)
-		rc = err_set(err, RC_INVAL, "--count: %" PRIu64 " elements fit no memory", k.count);
+		rc = err_set(err, RC_INVAL, "--count: %" PRIu64 " elements exceed any memory",
+			     k.count);
 	if (rc == RC_OK)
 		rc = sum_all(&k, err);
 	if (rc == RC_OK) {

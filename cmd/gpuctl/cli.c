@@ -22,8 +22,8 @@
 #define AT_ONCE_MS 100
 #define NDEVICES   "GPUSIM_NDEVICES"
 
-/* No socket may get the number of a standard stream that the caller closed: reading or writing that stream
- * must go on failing. */
+/* Let no socket get the number of a standard stream that the caller closed: reading or writing that stream
+ * must keep failing. */
 static void
 guard_standard(void)
 {
@@ -34,7 +34,7 @@ guard_standard(void)
 			return;
 }
 
-/* The coordinator lists us as "gpuctl allreduce". */
+/* Tell the coordinator our name, such as "gpuctl allreduce". */
 static enum rc
 introduce(struct gpusim *g, const struct cli *cli, struct err *err)
 {
@@ -98,7 +98,7 @@ cli_end(struct cli *cli, struct err *err)
 		err = &full;
 		status = EXIT_FAILED;
 	}
-	for (char *p = err->text; *p; p++) /* one line, which no terminal takes for a command */
+	for (char *p = err->text; *p; p++) /* one line, without control characters */
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = *p == '\n' ? ' ' : '?';
 	if (err->rc != RC_OK)
@@ -152,8 +152,8 @@ device_at(struct cli *cli, uint64_t index, struct gpusim_device *out, struct err
 		*out = list[index].device;
 	else
 		rc =
-		    err_set(err, RC_NOTFOUND, "no device %" PRIu64 ": there %s %zu, counted from 0",
-			    index, n == 1 ? "is" : "are", n);
+		    err_set(err, RC_NOTFOUND, "no device %" PRIu64 ": %zu device%s, counted from 0",
+			    index, n, n == 1 ? " is known" : "s are known");
 	free(list);
 	return rc;
 }
@@ -189,8 +189,8 @@ device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, struct gpusim_devi
 		*out = gpusim_comm_device(c, (uint32_t)rank);
 	else
 		rc = err_set(err, RC_NOTFOUND,
-			     "communicator %" PRIu64 " has no rank %" PRIu64 ": it has %u", comm,
-			     rank, gpusim_comm_count(c));
+			     "communicator %" PRIu64 " has no rank %" PRIu64 ": it has %u ranks",
+			     comm, rank, gpusim_comm_count(c));
 	gpusim_comm_free(c);
 	return rc;
 }
@@ -204,10 +204,11 @@ cli_device(struct cli *cli, const struct args *a, const char *word, struct gpusi
 	enum rc rc;
 
 	if (!cli_is_device(word, len))
-		return err_set(err, RC_INVAL,
-			       "'%.64s' is no device: an index in `gpuctl devices`, or an id as 16 "
-			       "hexadecimal digits",
-			       word);
+		return err_set(
+		    err, RC_INVAL,
+		    "'%.64s' is not a device: must be an index in `gpuctl devices`, or an id of 16 "
+		    "hexadecimal digits",
+		    word);
 	if (a->comm) {
 		rc = parse_u64(word, 0, UINT32_MAX, &v, err);
 		return rc == RC_OK ? device_of_rank(cli, a->comm, v, out, err) : rc;
@@ -221,7 +222,7 @@ cli_device(struct cli *cli, const struct args *a, const char *word, struct gpusi
 		errno = 0;
 		v = strtoull(word, &end, 16);
 		if (errno == ERANGE)
-			return err_set(err, RC_INVAL, "'%.64s' is no device: more than 64 bits",
+			return err_set(err, RC_INVAL, "'%.64s' is not a device: more than 64 bits",
 				       word);
 		out->id = v;
 		return RC_OK;
@@ -245,16 +246,17 @@ cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out, str
 	const char *device = args_given(a, rank) ? a->device : cli_own_device(a);
 
 	if (device && args_given(a, rank))
-		return err_set(err, RC_INVAL, "--device and --rank both name the device");
+		return err_set(err, RC_INVAL, "--device: cannot be combined with --rank");
 	if (device)
 		return cli_device(cli, &alone, device, out, err);
 	if (!a->comm || !args_given(a, rank))
-		return err_set(err, RC_INVAL,
-			       "which device? --device DEVICE, or --comm ID --rank RANK");
+		return err_set(
+		    err, RC_INVAL,
+		    "a device is missing: use --device DEVICE, or --comm ID --rank RANK");
 	return device_of_rank(cli, a->comm, a->rank, out, err);
 }
 
-/* How many devices there are but for spares: all, or those that are free. */
+/* Count the devices without spares: all, or the free ones. */
 static enum rc
 count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
 {
@@ -300,7 +302,7 @@ cli_need_nranks(const struct args *a, uint32_t *n, struct err *err)
 
 	if (rc == RC_OK && *n == 0)
 		rc = err_set(err, RC_INVAL,
-			     "how many ranks? -n N says it; " NDEVICES
+			     "the number of ranks is missing: use -n N; " NDEVICES
 			     ", which 'gpuctl run' sets, is not set");
 	return rc;
 }
@@ -313,7 +315,7 @@ cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err
 	if (rc != RC_OK || *n)
 		return rc;
 	rc = count_devices(cli, true, n, err);
-	return rc != RC_OK || *n ? rc : err_set(err, RC_FAILED, "there is no device");
+	return rc != RC_OK || *n ? rc : err_set(err, RC_FAILED, "no device exists");
 }
 
 struct gpusim_comm_config

@@ -1,5 +1,5 @@
 /*
- * cli.h - shared by the verbs: connect, name a device, report a failure, end.
+ * cli.h - shared by the verbs: connect, find a device, report a failure, end the program.
  */
 #ifndef GPUCTL_CLI_H
 #define GPUCTL_CLI_H
@@ -11,11 +11,11 @@
 #include "command.h"
 #include "gpusim.h"
 
-/* Connect to the coordinator, once; cli->g is then good until the program ends. */
+/* Connect to the coordinator, once; cli->g is then valid until the program ends. */
 enum rc cli_open(struct cli *cli, struct err *err);
 
-/* The same for words to complete, for which nobody waits: cli_open would wait a moment for a coordinator that nobody
- * named. False: none answers within 100 ms. */
+/* Connect for completion, where nobody waits: false if no coordinator answers within 100 ms. cli_open would
+ * wait a moment for the default coordinator. */
 bool cli_open_at_once(struct cli *cli);
 
 /* Flush and close stdout, print err's sentence (if there is one), disconnect, end the program. A full disk
@@ -23,7 +23,7 @@ bool cli_open_at_once(struct cli *cli);
 void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
 
 /*
- * cli_device - the device a word means: an index in `gpuctl devices` (below 2^20) or an
+ * cli_device - find the device that a word means: an index in `gpuctl devices` (below 2^20) or an
  * id (0x..., or 16 hex digits).
  *
  * With a->comm, the word is a rank of that communicator.
@@ -34,25 +34,25 @@ enum rc cli_device(struct cli *cli, const struct args *a, const char *word,
 /* Connect, and open the communicator of an id. Release it with gpusim_comm_free. */
 enum rc cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct err *err);
 
-/* The same, of the communicator that the first operand names. */
+/* Connect, and open the communicator that the first operand names. */
 enum rc cli_named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out,
 		       struct err *err);
 
-/* For verbs that go on: flush standard output; end with an error if that fails, and as a filter in a pipe does if its
- * reader has gone. */
+/* For verbs that print continuously: flush standard output; end with an error if that fails, or by SIGPIPE
+ * if the pipe's reader has ended. */
 void cli_end_if_deserted(struct cli *cli);
 
-/* Whether a word has the shape of a device's index or id. */
+/* Return nonzero if a word has the form of a device's index or id. */
 int cli_is_device(const char *word, size_t len);
 
-/* --device, else the rank's device under `gpuctl run --each` ($GPUSIM_DEVICE), else NULL. */
+/* Return --device, else the rank's device under `gpuctl run --each` ($GPUSIM_DEVICE), else NULL. */
 const char *cli_own_device(const struct args *a);
 
-/* The device of --comm and --rank, else cli_own_device. */
+/* Find the device of --comm and --rank, else of cli_own_device. */
 enum rc cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out,
 		   struct err *err);
 
-/* How many devices are there and in no communicator, at the moment. */
+/* Count the live devices that are in no communicator, at the moment. */
 enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
 
 /*
@@ -61,21 +61,22 @@ enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
  */
 enum rc cli_need_nranks(const struct args *a, uint32_t *n, struct err *err);
 
-/* The same; else the number of all devices that the coordinator knows, also lost and busy ones. */
+/* As cli_need_nranks; else the number of all devices that the coordinator knows, including lost and busy
+ * ones. */
 enum rc cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err);
 
 /* The configuration of a communicator that a verb makes: --on-failure, --op-timeout, --wait. */
 struct gpusim_comm_config cli_config(const struct args *a, enum gpusim_life life);
 
-/* Print the note of the last call to the coordinator, if it had to recover. Call it after a success, before
- * the next call. */
+/* If the last call to the coordinator had to recover, print its note. Call this after a success, before the
+ * next call. */
 void cli_note(void);
 
 /*
- * cli_lease_comm - a communicator over n free devices that lives no longer than this program.
+ * cli_lease_comm - create a communicator over n free devices that lives no longer than this program.
  *
- *	a	its policy on failure, longest waits
- *	what	begins the sentence when there is none: "5 vectors"
+ *	a	the policy on failure, and the longest waits
+ *	what	begins the error message: "5 vectors"
  *
  * Release with hold_release.
  */

@@ -1,4 +1,5 @@
-/* gpuctl allreduce ... barrier, send, recv - one verb a collective: on buffers that exist, or as a filter. */
+/* gpuctl allreduce ... barrier, send, recv - a verb for each collective: on existing buffers, or as a
+ * filter. */
 #include "algo.h"
 #include "cli.h"
 #include "coll/plan.h"
@@ -6,7 +7,7 @@
 #include "filter.h"
 #include "operation.h"
 
-/* Submit it to --comm. */
+/* Submit the operation to --comm. */
 static enum rc
 on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
@@ -19,14 +20,14 @@ on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err
 	return rc;
 }
 
-/* A barrier over all ranks of --comm, maybe queued, or over a communicator of its own; it moves no data. */
+/* Run a barrier over all ranks of --comm, or queue it there, or run it over a communicator of its own. */
 static enum rc
 barrier(struct cli *cli, const struct args *a, struct err *err)
 {
 	if (!a->async)
 		return filter_barrier(cli, a, err);
 	if (!a->comm)
-		return err_set(err, RC_INVAL, "--async goes with --comm");
+		return err_set(err, RC_INVAL, "--async: needs --comm");
 	return on_comm(cli, GPUSIM_BARRIER, a, err);
 }
 
@@ -38,20 +39,20 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 			       "--comm ID is missing: --addr, --send and --recv name buffers of a "
 			       "communicator");
 	if (a->verify)
-		return err_set(err, RC_INVAL, "--verify is for vectors on standard input");
+		return err_set(err, RC_INVAL, "--verify: only for vectors on standard input");
 	if ((a->all || a->raw || a->nranks || args_given(a, on_failure) || a->wait_ms))
 		return err_set(
 		    err, RC_INVAL,
 		    "--all, --raw, -n, --on-failure and --wait are for vectors on standard input, "
 		    "not for --addr, --send and --recv");
 	if (a->streaming)
-		return err_set(
-		    err, RC_INVAL,
-		    "--stream: which? Without a number it is for vectors on standard input");
+		return err_set(err, RC_INVAL,
+			       "--stream: needs a number here; without one it is for vectors on "
+			       "standard input");
 	return on_comm(cli, coll, a, err);
 }
 
-/* The verb, with an algorithm that is known. */
+/* Run the verb, whose algorithm is known. */
 static enum rc
 run(struct cli *cli, enum gpusim_coll coll, bool v, const struct args *a, struct err *err)
 {
@@ -64,13 +65,13 @@ run(struct cli *cli, enum gpusim_coll coll, bool v, const struct args *a, struct
 	if ((a->addr || a->send || a->recv))
 		return on_buffers(cli, coll, a, err);
 	if (v && (args_given(a, displs) || args_given(a, recv_displs)))
-		return err_set(err, RC_INVAL, "--displs goes with --addr, or --send and --recv");
+		return err_set(err, RC_INVAL, "--displs: needs --addr, or --send and --recv");
 	if (v && !a->async)
 		return filter_vector(cli, coll, a, err);
 	if (a->streaming && !a->async)
 		return filter_stream(cli, coll, a, err);
 	if ((args_given(a, count) || a->async))
-		return err_set(err, RC_INVAL, "--%s goes with --addr, or --send and --recv",
+		return err_set(err, RC_INVAL, "--%s: needs --addr, or --send and --recv",
 			       a->async ? "async" : "count");
 	return filter_run(cli, coll, a, err);
 }

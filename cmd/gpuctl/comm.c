@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "table.h"
 
-/* The devices that the operands from `first` on name. *out is the caller's to free. */
+/* Find the devices that the operands from `first` on name. The caller frees *out. */
 static enum rc
 named_devices(struct cli *cli, const struct args *a, int first, struct gpusim_device **out,
 	      struct err *err)
@@ -29,16 +29,17 @@ named_devices(struct cli *cli, const struct args *a, int first, struct gpusim_de
 	return rc;
 }
 
-/* How many devices, by -n or by the operands from `first` on: one of the two. */
+/* The number of devices, by -n or by the operands from `first` on, but not both. */
 static enum rc
 how_many(const struct args *a, int first, uint32_t *n, struct err *err)
 {
 	bool named = a->nrest > first;
 
 	if (named && a->nranks)
-		return err_set(err, RC_INVAL, "-n N or named devices, not both");
+		return err_set(err, RC_INVAL, "-n: cannot be combined with named devices");
 	*n = a->nranks ? a->nranks : (uint32_t)(a->nrest - first);
-	return *n ? RC_OK : err_set(err, RC_INVAL, "which devices? -n N, or name them");
+	return *n ? RC_OK
+		  : err_set(err, RC_INVAL, "the devices are missing: use -n N, or name them");
 }
 
 enum rc
@@ -53,9 +54,9 @@ run_unique_id(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-#define MEET_MS 300000 /* a rank waits so long for the others, unless an option says otherwise */
+#define MEET_MS 300000 /* time that a rank waits for the others, unless an option sets it */
 
-/* This rank and the number of ranks: from the options, else from the launcher's variables. */
+/* Get this rank and the number of ranks from the options, else from the launcher's variables. */
 static enum rc
 who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *err)
 {
@@ -70,9 +71,12 @@ who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *e
 	if (rc == RC_OK && !a->job_ranks)
 		rc = launcher_size(nranks, err);
 	if (rc == RC_OK && *rank == UINT32_MAX)
-		rc = err_set(err, RC_INVAL, "which rank? --rank R, or under mpirun or srun");
+		rc = err_set(err, RC_INVAL,
+			     "the rank is missing: use --rank R, or run under mpirun or srun");
 	if (rc == RC_OK && *nranks == 0)
-		rc = err_set(err, RC_INVAL, "how many ranks? --nranks N, or under mpirun or srun");
+		rc = err_set(
+		    err, RC_INVAL,
+		    "the number of ranks is missing: use --nranks N, or run under mpirun or srun");
 	return rc;
 }
 
@@ -89,10 +93,9 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	enum rc rc = who_we_are(a, &rank, &nranks, err);
 
 	if (rc == RC_OK && (a->nrest || a->nranks))
-		rc =
-		    err_set(err, RC_INVAL, "with --id each rank names its own device, by --device");
+		rc = err_set(err, RC_INVAL, "--id: each rank names its own device, by --device");
 	if (rc == RC_OK && a->wait_ms)
-		rc = err_set(err, RC_INVAL, "--wait goes with -n");
+		rc = err_set(err, RC_INVAL, "--wait: needs -n");
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
 	if (rc == RC_OK && !cli->timeout_ms)
@@ -103,12 +106,12 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 		return rc;
 	if (snprintf(id.text, sizeof id.text, "%s", a->id) >= (int)sizeof id.text)
 		return err_set(err, RC_INVAL,
-			       "'%.64s' is no unique id, which has %zu hexadecimal digits", a->id,
-			       sizeof id.text - 1);
+			       "'%.64s' is not a unique id, which has %zu hexadecimal digits",
+			       a->id, sizeof id.text - 1);
 	return api(gpusim_comm_init_rank(cli->g, nranks, id, rank, device, config, out), err);
 }
 
-/* Over -n free devices, or over the devices that are named, rank by rank. */
+/* Create a communicator over -n free devices, or over the named devices, rank by rank. */
 static enum rc
 init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
 	 struct gpusim_comm **out, struct err *err)
@@ -118,9 +121,9 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	enum rc rc = how_many(a, 0, &n, err);
 
 	if (rc == RC_OK && (args_given(a, rank) || a->job_ranks || a->device))
-		rc = err_set(err, RC_INVAL, "--rank, --nranks and --device go with --id");
+		rc = err_set(err, RC_INVAL, "--rank, --nranks and --device: need --id");
 	if (rc == RC_OK && a->nrest && a->wait_ms)
-		rc = err_set(err, RC_INVAL, "--wait goes with -n");
+		rc = err_set(err, RC_INVAL, "--wait: needs -n");
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 0, &devices, err);
 	if (rc == RC_OK)
@@ -130,7 +133,7 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	return rc;
 }
 
-/* Print the number that the verb returns, or with --json all of it. */
+/* Print the number that the verb returns, or with --json the whole communicator. */
 static void
 print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 {
@@ -156,7 +159,7 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* The operands are the reason. */
+/* The operands after the id are the reason. */
 enum rc
 run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -174,7 +177,7 @@ run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* Remove the named ranks, or the ranks whose devices are lost. Prints the ranks that are left. */
+/* Remove the named ranks, or the ranks whose devices are lost. Print the number of ranks left. */
 enum rc
 run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -200,7 +203,7 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* Add -n free devices, or the devices that are named. Prints the new number of ranks. */
+/* Add -n free devices, or the named devices. Print the new number of ranks. */
 enum rc
 run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -210,7 +213,7 @@ run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = how_many(a, 1, &n, err);
 
 	if (rc == RC_OK && a->nrest > 1 && a->wait_ms)
-		rc = err_set(err, RC_INVAL, "--wait goes with -n");
+		rc = err_set(err, RC_INVAL, "--wait: needs -n");
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 1, &devices, err);
 	if (rc == RC_OK)
@@ -235,7 +238,7 @@ run_comm_destroy(struct cli *cli, const struct args *a, struct err *err)
 	return rc == RC_OK ? api(gpusim_comm_destroy(comm), err) : rc;
 }
 
-/* The fields of s, the communicator of an id. */
+/* Find the communicator of an id in s. */
 static enum rc
 find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_info **out,
 	  struct err *err)
@@ -250,7 +253,7 @@ find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_i
 	return RC_OK;
 }
 
-/* More fields, of a communicator that may recover or whose ranks have changed. */
+/* Print more fields of a communicator that may recover or whose ranks have changed. */
 static void
 print_recovery(const struct gpusim_comm_info *c, const char *recovered)
 {
@@ -300,7 +303,7 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* Wait until nothing is in progress; a queued operation that fails fails the verb. */
+/* Wait until nothing is in progress; the verb fails if a queued operation fails. */
 enum rc
 run_wait(struct cli *cli, const struct args *a, struct err *err)
 {

@@ -1,8 +1,8 @@
 /*
  * command.h - a verb of gpuctl and the arguments of every verb.
  *
- * verbs.inc is the one table of verbs. A verb returns its result with its sentence in *err; main prints the
- * sentence, closes what is open and ends the program.
+ * verbs.inc is the table of verbs. A verb returns its result, with the message in *err; main prints the
+ * message, closes what is open and ends the program.
  */
 #ifndef GPUCTL_COMMAND_H
 #define GPUCTL_COMMAND_H
@@ -17,33 +17,45 @@ struct cli;
 /* Run a verb. */
 typedef enum rc command_fn(struct cli *cli, const struct args *a, struct err *err);
 
+/* What a user wants; help lists the verbs in these groups. */
+enum command_group {
+	COMMAND_RUN,
+	COMMAND_DATA,
+	COMMAND_COLLECTIVES,
+	COMMAND_LOOK,
+	COMMAND_BREAK,
+	COMMAND_PLAN,
+	COMMAND_NGROUPS
+};
+
 struct command {
+	enum command_group group;
 	const char *name;
 	const char *synopsis; /* operands and options, after the name; "" for none */
 	const char *summary;  /* one line; NULL hides the verb from help and completion */
 	command_fn *run;
-	const char *options; /* keys of the options it takes, in args.c; "!" behind a key: needed */
+	const char *options;	/* keys of its options, in args.c; "!" after a key: required */
 	int min_rest, max_rest; /* operands; ARGS_COMMAND: a command follows */
 };
 
 struct cli {
 	const struct command *cmd;
 	const char *coordinator; /* NULL: $GPUSIM_COORD */
-	uint32_t timeout_ms;	 /* 0: as each verb likes it */
+	uint32_t timeout_ms;	 /* 0: each verb's default */
 	struct gpusim *g;	 /* NULL until cli_open */
 	int status;		 /* exit status when the result is RC_OK */
 };
 
-/* The row of a name, hidden ones included; NULL: there is none. */
+/* The verb of a name, hidden ones included; NULL: none. */
 const struct command *command_find(const char *name);
 
 /* The options before the verb. */
 const struct option_row *command_globals(unsigned *n);
 
-/* The row i of the table, from 0 on; NULL behind the last. */
+/* Row i of the table, from 0; NULL after the last. */
 const struct command *command_at(size_t i);
 
-#define VERB(run, ...) command_fn run;
+#define VERB(group, run, ...) command_fn run;
 #include "verbs.inc"
 #undef VERB
 

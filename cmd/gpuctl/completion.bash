@@ -1,4 +1,4 @@
-# gpuctl(1) and the other programs: completion for bash. gpuctl says what to offer; see completion.c.
+# gpuctl(1) and the other programs: completion for bash. gpuctl supplies the candidates; see completion.c.
 # shellcheck shell=bash
 
 _gpuctl() {

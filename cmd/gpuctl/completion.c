@@ -1,11 +1,11 @@
 /*
- * gpuctl completion - candidates for the last word of a command line, from the tables of verbs and options. The
- * scripts for bash, zsh and fish only ask for them.
+ * gpuctl completion - print candidates for the last word of a command line, from the tables of verbs and
+ * options. The scripts for bash, zsh and fish only print them.
  *
- * A candidate is a line: the word, and behind a tab what it means. Two lines ask the shell itself:
+ * A candidate is a line: the word, and after a tab its meaning. Two lines refer to the shell itself:
  *
  *	:files		names of files
- *	:command\tN	the words from the N-th on, counted from 0 behind gpuctl, are a command line of their own
+ *	:command\tN	the words from the N-th on, counted from 0 after gpuctl, are a command line
  *
  * The words of an inner gpuctl are completed here.
  */
@@ -30,15 +30,15 @@ struct line {
 	struct cli *cli;
 	char **words;
 	int n;
-	const char *before; /* what stays of the last word: "--type=", "kill," */
-	const char *prefix; /* and what is to be completed in it */
+	const char *before; /* the part of the last word that stays: "--type=", "kill," */
+	const char *prefix; /* the part to complete */
 	char kept[128];
 	const struct command *cmd;
 	struct option_row rows[OPTION_MAX_ROWS]; /* of the verb */
 	unsigned nrows;
 	const char *collective; /* that the words name; NULL: none */
-	int operands;		/* before the last word, behind the verb */
-	const char *first;	/* of those */
+	int operands;		/* after the verb, before the last word */
+	const char *first;	/* operand */
 };
 
 static void
@@ -55,9 +55,9 @@ offer_list(const struct line *l, const char *const *words)
 		offer(l, *words, NULL);
 }
 
-/* ---- what may stand for a name in the tables: TYPE, OP, ... */
+/* ---- candidates for a name in the tables: TYPE, OP, ... */
 
-/* What the coordinator knows now; false: there is none that answers at once. */
+/* Ask the coordinator for its status; false: none answers at once. */
 static bool
 ask_status(const struct line *l, struct gpusim_status *s)
 {
@@ -80,7 +80,7 @@ comms(const struct line *l)
 	gpusim_status_fini(&s);
 }
 
-/* A device by its id, which stays; one digit or two is its index. */
+/* Offer each device by its index and by its id. */
 static void
 devices(const struct line *l)
 {
@@ -140,7 +140,7 @@ offer_own(const void *arg, const struct gpusim_algo *a)
 	const struct line *l = arg;
 	char meaning[64];
 
-	snprintf(meaning, sizeof meaning, "%s of %u ranks, of a file", coll_name(a->coll),
+	snprintf(meaning, sizeof meaning, "%s for %u ranks, from a file", coll_name(a->coll),
 		 a->nranks);
 	if (!l->collective || nearest_same(coll_name(a->coll), l->collective))
 		offer(l, a->name, meaning);
@@ -152,7 +152,7 @@ own_algos(const struct line *l)
 	algo_names(l->cli, offer_own, l);
 }
 
-/* Those of the collective, if the line says which; else each name once. */
+/* Offer the collective's algorithms if the line names one; else each name once. */
 static void
 algos(const struct line *l)
 {
@@ -172,7 +172,7 @@ collectives(const struct line *l)
 		offer(l, coll_name((enum gpusim_coll)c), NULL);
 }
 
-/* Files have algorithms of one collective more. */
+/* Algorithms from files may also be of the collective "custom". */
 static void
 planned(const struct line *l)
 {
@@ -187,7 +187,7 @@ faults(const struct line *l)
 		offer(l, fault_name((enum gpusim_fault_kind)k), NULL);
 }
 
-/* What one of our programs prints for an option; NULL: nothing. */
+/* Run one of our programs with an option, and read what it prints; NULL: it cannot run. */
 static FILE *
 ask_program(const char *name, const char *option)
 {
@@ -201,7 +201,7 @@ ask_program(const char *name, const char *option)
 	return popen(command, "r");
 }
 
-/* gpudev has them; in its list a kernel is a line "name: meaning". */
+/* gpudev lists each kernel in a line "name: meaning". */
 static void
 kernels(const struct line *l)
 {
@@ -239,7 +239,7 @@ files(const struct line *l)
 	puts(":files");
 }
 
-/* The collective of a line is its first operand, which here is none. */
+/* The first operand of algo is not a collective. */
 static void
 algo_operands(const struct line *l)
 {
@@ -272,7 +272,7 @@ grow_operands(const struct line *l)
 	(l->operands == 0 ? comms : devices)(l);
 }
 
-/* The candidates for an option's value that has this name in the table, or for the option of this name. */
+/* Candidates for an option's value, by the value's name in the table or by the option's name. */
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);
@@ -345,8 +345,8 @@ offer_options(const struct line *l)
 
 /* ---- the words before the last */
 
-/* Does this word, "--type" or "--type=f32", give an option a value? Then its row; *apart: the value is a word of
- * its own. */
+/* Return the row of the option that a word such as "--type" or "--type=f32" gives a value, or NULL; *apart:
+ * the value is the next word. */
 static const struct option_row *
 valued_option(const struct line *l, const char *word, bool *apart)
 {
@@ -368,7 +368,7 @@ valued_option(const struct line *l, const char *word, bool *apart)
 static void complete(struct cli *cli, char **words, int n, int from);
 static void complete_program(struct cli *cli, char **words, int n);
 
-/* Whether a word is one of our programs that tell their options by --help-options. */
+/* Return true if a word is a program of ours that lists its options by --help-options. */
 static bool
 is_program(const char *word)
 {
@@ -376,7 +376,7 @@ is_program(const char *word)
 	       strcmp(word, "gpucoord") == 0;
 }
 
-/* Words from `at` on are a command. */
+/* The words from `at` on are a command. */
 static void
 complete_command(const struct line *l, int at, int from)
 {
@@ -392,7 +392,7 @@ complete_command(const struct line *l, int at, int from)
 	}
 }
 
-/* The last word is an option's value, behind '=' in it or by itself. */
+/* The last word is an option's value, by itself or after '='. */
 static void
 complete_value(struct line *l, const struct option_row *o)
 {
@@ -403,12 +403,12 @@ complete_value(struct line *l, const struct option_row *o)
 		l->before = l->kept;
 		l->prefix = eq + 1;
 	} else if (strcmp(l->prefix, "=") == 0) {
-		l->prefix = ""; /* bash makes a word of it */
+		l->prefix = ""; /* bash splits words at it */
 	}
 	offer_value(l, o);
 }
 
-/* Behind the verb at words[at]. */
+/* Complete the words after the verb at words[at]. */
 static void
 complete_verb(struct line *l, int at, int from)
 {
@@ -451,7 +451,7 @@ complete_verb(struct line *l, int at, int from)
 		offer_operand(l);
 }
 
-/* The words "a|b" that an option of a program takes; else names of files. */
+/* Offer the words of "a|b", the values of a program's option; else names of files. */
 static void
 offer_column(const struct line *l, char *words)
 {
@@ -464,7 +464,7 @@ offer_column(const struct line *l, char *words)
 			offer(l, w, NULL);
 }
 
-/* words[0] is a program of ours, which tells its options in lines (option_list), and has no operands. */
+/* words[0] is a program of ours, which lists its options (option_list) and has no operands. */
 static void
 complete_program(struct cli *cli, char **words, int n)
 {
@@ -497,7 +497,8 @@ complete_program(struct cli *cli, char **words, int n)
 		pclose(list);
 }
 
-/* words[0..n-1], behind gpuctl or beginning with another program; they are the from-th and further of the whole line. */
+/* Complete words[0..n-1], which follow gpuctl or begin with another program; words[0] is the from-th word
+ * of the line. */
 static void
 complete(struct cli *cli, char **words, int n, int from)
 {

@@ -1,4 +1,4 @@
-# gpuctl(1) and the other programs: completion for fish. gpuctl says what to offer; see completion.c.
+# gpuctl(1) and the other programs: completion for fish. gpuctl supplies the candidates; see completion.c.
 
 function __gpuctl_offer
     set -l words (commandline -opc)

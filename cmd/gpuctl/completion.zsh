@@ -1,5 +1,5 @@
 #compdef gpuctl mnist-train gpucoord gpudev
-# gpuctl(1) and the other programs: completion for zsh. gpuctl says what to offer; see completion.c.
+# gpuctl(1) and the other programs: completion for zsh. gpuctl supplies the candidates; see completion.c.
 
 local line at program=${${(Q)words[1]}:t}
 local -a ask=("${${(Q)words[1]}%$program}gpuctl" completion --)

@@ -61,7 +61,8 @@ parse(const char *text, size_t *n, uint64_t **out, struct err *err)
 	if (rc == RC_OK && k == 0)
 		rc = err_set(err, RC_INVAL, "no numbers");
 	if (rc == RC_OK && *n && k != *n)
-		rc = err_set(err, RC_INVAL, "%zu number%s, not %zu", k, k == 1 ? "" : "s", *n);
+		rc = err_set(err, RC_INVAL, "needs %zu number%s, not %zu", *n, *n == 1 ? "" : "s",
+			     k);
 	if (rc != RC_OK) {
 		free(v);
 		return rc;
@@ -79,7 +80,8 @@ parse_file(const char *path, size_t *n, uint64_t **out, struct err *err)
 	enum rc rc;
 
 	if (fd < 0)
-		return err_set(err, RC_FAILED, "%.200s: neither numbers nor a file: %s", path,
+		return err_set(err, RC_FAILED,
+			       "%.200s: not a list of numbers, and no such file: %s", path,
 			       strerror(errno));
 	rc = io_read_all(fd, path, &text, err);
 	close(fd);

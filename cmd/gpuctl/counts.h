@@ -11,14 +11,14 @@
 #include "base/rc.h"
 #include "gpusim.h"
 
-/* The collective of a verb, and whether it is its v-variant. RC_INVAL. */
+/* Find the collective of a verb; *v: the verb is its v-variant. RC_INVAL: the name is unknown. */
 enum rc counts_verb(const char *name, enum gpusim_coll *coll, bool *v, struct err *err);
 
 /*
- * counts_parse - numbers with commas, semicolons or blanks between, or the path of a file that has such.
+ * counts_parse - parse numbers separated by commas, semicolons or blanks, or a file of such numbers.
  *
- *	option	"--counts", begins the sentence
- *	n	[in] how many are wanted, 0: any number; [out] how many there are
+ *	option	"--counts", begins the message
+ *	n	[in] the expected number, 0: any; [out] the number found
  *	out	[out] the caller's to free(3); NULL when text is NULL
  *
  * Errors: RC_INVAL; RC_FAILED the file cannot be read.

@@ -1,4 +1,4 @@
-/* gpuctl events - the history. */
+/* gpuctl events - print the history. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "cli.h"
 #include "table.h"
 
-#define WAIT_MS 500  /* for an event, before we look whether our reader is still there */
-#define AWAY_MS 5000 /* for a coordinator that may be started again */
+#define WAIT_MS 500  /* for an event, before checking that our reader still exists */
+#define AWAY_MS 5000 /* for a coordinator that may be restarted */
 
 static void
 print_json(const struct gpusim_history_event *e)
@@ -57,7 +57,7 @@ print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 		puts(n ? "]" : "[]");
 }
 
-/* The next events. Waits for a coordinator that is away: if it is started again, it has the history. */
+/* Print the next events. */
 static enum rc
 next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, struct err *err)
 {

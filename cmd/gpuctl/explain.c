@@ -1,4 +1,4 @@
-/* gpuctl explain - what each communicator does, who holds it up and why, in words. */
+/* gpuctl explain - print in words what each communicator is doing, which rank holds it up, and why. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "observe.h"
 #include "view/explain.h"
 
-#define ANSWER_MS 10000 /* for the coordinator, unless --timeout says it */
-#define RECORDS	  512	/* of each ring: enough to know what ended last */
+#define ANSWER_MS 10000 /* for the coordinator, unless --timeout is given */
+#define RECORDS	  512	/* of each ring: enough to see what ended last */
 
 static void
 print_json(const struct world *w, uint64_t comm, const struct buf *text,
@@ -27,7 +27,8 @@ print_json(const struct world *w, uint64_t comm, const struct buf *text,
 	puts("}");
 }
 
-/* The coordinator's answers; where it is stopped, or does not answer in time, the recorders of this host: then c->pid. */
+/* Get the world from the coordinator. If it is stopped or does not answer in time, read the recorders of
+ * this host; then c->pid is set. */
 static enum rc
 look(struct cli *cli, const struct args *a, struct world **out, struct coordinator *c,
      struct err *err)

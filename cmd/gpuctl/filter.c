@@ -14,7 +14,7 @@ struct filter {
 	const struct args *a;
 	enum gpusim_coll coll;
 	struct buf in;	/* the vectors, one after the other */
-	size_t nvec;	/* text: how many */
+	size_t nvec;	/* text: number of vectors */
 	uint64_t nelem; /* elements of one rank's input */
 	struct ranks ranks;
 	struct results out;
@@ -40,10 +40,10 @@ read_text(struct filter *f, struct err *err)
 	f->in.len = f->in.cap = text.nvec * text.nelem * dtype_size(f->a->dtype);
 	if (ranks_take_one(f->coll) && f->nvec != 1)
 		return err_set(err, RC_BADDATA,
-			       "takes one vector, the root's; " FILTER_STDIN " has %zu", f->nvec);
+			       "needs one vector, the root's; " FILTER_STDIN " has %zu", f->nvec);
 	if (f->nvec > PLAN_MAX_RANKS)
-		return err_set(err, RC_FAILED, "%zu vectors: there can be no more than %u ranks",
-			       f->nvec, PLAN_MAX_RANKS);
+		return err_set(err, RC_FAILED, "%zu vectors exceed the limit of %u ranks", f->nvec,
+			       PLAN_MAX_RANKS);
 	return RC_OK;
 }
 
@@ -69,8 +69,9 @@ cut(struct filter *f, struct err *err)
 
 	if (f->in.len % each)
 		return err_set(err, RC_BADDATA,
-			       "%zu bytes on " FILTER_STDIN " are no whole number of %s elements "
-			       "for each of %" PRIu32 " rank%s: not a multiple of %zu",
+			       "%zu bytes on " FILTER_STDIN
+			       " are not a whole number of %s elements "
+			       "for each of %" PRIu32 " rank%s: must be a multiple of %zu",
 			       f->in.len, dtype_name(f->a->dtype), n, n == 1 ? "" : "s", each);
 	f->nelem = f->in.len / each;
 	return RC_OK;
@@ -107,7 +108,7 @@ take(struct filter *f, uint32_t nranks, struct err *err)
 		return filter_take(&f->ranks, nranks, err);
 	snprintf(what, sizeof what, "%zu vector%s", n, n == 1 ? "" : "s");
 	if (f->a->nranks && n != f->a->nranks)
-		return err_set(err, RC_BADDATA, "%s, but -n %" PRIu32, what, f->a->nranks);
+		return err_set(err, RC_BADDATA, "%s, but -n is %" PRIu32, what, f->a->nranks);
 	return ranks_take(&f->ranks, (uint32_t)n, what, err);
 }
 

@@ -1,4 +1,4 @@
-/* gpuctl group - operations from stdin, one a line in the words of the verbs, run together. */
+/* gpuctl group - run the operations on stdin together, one per line, each written as a verb. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +50,14 @@ cut(char *text, char *words[MAX_WORDS + 1], int *n, struct err *err)
 	return RC_OK;
 }
 
-/* The verb of a line, and the operation it names. */
+/* Find the verb of a line, and its collective. */
 static enum rc
 find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, bool *v,
 	  struct err *err)
 {
 	*cmd = command_find(name);
 	if (!*cmd || counts_verb(name, coll, v, NULL) != RC_OK)
-		return err_set(err, RC_INVAL, "'%.64s' is no collective, send or recv", name);
+		return err_set(err, RC_INVAL, "'%.64s' is not a collective, send or recv", name);
 	return RC_OK;
 }
 
@@ -82,17 +82,18 @@ parse_line(struct cli *cli, char *text, struct gpusim_comm *comm, struct operati
 	switch (args_parse(cmd, n, words, "comm", &a, err)) {
 	case ARGS_HELP:
 	case ARGS_LIST:
-		return err_set(err, RC_INVAL, "-h has no meaning here");
+		return err_set(err, RC_INVAL, "-h: not allowed in a group");
 	case ARGS_BAD:
 		return err->rc;
 	case ARGS_OK:
 		break;
 	}
 	if (a.async || a.all || a.raw || a.nranks || args_given(&a, on_failure))
-		return err_set(err, RC_INVAL,
-			       "--async, --all, --raw, -n and --on-failure have no meaning here");
+		return err_set(
+		    err, RC_INVAL,
+		    "--async, --all, --raw, -n and --on-failure: not allowed in a group");
 	if (a.streaming)
-		return err_set(err, RC_INVAL, "--stream: which?");
+		return err_set(err, RC_INVAL, "--stream: needs a number");
 	if (a.comm && a.comm != gpusim_comm_id(comm).id)
 		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
 			       gpusim_comm_id(comm).id);
@@ -104,7 +105,7 @@ parse_line(struct cli *cli, char *text, struct gpusim_comm *comm, struct operati
 	return rc == RC_OK ? rc : err_prefix(err, "%s", cmd->name);
 }
 
-/* All lines of a text that ends with a NUL. */
+/* Parse all lines of a text that ends with a NUL. */
 static enum rc
 parse(struct cli *cli, char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
 {
@@ -131,8 +132,8 @@ parse(struct cli *cli, char *text, struct gpusim_comm *comm, struct lines *l, st
 	return rc;
 }
 
-/* Submit all, then run them. If one is refused the group stays open and never runs: it ends with our
- * connection. */
+/* Submit all operations, then run them. If one is refused, the group stays open and ends with our
+ * connection, without running. */
 static enum rc
 submit(const struct args *a, struct gpusim_comm *comm, const struct lines *l, struct err *err)
 {

@@ -1,12 +1,12 @@
 /*
  * Design notes. Two threads: the verb's, and a watcher that starts before the first thing is held. The
  * signal handler runs on either thread and writes the signal's number to `caught` and to a pipe; the
- * watcher reads the pipe, takes out everything that is held and gives it back. One lock guards the rest of
+ * watcher reads the pipe, takes over everything that is held and releases it. One lock guards the rest of
  * `held`.
  *
  * `taking` is set while the verb's thread is in a call whose result is not entered yet; the watcher waits
  * for that call, up to TAKING_MS. Once `caught` is set the verb's thread is parked: it begins no such call
- * and ends nothing. Only the thread that takes a thing out gives it back, so everything is given back once.
+ * and ends nothing. Only the thread that takes over a resource releases it, so each is released once.
  * The same signal again is not caught and ends the program at once.
  */
 #include "hold.h"
@@ -23,8 +23,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define TAKING_MS  500	/* the watcher waits so long for a call that takes something */
-#define GIVING_MS  1000 /* and so long for each call that gives it back */
+#define TAKING_MS  500	/* the watcher's wait for a call that takes something */
+#define GIVING_MS  1000 /* and for each call that releases it */
 #define DESTROY_MS 5000 /* the verb's call; after that the lease ends by itself */
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -57,7 +57,7 @@ on_signal(int signo)
 	atomic_store(&held.caught, signo);
 	signal(signo, SIG_DFL);
 	if (write(held.pipe[1], &byte, 1) < 0)
-		saved = errno; /* there is room for one of each */
+		saved = errno; /* the pipe has room for one byte per signal */
 	errno = saved;
 }
 
@@ -70,7 +70,7 @@ is_default(int signo)
 	       now.sa_handler == SIG_DFL;
 }
 
-/* ---- the things that are held */
+/* ---- the resources that are held */
 
 static void
 park(void)
@@ -79,7 +79,7 @@ park(void)
 		pause();
 }
 
-/* The verb's thread begins a call that takes or gives. */
+/* The verb's thread begins a call that takes or releases. */
 static void
 enter(void)
 {
@@ -108,7 +108,7 @@ leave(void)
 		park();
 }
 
-/* Take out all that is held: only the caller gives it back now. */
+/* Take over all that is held: only the caller releases it now. */
 static uint64_t
 take_out(struct memory **memory, size_t *n)
 {
@@ -125,7 +125,7 @@ take_out(struct memory **memory, size_t *n)
 	return comm;
 }
 
-/* At any moment. Memory that an operation may still write to is left to its lease. */
+/* Release all, at any moment. Memory that an operation may still write to is left to its lease. */
 static void
 abandon(void)
 {
@@ -185,7 +185,7 @@ start_watch(struct cli *cli, struct err *err)
 		return RC_OK;
 	held.cli = cli;
 	if (pipe2(held.pipe, O_CLOEXEC) != 0 || pthread_create(&thread, NULL, watch, NULL) != 0)
-		return err_set(err, RC_FAILED, "no thread for signals: %m");
+		return err_set(err, RC_FAILED, "cannot start the thread for signals: %m");
 	pthread_detach(thread);
 	held.watched = true;
 	for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)

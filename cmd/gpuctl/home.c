@@ -1,9 +1,9 @@
 /*
- * gpuctl nccl-home, run --nccl - the folder with the names that programs written for NCCL and CUDA look for: include,
- * lib, lib64, bin.
+ * gpuctl nccl-home, run --nccl - the folder with the names that programs written for NCCL and CUDA look for:
+ * include, lib, lib64, bin.
  *
- * It is looked for from this program's own folder, so that a tree that was moved works. In the build it lies beside bin.
- * Installed it lies below LIBDIR, whose place make install tells by a link in PREFIX/share/gpusim.
+ * It is searched for from this program's own folder, so that a moved tree works. In the build it is beside
+ * bin. Installed, it is below LIBDIR, to which make install makes a link in PREFIX/share/gpusim.
  */
 #include "home.h"
 
@@ -34,19 +34,18 @@ home_find(char out[PATH_MAX], struct err *err)
 	char own[PATH_MAX], path[PATH_MAX + 32];
 
 	if (!host_own_folder(own, sizeof own))
-		return err_set(err, RC_FAILED, "/proc does not tell where gpuctl lies");
+		return err_set(err, RC_FAILED, "cannot find the folder of gpuctl in /proc");
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		snprintf(path, sizeof path, "%s/%s", own, places[i]);
 		if (realpath(path, out) && is_home(out))
 			return RC_OK;
 	}
-	return err_set(
-	    err, RC_FAILED,
-	    "no libnccl.so.2 in %.200s/%s/lib, nor in %s/lib from there: `make` builds it", own,
-	    places[0], places[1]);
+	return err_set(err, RC_FAILED,
+		       "no libnccl.so.2 in %.200s/%s/lib, or %s/lib next to it; `make` builds it",
+		       own, places[0], places[1]);
 }
 
-/* Put FOLDER/SUB in front of a list with colons. */
+/* Prepend FOLDER/SUB to a list with colons. */
 static bool
 put_first(const char *name, const char *folder, const char *sub)
 {
@@ -59,7 +58,7 @@ put_first(const char *name, const char *folder, const char *sub)
 	return ok;
 }
 
-/* NCCL's way to keep ranks from each other's memory is gpusim's, which devices read when they start. */
+/* Map NCCL_P2P_DISABLE to gpusim's variable, which devices read when they start. */
 static bool
 pass_on(void)
 {

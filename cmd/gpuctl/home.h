@@ -1,5 +1,5 @@
 /*
- * home.h - where NCCL's interface lies, and an environment in which programs find it.
+ * home.h - the home of NCCL's interface, and an environment in which programs find it.
  */
 #ifndef GPUCTL_HOME_H
 #define GPUCTL_HOME_H
@@ -8,7 +8,7 @@
 
 #include "base/rc.h"
 
-/* The home that belongs to this gpuctl, as an absolute path without links. RC_FAILED: it is not there. */
+/* Find the home that belongs to this gpuctl, as an absolute path without links. RC_FAILED: not found. */
 enum rc home_find(char out[PATH_MAX], struct err *err);
 
 /* Set NCCL_HOME, CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH and PATH of this process and its children. */

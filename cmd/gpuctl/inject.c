@@ -1,4 +1,4 @@
-/* gpuctl inject - faults, now or at a point of a collective. */
+/* gpuctl inject - inject faults, now or at a point of a collective. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +32,11 @@ which_comm(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 		return rc;
 	if (s.ncomms == 1)
 		*id = s.comms[0].id.id;
+	else if (s.ncomms == 0)
+		rc = err_set(err, RC_INVAL, "rank=: no communicator exists");
 	else
 		rc = err_set(err, RC_INVAL,
-			     "rank=: of which communicator? There are %zu; --comm ID", s.ncomms);
+			     "rank=: %zu communicators exist; choose one with --comm ID", s.ncomms);
 	gpusim_status_fini(&s);
 	return rc;
 }
@@ -55,7 +57,7 @@ name_rank(struct cli *cli, const struct args *a, const char *rank, struct order 
 	return rc;
 }
 
-/* A word that names the victim; RC_NOTFOUND: it does not. */
+/* Parse a word that names the victim; RC_NOTFOUND: it names none. */
 static enum rc
 name_target(struct cli *cli, const struct args *a, const char *word, struct order *o,
 	    struct err *err)
@@ -66,20 +68,20 @@ name_target(struct cli *cli, const struct args *a, const char *word, struct orde
 	if (!rank && !device && strcmp(word, "coordinator") != 0)
 		return RC_NOTFOUND;
 	if (o->named)
-		return err_set(err, RC_INVAL, "'%.64s': the fault has a target already", word);
+		return err_set(err, RC_INVAL, "'%.64s': the fault already has a target", word);
 	o->named = true;
 	if (rank)
 		return name_rank(cli, a, word + 5, o, err);
 	return device ? cli_device(cli, &alone, word + 7, &o->device, err) : RC_OK;
 }
 
-/* The fault is complete. */
+/* Complete the fault. */
 static enum rc
 finish(const struct args *a, struct order *o, struct err *err)
 {
 	if (!o->named)
 		return err_set(err, RC_INVAL,
-			       "%s: no target; give rank=RANK, device=DEVICE or coordinator",
+			       "%s: needs a target: rank=RANK, device=DEVICE or coordinator",
 			       fault_name(o->f.kind));
 	if (a->comm)
 		o->f.comm.id = a->comm;
@@ -102,18 +104,18 @@ parse_orders(struct cli *cli, const struct args *a, struct order *order, size_t 
 			continue;
 		}
 		if (*n == 0)
-			return err_set(
-			    err, RC_INVAL,
-			    "'%.64s' is no fault: kill stop slow drop corrupt cut flip; or "
-			    "list, clear",
-			    word);
+			return err_set(err, RC_INVAL,
+				       "'%.64s' is not a fault; must be kill, stop, slow, drop, "
+				       "corrupt, cut, flip, "
+				       "list or clear",
+				       word);
 		rc = name_target(cli, a, word, &order[*n - 1], err);
 		if (rc == RC_NOTFOUND)
 			rc = err->rc == RC_OK ? fault_word(&order[*n - 1].f, word, err) : rc;
 		if (rc == RC_NOTFOUND && err->rc == RC_OK)
 			rc = err_set(err, RC_INVAL,
-				     "'%.64s' is none of rank= device= at= for= by= count= n= p= "
-				     "seed= peer=",
+				     "'%.64s' is not one of rank=, device=, at=, for=, by=, "
+				     "count=, n=, p=, seed=, peer=",
 				     word);
 	}
 	return rc == RC_OK ? finish(a, &order[*n - 1], err) : rc;
@@ -144,8 +146,8 @@ send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 static void
 print(const char *who, const struct gpusim_injected *in)
 {
-	printf("%s: %" PRIu64 " took place, %" PRIu64 " damaged frames came\n", who, in->fired,
-	       in->damaged);
+	printf("%s: %" PRIu64 " faults took place, %" PRIu64 " damaged frames arrived\n", who,
+	       in->fired, in->damaged);
 	for (size_t i = 0; i < in->narmed; i++)
 		printf("  %s\n", in->armed[i]);
 }
@@ -229,7 +231,7 @@ run_inject(struct cli *cli, const struct args *a, struct err *err)
 				 err);
 	}
 	if (a->json)
-		return err_set(err, RC_INVAL, "--json goes with list");
+		return err_set(err, RC_INVAL, "--json: only for list");
 	order = alloc_zeroed((size_t)a->nrest, sizeof *order);
 	rc = order ? parse_orders(cli, a, order, &n, err) : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)

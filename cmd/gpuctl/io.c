@@ -48,7 +48,7 @@ io_widen(int fd)
 	fcntl(fd, F_SETPIPE_SZ, (int)IO_PIECE);
 }
 
-/* The rest of a file; for other streams a piece. */
+/* The first read's size: the rest of a file; for other streams a piece. */
 static size_t
 first_room(int fd)
 {
@@ -58,7 +58,7 @@ first_room(int fd)
 	if (at < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= at ||
 	    (uintmax_t)(st.st_size - at) > SIZE_MAX / 4)
 		return IO_PIECE;
-	return (size_t)(st.st_size - at) + 1; /* one more finds the end */
+	return (size_t)(st.st_size - at) + 1; /* one more byte finds the end */
 }
 
 enum rc

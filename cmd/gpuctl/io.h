@@ -11,8 +11,8 @@
 
 #define IO_PIECE ((size_t)1 << 20) /* bytes moved at a time */
 
-/* io_widen - for large transfers: make room for a piece in a pipe, so that its two ends take turns once a
- * piece and not once in 64 KiB. A stream that is no pipe, or may not grow, stays as it is. */
+/* io_widen - for large transfers: make room for a piece in a pipe, so that its two ends alternate once per
+ * piece, not every 64 KiB. A stream that is not a pipe, or cannot grow, stays as it is. */
 void io_widen(int fd);
 
 /*
@@ -27,7 +27,7 @@ enum rc io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got,
 enum rc io_read_some(int fd, const char *name, void *dst, size_t nbytes, size_t *got,
 		     struct err *err);
 
-/* Append the rest of the stream to *out; room beyond the bytes read is address space, not memory. */
+/* Append the rest of the stream to *out; memory beyond the bytes read is only reserved. */
 enum rc io_read_all(int fd, const char *name, struct buf *out, struct err *err);
 
 enum rc io_write(int fd, const char *name, const void *src, size_t nbytes, struct err *err);

@@ -1,4 +1,4 @@
-/* gpuctl launch - a kernel on a stream of one device. */
+/* gpuctl launch - launch a kernel on a stream of one device. */
 #include <errno.h>
 #include <float.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #define MAX_ARGS   32
 #define MAX_STREAM 63
 
-/* A type's name stands for its number; a whole number is u; any other number is real. */
+/* A type's name becomes its number; a whole number is stored in u, any other number in f. */
 static enum rc
 parse_value(const char *text, struct gpusim_arg *arg, struct err *err)
 {
@@ -32,7 +32,7 @@ parse_value(const char *text, struct gpusim_arg *arg, struct err *err)
 	return RC_OK;
 }
 
-/* name=value; the name is cut off in place. */
+/* Parse name=value; the name is cut off in place. */
 static enum rc
 parse_arg(char *word, struct gpusim_arg *arg, struct err *err)
 {
@@ -56,13 +56,14 @@ list(const struct args *a, struct err *err)
 
 	if (a->nrest ||
 	    (a->device || a->comm || args_given(a, rank) || args_given(a, stream) || a->async))
-		return err_set(err, RC_INVAL, "--list stands alone, or with --json");
+		return err_set(err, RC_INVAL, "--list: allows no other option than --json");
 	if (host_own_folder(folder, sizeof folder)) {
 		snprintf(path, sizeof path, "%s/gpudev", folder);
 		execl(path, "gpudev", how, (char *)NULL);
 	}
 	execlp("gpudev", "gpudev", how, (char *)NULL);
-	return err_set(err, RC_FAILED, "gpudev, which has the kernels: %s", strerror(errno));
+	return err_set(err, RC_FAILED, "cannot run gpudev, which lists the kernels: %s",
+		       strerror(errno));
 }
 
 enum rc
@@ -76,14 +77,15 @@ run_launch(struct cli *cli, const struct args *a, struct err *err)
 	if (a->list)
 		return list(a, err);
 	if (a->json)
-		return err_set(err, RC_INVAL, "--json goes with --list");
+		return err_set(err, RC_INVAL, "--json: needs --list");
 	if (a->nrest == 0)
-		return err_set(err, RC_INVAL, "which kernel? --list lists them");
+		return err_set(err, RC_INVAL, "a kernel is missing; --list lists the kernels");
 	nargs = (size_t)a->nrest - 1;
 	if (nargs > MAX_ARGS)
-		return err_set(err, RC_INVAL, "%zu arguments: at most %d", nargs, MAX_ARGS);
+		return err_set(err, RC_INVAL, "%zu arguments exceed the limit of %d", nargs,
+			       MAX_ARGS);
 	if (a->stream > MAX_STREAM)
-		return err_set(err, RC_INVAL, "--stream: not 0 to %d", MAX_STREAM);
+		return err_set(err, RC_INVAL, "--stream: must be 0 to %d", MAX_STREAM);
 	for (size_t i = 0; i < nargs && rc == RC_OK; i++)
 		rc = parse_arg(a->rest[i + 1], &args[i], err);
 	if (rc == RC_OK)

@@ -1,4 +1,4 @@
-/* gpuctl memcpy SRC DST - between stdin, stdout, files and devices. */
+/* gpuctl memcpy SRC DST - copy between stdin, stdout, files and devices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ parse_range(const char *text, struct end *e, struct err *err)
 	return rc;
 }
 
-/* DEVICE:ADDR[:NBYTES] or a path; one with a colon that looks like a device's needs a slash. */
+/* Parse DEVICE:ADDR[:NBYTES] or a path; a path of that form needs a slash. */
 static enum rc
 parse_end(struct cli *cli, const struct args *a, const char *word, struct end *e, struct err *err)
 {
@@ -60,7 +60,7 @@ parse_end(struct cli *cli, const struct args *a, const char *word, struct end *e
 	return cli_device(cli, a, name, &e->device, err);
 }
 
-/* Move nothing unless all can be moved: no half-written file. */
+/* Check the whole range before anything is copied, so that no file is half-written. */
 static enum rc
 check_range(struct cli *cli, const struct end *e, uint64_t nbytes, struct err *err)
 {
@@ -93,7 +93,8 @@ open_end(const struct end *e, int flags, int standard, const char **name, int *f
 	return *fd >= 0 ? RC_OK : err_set(err, RC_FAILED, "%.200s: %s", *name, strerror(errno));
 }
 
-/* What is left of a regular file must be what the device's end names; without that, it does now. A pipe may go on. */
+/* The rest of a regular file must have the size that DST names; if DST names none, it sets the size. A pipe
+ * may be longer. */
 static enum rc
 check_file(int fd, const char *name, struct end *dst, struct err *err)
 {
@@ -105,8 +106,8 @@ check_file(int fd, const char *name, struct end *dst, struct err *err)
 	if (!dst->has_nbytes)
 		dst->nbytes = st.st_size > at ? (uint64_t)(st.st_size - at) : 0;
 	else if (dst->nbytes != (uint64_t)(st.st_size - at))
-		return err_set(err, RC_BADDATA, "%.200s has %jd bytes, %" PRIu64 " are due", name,
-			       (intmax_t)(st.st_size - at), dst->nbytes);
+		return err_set(err, RC_BADDATA, "%.200s has %jd bytes, but %" PRIu64 " are needed",
+			       name, (intmax_t)(st.st_size - at), dst->nbytes);
 	dst->has_nbytes = true;
 	return RC_OK;
 }
@@ -141,15 +142,16 @@ host_to_device(struct cli *cli, const struct end *src, struct end *dst, struct e
 			break;
 	}
 	if (rc == RC_OK && dst->has_nbytes && done < dst->nbytes)
-		rc = err_set(err, RC_BADDATA, "%.200s has %" PRIu64 " bytes, %" PRIu64 " are due",
-			     name, done, dst->nbytes);
+		rc = err_set(err, RC_BADDATA,
+			     "%.200s has %" PRIu64 " bytes, but %" PRIu64 " are needed", name, done,
+			     dst->nbytes);
 	if (fd > STDERR_FILENO)
 		close(fd);
 	free(room);
 	return rc;
 }
 
-/* Make the file when the first piece has come. */
+/* Create the file when the first piece has arrived. */
 static enum rc
 device_to_host(struct cli *cli, const struct end *src, const struct end *dst, struct err *err)
 {
@@ -198,9 +200,10 @@ run_memcpy(struct cli *cli, const struct args *a, struct err *err)
 	if (src.path)
 		return host_to_device(cli, &src, &dst, err);
 	if (!src.has_nbytes && (dst.path || !dst.has_nbytes))
-		return err_set(err, RC_INVAL, "how many bytes? SRC is DEVICE:ADDR:NBYTES");
+		return err_set(err, RC_INVAL,
+			       "the number of bytes is missing: SRC must be DEVICE:ADDR:NBYTES");
 	if (!dst.path && src.has_nbytes && dst.has_nbytes && src.nbytes != dst.nbytes)
-		return err_set(err, RC_INVAL, "SRC names %" PRIu64 " bytes and DST %" PRIu64,
+		return err_set(err, RC_INVAL, "SRC names %" PRIu64 " bytes, but DST %" PRIu64,
 			       src.nbytes, dst.nbytes);
 	nbytes = src.has_nbytes ? src.nbytes : dst.nbytes;
 	rc = check_range(cli, &src, nbytes, err);

@@ -1,4 +1,4 @@
-/* gpuctl malloc, free, memset - memory of one device. */
+/* gpuctl malloc, free, memset - manage the memory of one device. */
 #include <inttypes.h>
 #include <stdio.h>
 

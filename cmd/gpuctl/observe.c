@@ -1,4 +1,4 @@
-/* A whole world over the network. */
+/* Read a whole world over the network. */
 #include "observe.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ observer_free(struct observer *o)
 	free(o);
 }
 
-/* The place of a recorder among those open; nopen: it is not. */
+/* The index of an open recorder; nopen: it is not open. */
 static size_t
 find(const struct observer *o, uint64_t device, uint64_t incarnation)
 {
@@ -74,7 +74,7 @@ keep(struct observer *o, const struct opened *what, struct err *err)
 	return RC_OK;
 }
 
-/* The recorder of a device, or of the coordinator with meta NULL. */
+/* Open the recorder of a device, or of the coordinator with meta NULL. */
 static enum rc
 recorder(struct observer *o, const GpuSim__DeviceMetadata *meta, uint64_t instance,
 	 struct client_recorder **out, struct err *err)
@@ -117,7 +117,7 @@ look_at_device(struct observer *o, struct world *w, size_t i, size_t records, st
 	return rc == RC_NOMEM ? rc : RC_OK;
 }
 
-/* A coordinator whose recorder cannot be read has told its answers all the same. */
+/* The coordinator's recorder adds to its answers, which the world already has. */
 static enum rc
 look_at_coordinator(struct observer *o, struct world *w, size_t records, struct err *err)
 {
@@ -131,7 +131,7 @@ look_at_coordinator(struct observer *o, struct world *w, size_t records, struct 
 	return world_read(w, WORLD_COORDINATOR, &s, records, err);
 }
 
-/* What a recorder of this host knows of the coordinator's clock. */
+/* The coordinator's clock, by the first recorder of this host that knows it. */
 static int64_t
 offset_ns(const struct world *w)
 {
@@ -155,7 +155,7 @@ ask(struct gpusim *g, struct world **out, struct err *err)
 		rc = api(client_history(g, 0, 0, &events), err);
 	if (rc == RC_OK)
 		rc = world_new(status->status, events->events, 0, out, err);
-	if (rc == RC_OK) { /* the world has what they held */
+	if (rc == RC_OK) { /* the world owns what they held */
 		status->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
 		events->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
 	}
@@ -223,13 +223,14 @@ observe_coordinator(const char *address, struct coordinator *out, struct err *er
 		close(f.fd);
 	}
 	if (rc != RC_OK)
-		return err_set(err, rc, "no recorder of a coordinator at %s", out->address);
+		return err_set(err, rc, "no recorder found of a coordinator at %s", out->address);
 	out->pid = h.pid;
 	out->process = world_process(h.pid, &out->tracer);
 	return RC_OK;
 }
 
-/* A device of the coordinator: its recorder, and what it would say of itself, as protobuf-c allocates. NULL: it is none. */
+/* Open the recorder of a device, and make its metadata as protobuf-c allocates. NULL: not a device of the
+ * coordinator. */
 static GpuSim__DeviceMetadata *
 device_in(const char *path, const char *coordinator, struct flight_file *f)
 {
@@ -288,7 +289,7 @@ observe_alone(const struct coordinator *c, size_t records, struct world **out, s
 	for (size_t i = 0; rc == RC_OK && i < status->n_devices; i++)
 		lives |= world_process(status->devices[i]->pid, NULL) != 'X';
 	if (rc == RC_OK && !lives)
-		rc = err_set(err, RC_NOTFOUND, "no device of %s lives here", c->address);
+		rc = err_set(err, RC_NOTFOUND, "no device of %s runs on this host", c->address);
 	if (rc == RC_OK)
 		rc = world_new(status, NULL, clock_wall_ns(), &w, err);
 	for (size_t i = 0; status && i < status->n_devices; i++) {

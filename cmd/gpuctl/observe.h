@@ -1,5 +1,5 @@
 /*
- * observe.h - a whole world over the network, for the verbs that show one: explain, top, trace.
+ * observe.h - read a whole world over the network, for explain, top and trace.
  */
 #ifndef GPUCTL_OBSERVE_H
 #define GPUCTL_OBSERVE_H
@@ -12,18 +12,19 @@
 #include "view/world.h"
 
 /*
- * observe_world - the coordinator's answers, and the recorders of it and of all devices.
+ * observe_world - get the coordinator's answers, and its recorder and those of all devices.
  *
  *	g	connected
- *	records	of each ring the last so many; SIZE_MAX: all; 0: none, only what it does now and counters
+ *	records	last records of each ring; SIZE_MAX: all; 0: only live lines and counters
  *	out	[out] the caller's, to world_free
  *
- * Errors: the coordinator's, RC_NOMEM. A device that cannot be read is no error: the world has the reason.
+ * Errors: the coordinator's, RC_NOMEM. A device that cannot be read is not an error: the world has the
+ * reason.
  */
 enum rc observe_world(struct gpusim *g, size_t records, struct world **out, struct err *err);
 
 /*
- * An observer looks again and again: it keeps recorders open, so a device that has ended is still read.
+ * An observer looks repeatedly: it keeps recorders open, so a device that has ended can still be read.
  * It belongs to one thread, and ends before its connection.
  */
 struct observer;
@@ -36,14 +37,15 @@ enum rc observer_look(struct observer *o, size_t records, struct world **out, st
 struct coordinator {
 	const char *address;
 	char room[RUNDIR_ADDRESS_MAX];
-	uint32_t pid, tracer; /* as in struct world_device, like: */
-	char process;
+	uint32_t pid, tracer; /* as in struct world_device, */
+	char process;	      /* and so is this */
 };
 
-/* The coordinator of an address, NULL: the default, as its recorder on this host tells. RC_NOTFOUND: it has none. */
+/* Find the coordinator of an address (NULL: the default) by its recorder on this host. RC_NOTFOUND: it has
+ * none. */
 enum rc observe_coordinator(const char *address, struct coordinator *out, struct err *err);
 
-/* Its devices' world. RC_NOTFOUND: there is none; RC_NOMEM. */
+/* Read the world of its devices. RC_NOTFOUND: none is alive; RC_NOMEM. */
 enum rc observe_alone(const struct coordinator *c, size_t records, struct world **out,
 		      struct err *err);
 

@@ -34,11 +34,12 @@ check_rank(const char *option, uint32_t rank, uint32_t nranks, struct err *err)
 {
 	if (rank < nranks)
 		return RC_OK;
-	return err_set(err, RC_INVAL, "--%s: no rank %" PRIu32 " in a communicator of %" PRIu32,
-		       option, rank, nranks);
+	return err_set(err, RC_INVAL,
+		       "--%s: no rank %" PRIu32 " in a communicator of %" PRIu32 " ranks", option,
+		       rank, nranks);
 }
 
-/* The reduction and the type go together, and there are factors where they are used. */
+/* Check that the reduction supports the type, and that factors are given if they are used. */
 static enum rc
 check_redop(enum gpusim_coll coll, const struct args *a, struct err *err)
 {
@@ -49,7 +50,7 @@ check_redop(enum gpusim_coll coll, const struct args *a, struct err *err)
 	if (scaled && !a->scalar)
 		return err_set(err, RC_INVAL, "--op premulsum: --scalar X[,...] is missing");
 	if (!scaled && a->scalar)
-		return err_set(err, RC_INVAL, "--scalar is for --op premulsum");
+		return err_set(err, RC_INVAL, "--scalar: only for --op premulsum");
 	return RC_OK;
 }
 
@@ -77,7 +78,7 @@ operation_scalars(const struct gpusim_collective *c, const struct args *a, uint3
 	}
 	if (k != 1 && k != nranks) {
 		free(v);
-		return err_set(err, RC_INVAL, "--scalar: %s factors than the %" PRIu32 " ranks",
+		return err_set(err, RC_INVAL, "--scalar: has %s factors than the %" PRIu32 " ranks",
 			       k > nranks ? "more" : "fewer", nranks);
 	}
 	for (; k < nranks; k++)
@@ -105,8 +106,8 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 	if (coll_is_sendrecv(coll) && a->rank == a->peer)
 		return err_set(err, RC_INVAL, "--peer: rank %" PRIu32 " is its own peer", a->peer);
 	if (a->stream > MAX_STREAM)
-		return err_set(err, RC_INVAL, "--stream: %" PRIu64 " is not 0 to %d", a->stream,
-			       MAX_STREAM);
+		return err_set(err, RC_INVAL, "--stream: %" PRIu64 " is not in the range 0 to %d",
+			       a->stream, MAX_STREAM);
 	*c = (struct gpusim_collective){
 	    GPUSIM_COLLECTIVE_INIT,  .coll = coll,
 	    .dtype = a->dtype,	     .redop = a->redop,
@@ -144,7 +145,7 @@ operation_addrs(const char *option, const char *text, uint32_t n, struct gpusim_
 	return err_prefix(err, "%s", option);
 }
 
-/* One buffer a rank, for its input and its output. */
+/* Place the input and the output of each rank in its one buffer. */
 static enum rc
 place(struct operation *o, uint32_t nranks, struct err *err)
 {
@@ -156,7 +157,7 @@ place(struct operation *o, uint32_t nranks, struct err *err)
 
 	if (o->c.coll == GPUSIM_ALLTOALL)
 		return err_set(err, RC_INVAL,
-			       "--addr: alltoall has no in-place form; give --send and --recv");
+			       "--addr: alltoall has no in-place form; use --send and --recv");
 	o->recv = alloc_zeroed(nranks, sizeof *o->recv);
 	if (!o->recv)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -175,7 +176,7 @@ place(struct operation *o, uint32_t nranks, struct err *err)
 	return rc;
 }
 
-/* The counts of a v-variant, and displacements. */
+/* Parse the counts and displacements of a v-variant. */
 static enum rc
 take_counts(struct operation *o, const struct args *a, uint32_t nranks, struct err *err)
 {
@@ -198,13 +199,14 @@ addresses(struct operation *o, const struct args *a, uint32_t nranks, struct err
 	enum rc rc;
 
 	if (a->addr && (a->send || a->recv))
-		return err_set(err, RC_INVAL, "--addr is in place: not with --send or --recv");
+		return err_set(err, RC_INVAL, "--addr: cannot be combined with --send or --recv");
 	if (a->addr) {
 		rc = operation_addrs("--addr", a->addr, nranks, &o->send, err);
 		return rc == RC_OK ? place(o, nranks, err) : rc;
 	}
 	if (!a->send || !a->recv)
-		return err_set(err, RC_INVAL, "which buffers? --addr, or --send and --recv");
+		return err_set(err, RC_INVAL,
+			       "the buffers are missing: use --addr, or --send and --recv");
 	rc = operation_addrs("--send", a->send, nranks, &o->send, err);
 	return rc == RC_OK ? operation_addrs("--recv", a->recv, nranks, &o->recv, err) : rc;
 }

@@ -1,5 +1,5 @@
 /*
- * operation.h - a collective, send or recv on buffers that exist, from a verb's options.
+ * operation.h - a collective, send or recv on existing buffers, from a verb's options.
  */
 #ifndef GPUCTL_OPERATION_H
 #define GPUCTL_OPERATION_H
@@ -18,42 +18,42 @@ struct operation {
 };
 
 /*
- * operation_common - the fields that need no buffer: type, reduction, algorithm, root, stream, chunk.
+ * operation_common - set the fields that need no buffer: type, reduction, algorithm, root, stream, chunk.
  *
  * Checks them, so that a mistake is reported before anything is moved.
  */
 enum rc operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 			 struct gpusim_collective *c, struct err *err);
 
-/* The collective has an algorithm of that name; NULL, "" and "auto" are the tuner's choice. RC_INVAL names those there
- * are. */
+/* Check that the collective has an algorithm of that name; NULL, "" and "auto" are the tuner's choice.
+ * RC_INVAL lists the names. */
 enum rc operation_algo(enum gpusim_coll coll, const char *name, struct err *err);
 
 /*
- * operation_scalars - the factors of --scalar, nranks elements of the type.
+ * operation_scalars - parse the factors of --scalar into nranks elements of the type.
  *
- *	out	[out] the caller's to free(3); NULL when the operation is no premulsum
+ *	out	[out] the caller's to free(3); NULL when the operation is not a premulsum
  *
- * RC_INVAL: no numbers of the type, or neither one nor nranks.
+ * RC_INVAL: not numbers of the type, or neither one nor nranks of them.
  */
 enum rc operation_scalars(const struct gpusim_collective *c, const struct args *a, uint32_t nranks,
 			  void **out, struct err *err);
 
 /*
- * operation_make - an operation on comm by the options a, checked as far as it can be without the devices.
+ * operation_make - make an operation on comm from the options a, and check all that needs no devices.
  *
  * RC_INVAL: counts, addresses, root, peer, algorithm. *out is untouched on failure.
  */
 enum rc operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 		       struct operation *out, struct err *err);
 
-/* n addresses with commas between. *out is the caller's to free. RC_INVAL: not so many, or no numbers. */
+/* Parse n addresses, separated by commas. The caller frees *out. RC_INVAL: not n, or not numbers. */
 enum rc operation_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr **out,
 			struct err *err);
 
 void operation_fini(struct operation *o);
 
-/* Make it, and submit it; with --async return at once. */
+/* Make an operation and submit it; with --async return at once. */
 enum rc operation_run(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 		      struct err *err);
 

@@ -1,4 +1,4 @@
-/* gpuctl params, version - the parameters in force and their possible values; this version. */
+/* gpuctl params, version - print the settings in force and their meaning; print the version. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,24 +10,24 @@
 static const struct {
 	const char *name, *meaning;
 } variables[] = {
-    {"GPUSIM_COORD", "where the coordinator is; --coordinator wins"},
-    {"GPUSIM_TIMEOUT", "longest wait of one call; --timeout wins"},
-    {"GPUSIM_ALGO", "which algorithms gpucoord may choose; read when it starts"},
-    {"GPUSIM_TUNER_CONFIG_FILE", "gpucoord's tuner file; its --tuner wins"},
-    {"GPUSIM_DEBUG", "what programs log on stderr: error version warn info debug trace"},
-    {"GPUSIM_DEBUG_SUBSYS", "of which parts, as in NCCL_DEBUG_SUBSYS"},
-    {"GPUSIM_DEBUG_FILE", "where to, instead of stderr; %h is the host, %p the process"},
-    {"GPUSIM_DETERMINISTIC",
-     "1: results depend on inputs and ranks alone, as with --deterministic"},
-    {"GPUSIM_P2P_DISABLE", "1: devices share no memory, and copies are calls"},
-    {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},
-    {"GPUSIM_HOSTID", "a name for this host, in place of its boot id"},
-    {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},
-    {"GPUSIM_DEVICE", "set by `gpuctl run --each`: the rank's device; --device wins"},
-    {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
+    {"GPUSIM_COORD", "address of the coordinator; --coordinator overrides it"},
+    {"GPUSIM_TIMEOUT", "longest wait for one call; --timeout overrides it"},
+    {"GPUSIM_ALGO", "algorithms that gpucoord may choose; read when it starts"},
+    {"GPUSIM_TUNER_CONFIG_FILE", "gpucoord's tuner file; its --tuner overrides it"},
+    {"GPUSIM_DEBUG", "level of the log on stderr: error version warn info debug trace"},
+    {"GPUSIM_DEBUG_SUBSYS", "subsystems that log, as in NCCL_DEBUG_SUBSYS"},
+    {"GPUSIM_DEBUG_FILE", "file to log to, instead of stderr; %h is the host, %p the process"},
+    {"GPUSIM_DETERMINISTIC", "1: results depend only on inputs and ranks, as with --deterministic"},
+    {"GPUSIM_P2P_DISABLE", "1: devices share no memory, and copies go through calls"},
+    {"GPUSIM_P2P_LEVEL", "LOC: devices share no memory; SYS: all devices of the host share it"},
+    {"GPUSIM_HOSTID", "name of this host, instead of its boot id"},
+    {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: number of devices that it started"},
+    {"GPUSIM_DEVICE",
+     "set by `gpuctl run --each`: index of the rank's device; --device overrides it"},
+    {"GPUSIM_DIR", "set by `gpuctl run` for its command: private folder of the sockets"},
 };
 
-/* A variable that is not set is null. */
+/* Print the settings; a variable that is not set is null. */
 static void
 print_json(const char *coordinator, uint32_t timeout_ms)
 {
@@ -60,11 +60,11 @@ run_params(struct cli *cli, const struct args *a, struct err *err)
 		return RC_OK;
 	}
 	printf("version=%s  # of gpuctl\n", GPUSIM_VERSION);
-	printf("coordinator=%s  # asked for everything\n", coordinator);
+	printf("coordinator=%s  # address of the coordinator\n", coordinator);
 	if (cli->timeout_ms)
-		printf("timeout=%" PRIu32 "ms  # longest wait of one call\n", cli->timeout_ms);
+		printf("timeout=%" PRIu32 "ms  # longest wait for one call\n", cli->timeout_ms);
 	else
-		printf("timeout=60s  # longest wait of one call; of bench: 600s\n");
+		printf("timeout=60s  # longest wait for one call; of bench: 600s\n");
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
 		const char *value = getenv(variables[i].name);
 

@@ -1,4 +1,4 @@
-/* gpuctl plan - a collective's schedule as text, or its simulated cost. Needs no devices. */
+/* gpuctl plan - print a collective's schedule, or its simulated cost. Needs no devices. */
 #include "coll/plan.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct e
 	uint64_t count = shape_counts_parts(coll) ? 1 : a->nranks;
 
 	if (args_given(a, nbytes) && args_given(a, count))
-		return err_set(err, RC_INVAL, "--bytes and --count say the same; give one");
+		return err_set(err, RC_INVAL, "--bytes: cannot be combined with --count");
 	if (args_given(a, nbytes)) {
 		*nelem = a->nbytes / dtype_size(a->dtype);
 		if (coll == GPUSIM_ALLTOALL)
@@ -55,14 +55,14 @@ plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct e
 	return shape_nelem(coll, count, a->nranks, nelem, err);
 }
 
-/* Choose as a coordinator would that starts in this environment, over sockets. */
+/* Configure the tuner as a coordinator over sockets in this environment would. */
 static enum rc
 tuner_here(struct tuner *t, struct err *err)
 {
 	return tuner_configure(t, getenv("GPUSIM_ALGO"), getenv("GPUSIM_TUNER_CONFIG_FILE"), err);
 }
 
-/* Of a partial result; the plan's messages hold as many of them as their size allows. */
+/* The widening of a partial result, which limits the elements of a message. */
 static unsigned
 widening(const struct args *a, const struct plan_args *p)
 {
@@ -91,7 +91,7 @@ choose(const struct tuner *t, const struct plan_args *p, const struct args *a, c
 	return tuner_choose(t, &ask, out, err);
 }
 
-/* Of a message. */
+/* The number of elements in a message. */
 static uint64_t
 elements(const struct args *a, const struct plan_args *p, const struct tune_answer *answer)
 {
@@ -100,7 +100,7 @@ elements(const struct args *a, const struct plan_args *p, const struct tune_answ
 		cost_widening(p->coll, answer->algo->name, p->nranks, widening(a, p)));
 }
 
-/* As a file; without --chunk-elems messages are not cut, which whoever runs the file does. */
+/* Print a file; without --chunk-elems messages are not cut: whoever runs the file cuts them. */
 static enum rc
 show_form(const struct tuner *t, struct plan_args *p, const struct args *a, struct buf *text,
 	  struct err *err)
@@ -111,12 +111,12 @@ show_form(const struct tuner *t, struct plan_args *p, const struct args *a, stru
 	return rc == RC_OK ? plan_file_convert(p, a, answer.algo->name, text, err) : rc;
 }
 
-/* The steps, after a line with the choices that the options leave open. */
+/* Print the steps, after a line with the choices that the options leave open. */
 static enum rc
 show(const struct tuner *t, struct plan_args *p, const struct args *a, struct buf *text,
      struct err *err)
 {
-	static const char *const by[] = {"said so", "the tuner file", "the model", "GPUSIM_ALGO"};
+	static const char *const by[] = {"request", "the tuner file", "the model", "GPUSIM_ALGO"};
 	bool json = a->json;
 	struct tune_answer answer;
 	enum rc rc;
@@ -135,13 +135,14 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 	return (json ? plan_show_json : plan_show)(p, answer.algo->name, text, err);
 }
 
-/* One line of the table. */
+/* Print one line of the table. */
 static enum rc
 simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	 const struct plan_algo *row, bool taken, struct buf *text, struct err *err)
 {
 	struct tune_answer answer;
-	static const char *const how[] = {"", "  by one rank", "  from a shorter vector"};
+	static const char *const how[] = {"", "  from one rank's messages",
+					  "  from a shorter vector"};
 	struct foretelling f;
 	enum rc rc;
 
@@ -151,7 +152,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	if (rc != RC_OK)
 		return rc;
 	p.chunk = elements(a, &p, &answer);
-	p.canonical = false; /* the same messages, and sums that take as long */
+	p.canonical = false; /* same messages, and the sums take as long */
 	rc = foretell(&p, row->name, dtype_size(a->dtype), &t->model[TUNE_NET], &f, err);
 	if (rc == RC_OK && a->json)
 		buf_addf(text,
@@ -189,14 +190,14 @@ simulate_all(const struct tuner *t, struct plan_args *p, const struct args *a,
 			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
 			 m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us);
 	else
-		buf_addf(
-		    text,
-		    "%s, ranks %" PRIu32 ", bytes %" PRIu64
-		    "; a message %g us and %g us of each host, a byte %g ns, a byte reduced %g ns\n"
-		    "%-18s  %12s  %12s  %8s  %8s  %10s\n",
-		    coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype), m->alpha_us,
-		    m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm", "simulated us",
-		    "formula us", "rounds", "messages", "chunk");
+		buf_addf(text,
+			 "%s, ranks %" PRIu32 ", bytes %" PRIu64
+			 "; per message %g us, and %g us on each host; per byte %g ns; per byte "
+			 "reduced %g ns\n"
+			 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
+			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
+			 m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm",
+			 "simulated us", "formula us", "rounds", "messages", "chunk");
 	if (rc == RC_OK && file)
 		rc = plan_file_simulate(file, p, a, m, text, err);
 	for (const struct plan_algo *row = plan_algos; row->name && !file && rc == RC_OK; row++) {
@@ -225,7 +226,8 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 	if (a->list)
 		return list(a->json);
 	if (a->nrest < 1)
-		return err_set(err, RC_INVAL, "which collective? --list lists them");
+		return err_set(err, RC_INVAL,
+			       "a collective is missing; --list lists the collectives");
 	if (a->algo_file && !a->simulate) {
 		rc = plan_file_show(a, &text, err);
 		if (rc == RC_OK)
@@ -237,12 +239,12 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		return rc;
 	if (file && file->custom) {
 		algo_free(file);
-		return err_set(err, RC_INVAL, "a custom algorithm is simulated on a --cluster");
+		return err_set(err, RC_INVAL, "--simulate: a custom algorithm needs --cluster");
 	}
 	if (file)
 		p.nranks = asked.nranks = file->nranks;
 	if (!p.nranks)
-		return err_set(err, RC_INVAL, "how many ranks? -n N");
+		return err_set(err, RC_INVAL, "the number of ranks is missing: use -n N");
 	tuner_init(&t);
 	rc = coll_parse(a->rest[0], &p.coll, err);
 	if (rc == RC_OK)

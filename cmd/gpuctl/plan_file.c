@@ -31,7 +31,7 @@ load(const char *path, struct algo **out, struct err *err)
 	return rc;
 }
 
-/* The words of the command agree with the file. */
+/* Check that the command's words agree with the file. */
 static enum rc
 check_asked(const struct algo *f, const struct args *a, struct err *err)
 {
@@ -39,20 +39,21 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 	enum rc rc;
 
 	if (a->algo)
-		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
+		return err_set(err, RC_INVAL, "--algo-file: cannot be combined with --algo");
 	rc = algo_coll_parse(a->rest[0], &asked, err);
 	if (rc != RC_OK)
-		return err_set(err, RC_INVAL, "%s is no collective that files have", a->rest[0]);
+		return err_set(err, RC_INVAL, "'%s' is not a collective of algorithm files",
+			       a->rest[0]);
 	if (asked.custom != f->custom || (!asked.custom && asked.coll != f->coll))
-		return err_set(err, RC_INVAL, "%s: the algorithm is of %s, not of %s", a->algo_file,
-			       algo_coll_name(f), algo_coll_name(&asked));
+		return err_set(err, RC_INVAL, "%s: the algorithm is for %s, not for %s",
+			       a->algo_file, algo_coll_name(f), algo_coll_name(&asked));
 	if (a->nranks && a->nranks != f->nranks)
 		return err_set(err, RC_INVAL,
-			       "%s: the algorithm is of %" PRIu32 " ranks, but -n %" PRIu32,
+			       "%s: the algorithm is for %" PRIu32 " ranks, but -n is %" PRIu32,
 			       a->algo_file, f->nranks, a->nranks);
 	if (args_given(a, root) && a->root != f->root)
 		return err_set(err, RC_INVAL,
-			       "%s: the algorithm's root is %" PRIu32 ", but --root %" PRIu32,
+			       "%s: the algorithm's root is %" PRIu32 ", but --root is %" PRIu32,
 			       a->algo_file, f->root, a->root);
 	return RC_OK;
 }
@@ -104,7 +105,7 @@ plan_file_show(const struct args *a, struct buf *out, struct err *err)
 	return rc;
 }
 
-/* In messages as gpuctl synth times them, and as they are run with. */
+/* Simulate with the messages that gpuctl synth times and that runs use. */
 enum rc
 plan_file_simulate(const struct algo *f, struct plan_args *p, const struct args *a,
 		   const struct cost_model *m, struct buf *out, struct err *err)

@@ -16,7 +16,7 @@
 #include "verify.h"
 
 #define APART_ALIGN 64
-#define FREE_MS	    500 /* longest wait for a device that gets memory back */
+#define FREE_MS	    500 /* longest wait for a device that frees memory */
 
 bool
 ranks_take_one(enum gpusim_coll coll)
@@ -42,9 +42,9 @@ ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct
 	    .cli = cli, .a = a, .size = dtype_size(a->dtype), .takes_one = ranks_take_one(coll)};
 	if (a->comm && args_given(a, on_failure))
 		return err_set(err, RC_INVAL,
-			       "--on-failure is for a new communicator, not for --comm");
+			       "--on-failure: only for a new communicator, not with --comm");
 	if (a->comm && a->wait_ms)
-		return err_set(err, RC_INVAL, "--wait is for free devices, not for --comm");
+		return err_set(err, RC_INVAL, "--wait: only for free devices, not with --comm");
 	rc = operation_common(coll, a, PLAN_MAX_RANKS, &r->c, err);
 	r->on_failure = a->on_failure;
 	return rc == RC_OK ? verify_init(&r->c, a, err) : rc;
@@ -52,7 +52,7 @@ ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct
 
 /* ---- the communicator */
 
-/* Arrays by rank: there are never more ranks than at first. */
+/* Allocate arrays by rank: there are never more ranks than at first. */
 static enum rc
 make_room(struct ranks *r, uint32_t n, struct err *err)
 {
@@ -104,7 +104,7 @@ take_factors(struct ranks *r, struct err *err)
 	return r->scalar ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* Each rank has the factor of its vector. */
+/* Give each rank the factor of its vector. */
 static void
 place_factors(struct ranks *r)
 {
@@ -137,7 +137,7 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 
 /* ---- memory */
 
-/* The rank that has the vector that --root means. */
+/* Find the rank that has the vector of --root. */
 static enum rc
 find_root(struct ranks *r, struct err *err)
 {
@@ -162,8 +162,8 @@ ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin)
 	r->begin = begin;
 }
 
-/* The counts of the ranks that there are. A vector of a rank that is lost is missing in the result; but a part for it,
- * or from it to another, has no place to go. */
+/* Set the counts for the present ranks. The vector of a lost rank is missing in a joined result; but a part
+ * from or to a lost rank has no place. */
 static enum rc
 set_counts(struct ranks *r, struct err *err)
 {
@@ -173,8 +173,8 @@ set_counts(struct ranks *r, struct err *err)
 
 	if (n != r->want && !joins)
 		return err_set(err, RC_ABORTED,
-			       "comm %" PRIu64 ": counts for %" PRIu32 " ranks, and %" PRIu32
-			       " are left",
+			       "comm %" PRIu64 ": the counts are for %" PRIu32
+			       " ranks, but %" PRIu32 " are left",
 			       gpusim_comm_id(r->comm).id, r->want, n);
 	if (!r->now)
 		r->now = alloc_zeroed(ncounts, sizeof *r->now);
@@ -199,7 +199,7 @@ ranks_shape(const struct ranks *r, uint32_t i)
 	return shape_of_args(&mine);
 }
 
-/* The operation's vector. */
+/* Set the operation's number of elements. */
 static enum rc
 set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
 {
@@ -211,12 +211,13 @@ set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
 	r->c.nelem = parts ? nelem * n : nelem;
 	if (r->c.coll == GPUSIM_ALLTOALL && nelem % n)
 		return err_set(err, RC_BADDATA,
-			       "%" PRIu64 " elements a vector do not divide by %" PRIu32 " ranks",
+			       "%" PRIu64 " elements in a vector cannot be divided by %" PRIu32
+			       " ranks",
 			       nelem, n);
 	return RC_OK;
 }
 
-/* Free memory on a device. If it does not answer soon, the lease ends by itself. */
+/* Free the memory on the devices. Where one does not answer soon, the lease ends by itself. */
 void
 ranks_free_buffers(struct ranks *r)
 {
@@ -233,14 +234,14 @@ ranks_free_buffers(struct ranks *r)
 	hold_forget_memory();
 }
 
-/* With --verify the result is not put over the input: where it begins. */
+/* With --verify the result does not overwrite the input: the offset of the result. */
 static uint64_t
 apart_at(const struct ranks *r, uint64_t whole)
 {
 	return (whole * r->size + APART_ALIGN - 1) / APART_ALIGN * APART_ALIGN;
 }
 
-/* Have buffers on the devices: new ones, or those of the last operation. */
+/* Make buffers on the devices, or reuse those of the last operation. */
 static enum rc
 make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 {
@@ -290,7 +291,7 @@ upload(struct ranks *r, const char *data, uint64_t nelem, struct err *err)
 	return rc;
 }
 
-/* Whether a rank's result is printed. */
+/* Return true if the rank's result is printed. */
 static bool
 prints(const struct ranks *r, uint32_t rank)
 {
@@ -311,8 +312,8 @@ prints(const struct ranks *r, uint32_t rank)
 	}
 }
 
-/* Keep the last result only once if it equals the first one. Where all ranks must have the same result, a
- * rank that has another is reported. */
+/* Store the last result only once if it equals the first one. Where all ranks must have the same result,
+ * report a rank that has a different one. */
 static void
 share_place(struct ranks *r, uint32_t rank, struct results *out)
 {
@@ -327,12 +328,13 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 		out->data.len -= nbytes;
 	} else if (r->c.coll == GPUSIM_ALLREDUCE || r->c.coll == GPUSIM_ALLGATHER ||
 		   r->c.coll == GPUSIM_BROADCAST) {
-		log_line(LOG_ERROR, "note: comm %" PRIu64 ": rank %" PRIu32 " has another result",
+		log_line(LOG_ERROR,
+			 "note: comm %" PRIu64 ": rank %" PRIu32 " has a different result",
 			 gpusim_comm_id(r->comm).id, rank);
 	}
 }
 
-/* One rank's output. */
+/* Copy one rank's output. */
 static enum rc
 download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *err)
 {
@@ -378,9 +380,9 @@ download(struct ranks *r, struct buf *spent, struct results *out, struct err *er
 
 /* ---- the operation */
 
-/* The collective has succeeded: where are the results, if it recovered with other devices? With fewer ranks
- * the parts of a vector have other sizes and places: then RC_RECOVERED, to begin again with the vectors
- * that are left. */
+/* The collective has succeeded: find its results, if it recovered with other devices. With fewer ranks the
+ * parts of a vector have other sizes and places: then RC_RECOVERED, to begin again with the vectors that
+ * are left. */
 static enum rc
 follow(struct ranks *r, struct err *err)
 {

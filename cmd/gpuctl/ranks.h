@@ -2,10 +2,10 @@
  * ranks.h - the ranks of a filter: a communicator, memory on its devices, and recovery from the filter's
  * own vectors when a device is lost.
  *
- * Policies. abort: the first failure is the end. shrink: the ranks that are left go on with their vectors,
- * and a note says so. respawn, spare: all ranks go on, with the same communicator, or with a new one if
- * that failed for good or was never made; the filter waits for devices. RECOVER_MOST and --timeout bound
- * the recoveries of an operation.
+ * Policies. abort: the first failure ends the filter. shrink: the ranks that are left continue with their
+ * vectors, and a note is printed. respawn, spare: all ranks continue, with the same communicator, or with a
+ * new one if that failed permanently or was never made; the filter waits for devices. RECOVER_MOST and
+ * --timeout bound the recoveries of an operation.
  */
 #ifndef GPUCTL_RANKS_H
 #define GPUCTL_RANKS_H
@@ -17,7 +17,7 @@
 #include "coll/shape.h"
 #include "cli.h"
 
-/* The results: vectors, one after the other; equal ones may share their bytes. Initialise with {0}. */
+/* The results: vectors, one after another; equal ones may share their bytes. Initialise with {0}. */
 struct results {
 	struct buf data;
 	struct result {
@@ -33,35 +33,34 @@ void results_fini(struct results *r);
 struct ranks {
 	struct cli *cli;
 	const struct args *a;
-	struct gpusim_collective c; /* of the operation at hand */
+	struct gpusim_collective c; /* the present operation */
 	size_t size;		    /* bytes of an element */
 	enum gpusim_on_failure on_failure;
-	char what[64];	/* begins the sentence when devices are too few: "5 vectors" */
-	uint32_t want;	/* vectors there are, unless takes_one: the ranks at first */
-	bool takes_one; /* one vector, the root's, however many ranks */
+	char what[64];	/* begins the message if devices are too few: "5 vectors" */
+	uint32_t want;	/* number of vectors, unless takes_one: of ranks at first */
+	bool takes_one; /* one vector, the root's, for any number of ranks */
 	struct gpusim_comm *comm;
-	uint32_t nleft;	  /* ranks that are not lost for good */
-	uint32_t *vector; /* by rank: which of the vectors it has */
-	uint32_t *was;	  /* room for as many */
+	uint32_t nleft;	  /* ranks that are not lost permanently */
+	uint32_t *vector; /* by rank: the index of its vector */
+	uint32_t *was;	  /* by rank: its rank before a recovery */
 	struct gpusim_device
-	    *device; /* shrink: the devices that were free when the communicator was asked for */
+	    *device; /* shrink: the devices free when the communicator was requested */
 	struct gpusim_addr *base, *send, *recv; /* by rank */
-	/* v-variants, or NULL: counts as gpusim_collective has them, by vector, and where in the data vectors
-	 * begin, one more; the caller's. Of the ranks that there are: */
+	/* v-variants, or NULL: the caller's counts as in gpusim_collective, by vector, and offsets of the
+	 * vectors in the data, with one more for the end. */
 	const uint64_t *counts, *begin;
-	uint64_t *now;
+	uint64_t *now; /* counts for the present ranks */
 	struct plan_part *parts;
 	struct plan_args all;  /* with those parts */
 	void *factor, *scalar; /* of premulsum: by vector, and by rank; or NULL */
-	uint64_t
-	    room_nelem; /* the buffers have room for this many elements; base NULL: there are none */
-	/* Recoveries of the operation at hand: */
+	uint64_t room_nelem;   /* elements that the buffers have room for; 0: no buffers */
+	/* Recoveries of the present operation: */
 	int again, anew;
 	uint64_t until_ns;
 	char told[480]; /* the last note */
 };
 
-/* Whether only the root has input. */
+/* Return true if only the root has input. */
 bool ranks_take_one(enum gpusim_coll coll);
 
 /* Check all options that can be checked without a communicator. */
@@ -77,21 +76,19 @@ enum rc ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, cons
 enum rc ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err);
 
 /*
- * ranks_do - run the operation on vectors of nelem elements, one after the other, until it succeeds or
- * cannot.
+ * ranks_do - run the operation on vectors of nelem elements, one after another, until it succeeds or cannot.
  *
  *	data	the vectors; one for each of r->want, or a single one
- *	spent	NULL, or the buffer that has data: *out may take over its memory, when no device needs to
- *		be filled again
+ *	spent	NULL, or the buffer that has data: *out may take over its memory if no device needs the data
  *	out	[out] the results to print; reuses its memory
  */
 enum rc ranks_do(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent,
 		 struct results *out, struct err *err);
 
-/* The counts of a v-variant, before ranks_do; nelem is that of all vectors then. */
+/* Set the counts of a v-variant before ranks_do, whose nelem then counts all vectors' elements. */
 void ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin);
 
-/* What rank i reads and writes of the operation at hand. */
+/* The elements that rank i reads and writes in the present operation. */
 struct shape ranks_shape(const struct ranks *r, uint32_t i);
 
 /* Free the memory on the devices, and the devices. rc: the result of the verb. */

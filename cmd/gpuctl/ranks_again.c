@@ -1,4 +1,4 @@
-/* A device was lost: may the operation begin again, and with which ranks? */
+/* After the loss of a device: decide if the operation may begin again, and with which ranks. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "recover.h"
 
 #define TIMEOUT_MS \
-	60000 /* unless --timeout: so long after the first failure no operation begins again */
-#define RETURN_MS (TIME_RESPAWN_MS + 1000) /* a device that is started again */
+	60000 /* unless --timeout: after the first failure, operations begin again for this long */
+#define RETURN_MS (TIME_RESPAWN_MS + 1000) /* a device that is restarted */
 #define POLL_MS	  20
-#define ANEW_MOST 20 /* new communicators for one operation, at most */
+#define ANEW_MOST 20 /* most new communicators for one operation */
 
 bool
 ranks_recover(const struct ranks *r)
@@ -44,7 +44,7 @@ ranks_begin(struct ranks *r)
 	r->again = r->anew = 0;
 }
 
-/* ---- the devices that are there */
+/* ---- the present devices */
 
 struct census {
 	struct gpusim_device_info *device;
@@ -79,7 +79,7 @@ find(const struct census *c, struct gpusim_device device)
 	return NULL;
 }
 
-/* Has one of these processes ended? */
+/* Return true if one of the communicator's processes has ended. */
 static bool
 has_lost(const struct census *c, struct gpusim_comm *comm)
 {
@@ -94,8 +94,8 @@ has_lost(const struct census *c, struct gpusim_comm *comm)
 
 /* ---- making the communicator */
 
-/* Remember the devices that will be taken, unless another client is faster: one that is lost from now on
- * was a rank. */
+/* Remember the devices that will be taken, unless another client is faster: if one is lost from now on, a
+ * rank is lost. */
 static void
 expect(struct ranks *r)
 {
@@ -120,7 +120,8 @@ ranks_lease(struct ranks *r, struct err *err)
 	return cli_lease_comm(r->cli, r->a, r->nleft, r->what, &r->comm, err);
 }
 
-/* shrink: leave out the ranks whose devices were lost while the communicator was made. Returns how many. */
+/* shrink: leave out the ranks whose devices were lost while the communicator was made. Return their
+ * number. */
 static uint32_t
 leave_out(struct ranks *r, const struct census *c)
 {
@@ -132,7 +133,7 @@ leave_out(struct ranks *r, const struct census *c)
 		if (d && d->lost)
 			log_line(LOG_ERROR,
 				 "note: rank %" PRIu32 " (device %016" PRIx64
-				 ") was lost before there was a communicator; shrink",
+				 ") was lost before the communicator was created; shrink",
 				 r->vector[i], d->device.id);
 		else
 			r->vector[n++] = r->vector[i];
@@ -142,7 +143,7 @@ leave_out(struct ranks *r, const struct census *c)
 	return nlost;
 }
 
-/* Are there enough devices, or few enough ranks? -1: not yet, 0: never. */
+/* Return 1 if there are enough devices for the ranks, -1: not yet, 0: never. */
 static int
 is_possible(struct ranks *r, const struct census *c)
 {
@@ -184,14 +185,14 @@ may_be_loss(enum rc rc)
 	return rc == RC_UNREACHABLE || rc == RC_TIMEOUT || rc == RC_ABORTED || rc == RC_RECOVERED;
 }
 
-/* Failures after which making a communicator may succeed a moment later. */
+/* Return true for failures after which making a communicator may succeed a moment later. */
 static bool
 may_pass(enum rc rc)
 {
 	return may_be_loss(rc) || rc == RC_FAILED || rc == RC_BUSY || rc == RC_NOTFOUND;
 }
 
-/* The communicator has failed for good. May we make another? */
+/* The communicator has failed permanently: release it, and return true if another may be made. */
 static bool
 give_up_comm(struct ranks *r, enum rc rc)
 {
@@ -214,7 +215,7 @@ give_up_comm(struct ranks *r, enum rc rc)
 	return true;
 }
 
-/* Go on with the communicator that has recovered, or a new one. */
+/* Continue with the recovered communicator, or a new one. */
 static bool
 find_way(struct ranks *r, enum rc rc, struct err *err)
 {

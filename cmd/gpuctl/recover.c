@@ -32,7 +32,7 @@ recover_refresh(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, struc
 		if (r >= nwas || old >= nwas)
 			rc = err_set(err, RC_INTERNAL,
 				     "comm %" PRIu64 " rank %" PRIu32 " (device %016" PRIx64
-				     "): was no rank of it before",
+				     ") was not a rank of it before",
 				     gpusim_comm_id(now).id, r, device.id);
 		else
 			was[r] = old;
@@ -46,8 +46,8 @@ recover_refresh(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, struc
 	return rc;
 }
 
-/* A device does not answer. A barrier finds out whether the communicator can do without it; true: a note
- * has said so. */
+/* A device does not answer. Run a barrier to find out if the communicator can continue without it; true: a
+ * note was printed. */
 static bool
 meet(struct cli *cli, struct gpusim_comm_id id)
 {

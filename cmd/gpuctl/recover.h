@@ -9,23 +9,23 @@
 #define RECOVER_MOST 100 /* of one verb */
 
 /*
- * recover - after a failure rc of work on comm: may the work begin again?
+ * recover - decide if work on comm that failed with rc may begin again.
  *
- *	comm	who is in it; brought up to date on success
- *	was	[out] by rank: which rank of comm it was before; gpusim_comm_count(comm) entries
- *	rc	what the work came to; *err is its sentence
+ *	comm	updated to the present ranks on success
+ *	was	[out] by rank: its rank in comm before; gpusim_comm_count(comm) entries
+ *	rc	the result of the work; *err has its message
  *
- * RC_OK: yes, *err is empty and what happened has been said on stderr. Else rc, and *err as it was:
+ * RC_OK: it may, *err is empty, and a note was printed on stderr. Else rc, and *err as it was:
  * the communicator has failed, or rc has nothing to do with a lost rank.
  */
 enum rc recover(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, enum rc rc,
 		struct err *err);
 
 /*
- * recover_refresh - who is in comm after a recovery, and who was that before.
+ * recover_refresh - update comm after a recovery, and map its ranks to those before.
  *
- * A rank is known by its device. If there are as many ranks as before, each is still who it was,
- * whatever device it has now. Errors: as gpusim_comm_open; RC_INTERNAL.
+ * A rank is identified by its device. If the number of ranks is unchanged, so is each rank, whatever device
+ * it has now. Errors: as gpusim_comm_open; RC_INTERNAL.
  */
 enum rc recover_refresh(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, struct err *err);
 

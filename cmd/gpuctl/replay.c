@@ -1,4 +1,4 @@
-/* gpuctl replay - do a recording again on fresh devices, and compare. */
+/* gpuctl replay - replay a recording on fresh devices, and compare. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -18,12 +18,12 @@
 
 #define WAIT_MS	 10000 /* for what failed in the recording */
 #define MEM_MIN	 (64u << 20)
-#define ROOM_MAX (UINT64_C(1) << 40) /* of one device, more than any has */
+#define ROOM_MAX (UINT64_C(1) << 40) /* for one device; no device has more */
 
 /* The devices' own recording, and the cluster. */
 struct stage {
 	char dir[PATH_MAX];
-	bool ours; /* the folder is to be removed */
+	bool ours; /* remove the folder at the end */
 	struct launch *launch;
 	struct gpusim *g;
 	struct gpusim_device *device; /* by ordinal */
@@ -48,7 +48,7 @@ replay_devices(struct gpusim *g, size_t n, struct gpusim_device **out, struct er
 	for (size_t i = 0; rc == RC_OK && i < have && i < n; i++)
 		list[i] = v[i].device; /* sorted by ordinal */
 	if (rc == RC_OK && have != n)
-		rc = err_set(err, RC_FAILED, "%zu of %zu devices are there", have, n);
+		rc = err_set(err, RC_FAILED, "needs %zu devices; %zu are available", n, have);
 	free(v);
 	if (rc == RC_OK)
 		*out = list;
@@ -86,7 +86,7 @@ end_stage(struct stage *st)
 	st->device = NULL;
 }
 
-/* A device for each process of the recording, with sockets and memory as there. */
+/* Start a device for each process of the recording, with its kind of sockets and its memory. */
 static enum rc
 begin_stage(struct stage *st, const struct story *s, uint64_t room, const char *wanted,
 	    struct err *err)
@@ -130,19 +130,20 @@ say_story(const struct story *s)
 	       queued, s->nfaults, s->nfaults == 1 ? "" : "s", s->ndecisions,
 	       s->with_data ? "kept" : "not kept");
 	if (s->cut)
-		printf("the recording is incomplete: what was written is replayed\n");
+		printf("the recording is incomplete: the part that was written is replayed\n");
 }
 
 static void
 say_result(const struct story *s, const struct replay_map *map, const struct replay_result *r)
 {
-	printf("replayed: %" PRIu64 " ended well again%s, %" PRIu64 " were in operations that "
-	       "failed again or were ended from outside, %" PRIu64 " differ; %" PRIu64
-	       " of %" PRIu64 " faults took place at the same steps\n",
-	       r->same, s->with_data ? ", with the same results to the bit" : "", r->failed,
-	       r->differ, r->met, r->nfaults);
+	printf("replayed: %" PRIu64 " succeeded again%s, %" PRIu64 " were in operations that "
+	       "failed again or were aborted, %" PRIu64 " differ; %" PRIu64 " of %" PRIu64
+	       " faults took place at the same steps\n",
+	       r->same, s->with_data ? ", with bit-identical results" : "", r->failed, r->differ,
+	       r->met, r->nfaults);
 	if (s->with_data && map->hollow)
-		printf("%" PRIu64 " inputs were not all recorded: their results are not compared\n",
+		printf("%" PRIu64
+		       " inputs were not recorded completely: their results are not compared\n",
 		       map->hollow);
 	if (r->differ)
 		printf("first difference: %s\n", r->first);
@@ -168,10 +169,11 @@ play(const struct args *a, struct story *s, struct err *err)
 	struct replay_result result;
 	struct story *now = NULL;
 	uint64_t room = replay_room(s);
-	enum rc rc = room <= ROOM_MAX
-			 ? begin_stage(&st, s, room, a->record, err)
-			 : err_set(err, RC_BADDATA, "%s: an operation of %" PRIu64 " bytes",
-				   a->rest[0], room);
+	enum rc rc =
+	    room <= ROOM_MAX
+		? begin_stage(&st, s, room, a->record, err)
+		: err_set(err, RC_BADDATA, "%s: an operation of %" PRIu64 " bytes is too large",
+			  a->rest[0], room);
 
 	if (rc == RC_OK) {
 		struct replay_config cfg = {
@@ -194,7 +196,7 @@ play(const struct args *a, struct story *s, struct err *err)
 		else if (s->stopped)
 			rc = err_set(err, RC_BADDATA,
 				     "%s: the recording is incomplete: writing it failed, as on a "
-				     "full disk; only what it has was replayed",
+				     "full disk; only the recorded part was replayed",
 				     a->rest[0]);
 	}
 	story_free(now);

@@ -1,5 +1,5 @@
 /*
- * replay.h - what the two kinds of gpuctl replay share.
+ * replay.h - shared by the two kinds of gpuctl replay.
  */
 #ifndef GPUCTL_REPLAY_H
 #define GPUCTL_REPLAY_H
@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/rc.h"
 
-/* Warnings and errors of the launcher. */
+/* Print the launcher's warnings and errors. */
 void replay_say(enum log_level level, const char *sentence);
 
-/* The n devices of a cluster, by ordinal. *out is the caller's to free. RC_FAILED: there are not so many. */
+/* List the n devices of a cluster, by ordinal. The caller frees *out. RC_FAILED: the cluster has not n. */
 enum rc replay_devices(struct gpusim *g, size_t n, struct gpusim_device **out, struct err *err);
 
 /* gpuctl replay of execution traces; prints the result. */

@@ -1,4 +1,4 @@
-/* gpuctl replay - execution traces of Chakra: one file a rank. */
+/* gpuctl replay - replay execution traces of Chakra: one file per rank. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ read_file(struct et_job *job, uint32_t rank, const char *path, struct err *err)
 
 	while (n > 0 && rc == RC_OK) {
 		if (b.len > ET_MAX_BYTES || !buf_reserve(&b, 1u << 20)) {
-			rc = err_set(err, RC_BADDATA, "it is too large");
+			rc = err_set(err, RC_BADDATA, "too large");
 			break;
 		}
 		n = read(fd, b.data + b.len, 1u << 20);
@@ -45,7 +45,8 @@ read_file(struct et_job *job, uint32_t rank, const char *path, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "%s", path);
 }
 
-/* The file of a rank: each that is named is one, or PREFIX stands for PREFIX.0.et and so on. False: there is none. */
+/* The file of a rank: the rank-th operand, or with one operand PREFIX the file PREFIX.RANK.et. False:
+ * none. */
 static bool
 path_of(const struct args *a, uint32_t rank, char path[PATH_MAX])
 {

@@ -1,4 +1,4 @@
-/* gpuctl run - a command with a machine full of devices; see lib/launch/launch.h. */
+/* gpuctl run - run a command with devices of its own; see lib/launch/launch.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -16,7 +16,7 @@
 #include "tape/folder.h"
 #include "tracing.h"
 
-/* As much as programs for GPUs take for granted; memory that is not allocated takes no place. */
+/* As much as GPU programs assume; unallocated memory takes no space. */
 #define NCCL_MEM "4G"
 
 /* Records of a stream that its device keeps until --trace has read them. */
@@ -48,7 +48,7 @@ show(char text[32], uint64_t value, const char *unit)
 	return text;
 }
 
-/* 0: it was not given. */
+/* 0: the option was not given. */
 static void
 add_number(struct extra *x, const char *option, uint64_t value, const char *unit)
 {
@@ -70,7 +70,7 @@ add_verbose(struct extra *x, unsigned verbose)
 		x->v[x->n++] = "-v";
 }
 
-/* Does each device get a CPU of its own? Only if that is asked for and there are enough. */
+/* Return true if each device gets a CPU of its own: the user asked for it, and there are enough. */
 static bool
 is_pinned(const struct args *a)
 {
@@ -82,8 +82,7 @@ is_pinned(const struct args *a)
 	       a->nranks <= (unsigned)CPU_COUNT(&set);
 }
 
-/* Set $GPUSIM_KERNELS for the command, whose `gpuctl launch --list` shows the kernels: its value and those
- * of the options. */
+/* Add the options' kernels to $GPUSIM_KERNELS, for `gpuctl launch --list` in the command. */
 static enum rc
 name_kernels(const struct args *a, struct err *err)
 {
@@ -99,7 +98,7 @@ name_kernels(const struct args *a, struct err *err)
 	return ok ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* A verb in place of a command is an easy slip. */
+/* Suggest the verb that was written in place of a command. */
 static const char *
 advise(const char *command, char *text, size_t size)
 {
@@ -123,7 +122,7 @@ add_record(const struct args *a, struct extra *dev, struct extra *coord, char pa
 	struct extra *const each[] = {dev, coord};
 
 	if (a->record_data && !a->record)
-		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+		return err_set(err, RC_INVAL, "--record-data: needs --record");
 	if (!a->record)
 		return RC_OK;
 	if (tape_folder_new(a->record, err) != RC_OK)
@@ -138,7 +137,7 @@ add_record(const struct args *a, struct extra *dev, struct extra *coord, char pa
 	return RC_OK;
 }
 
-/* Is the value of --http or --grpc one that a daemon can listen at? */
+/* Check that a daemon can listen at the value of --http or --grpc. */
 static enum rc
 check_listen(const char *option, const char *value, const struct args *a, struct err *err)
 {
@@ -175,14 +174,15 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	    check_listen("--grpc", a->grpc, a, err) != RC_OK)
 		return err->rc;
 	if (a->label && !a->each)
-		return err_set(err, RC_INVAL, "--label: there is no --each");
+		return err_set(err, RC_INVAL, "--label: requires --each");
 	add(&dev, "--recorder", a->recorder);
 	add_number(&dev, "--latency", a->latency_ns, "ns");
 	add_number(&dev, "--bandwidth", a->bits_per_s, "");
 	if (a->spares > LAUNCH_MAX_DEVICES - a->nranks)
-		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
+		return err_set(err, RC_INVAL,
+			       "--spares: %u spares and %u devices exceed the limit of %d",
 			       a->spares, a->nranks, LAUNCH_MAX_DEVICES);
-	if (args_given(a, on_failure)) /* for the coordinator, and the command's clients */
+	if (args_given(a, on_failure)) /* for the coordinator and the command's clients */
 		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
 	if (a->transport)
 		setenv("GPUSIM_P2P_LEVEL", "LOC", 1); /* for the devices */

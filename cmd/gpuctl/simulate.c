@@ -1,4 +1,4 @@
-/* gpuctl simulate - nccl-tests' table of a cluster that is not here. Needs no devices. */
+/* gpuctl simulate - predict nccl-tests' table of a cluster. Needs no devices. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "simulate_table.h"
 #include "simulate_training.h"
 
-/* The thread blocks of a custom algorithm, side by side. */
+/* Time the thread blocks of a custom algorithm, which run concurrently. */
 static enum rc
 time_blocks(const struct table *t, uint64_t nbytes, enum cluster_proto proto,
 	    struct traffic_answer *out, struct flow_report *report, struct err *err)
@@ -35,7 +35,7 @@ time_blocks(const struct table *t, uint64_t nbytes, enum cluster_proto proto,
 	return rc;
 }
 
-/* By the messages on the links. */
+/* Time a row by the messages on the links. */
 static enum rc
 row_of_links(struct table *t, struct row *row, struct err *err)
 {
@@ -111,13 +111,13 @@ static enum rc
 check_sizes(const struct args *a, struct err *err)
 {
 	if (args_given(a, count) || args_given(a, nbytes) || args_given(a, chunk))
-		return err_set(err, RC_INVAL, "with --cluster sizes are -b, -e and -f");
+		return err_set(err, RC_INVAL, "--cluster: sizes are set by -b, -e and -f");
 	if (a->min_bytes > a->max_bytes)
-		return err_set(err, RC_INVAL, "-b is more than -e");
+		return err_set(err, RC_INVAL, "-b: must not exceed -e");
 	return RC_OK;
 }
 
-/* All that can be named here: what NCCL can do there, schemes, and gpusim's own. */
+/* List all algorithms for the cluster: NCCL's, schemes, and gpusim's own. */
 static enum rc
 no_algorithm(const struct table *t, const char *name, struct err *err)
 {
@@ -140,13 +140,14 @@ no_algorithm(const struct table *t, const char *name, struct err *err)
 		if (row->coll == coll && traffic_knows(coll, row->name) &&
 		    cluster_algo_parse(row->name, &(int){0}, NULL) != RC_OK)
 			(void)buf_addf(&all, ", %s", row->name);
-	rc = err_set(err, RC_INVAL, "'%.64s' is no algorithm of %s there: auto%s", name, t->coll,
-		     all.len ? all.data : "");
+	rc = err_set(err, RC_INVAL,
+		     "'%.64s' is not an algorithm of %s on this cluster; must be one of auto%s",
+		     name, t->coll, all.len ? all.data : "");
 	buf_fini(&all);
 	return rc;
 }
 
-/* NCCL's model where it knows the algorithm, for this collective; else the links. */
+/* Use NCCL's model if it knows the algorithm for this collective; else the links. */
 static enum rc
 choose_model(struct table *t, struct err *err)
 {
@@ -161,7 +162,7 @@ choose_model(struct table *t, struct err *err)
 		tuning_ranks(&t->c, t->ask.ngpus, &r);
 		rc = tuning_choose(&t->c, &r, t->ask.coll, t->ask.algo, t->ask.proto, 1, &choice,
 				   err);
-		/* NCCL has one way for it, but there are others. */
+		/* NCCL has only one algorithm for the collective, but other kinds exist. */
 		if (rc != RC_OK && !traffic_knows(t->ask.coll, name) &&
 		    tuning_choose(&t->c, &r, t->ask.coll, -1, -1, 1, &choice, NULL) == RC_OK &&
 		    choice.algo == CLUSTER_P2P)
@@ -170,7 +171,7 @@ choose_model(struct table *t, struct err *err)
 	if (rc == RC_OK || !traffic_knows(t->ask.coll, name))
 		return rc;
 	if (t->a->channels && !scheme_find(t->ask.coll, name))
-		return err_set(err, RC_INVAL, "--channels are NCCL's: %s is not its algorithm",
+		return err_set(err, RC_INVAL, "--channels: only for NCCL's algorithms, not for %s",
 			       name);
 	t->algo = name;
 	return RC_OK;
@@ -180,12 +181,12 @@ static enum rc
 check_root(const struct table *t, struct err *err)
 {
 	if (coll_has_root(t->ask.coll) && t->a->root >= t->ask.ngpus)
-		return err_set(err, RC_INVAL, "--root %" PRIu32 ": there are %" PRIu32 " ranks",
+		return err_set(err, RC_INVAL, "--root: no rank %" PRIu32 " among %" PRIu32 " ranks",
 			       t->a->root, t->ask.ngpus);
 	return RC_OK;
 }
 
-/* A file's algorithm, proven and made one order of steps a rank. */
+/* Use a file's algorithm: prove it, and make each rank's schedule. */
 static enum rc
 by_file(struct table *t, struct err *err)
 {
@@ -194,7 +195,8 @@ by_file(struct table *t, struct err *err)
 	enum rc rc;
 
 	if (t->a->channels)
-		return err_set(err, RC_INVAL, "--channels are NCCL's, not of a file");
+		return err_set(err, RC_INVAL,
+			       "--channels: only for NCCL's algorithms, not for a file");
 	rc = plan_file_load(t->a, &f, NULL, err);
 	if (rc == RC_OK && f->custom)
 		t->custom = f;
@@ -238,7 +240,7 @@ on_cluster(const struct args *a, struct err *err)
 
 #define ROW(field) offsetof(struct args, field)
 
-/* Options of the other form of the verb. */
+/* Reject options of the other form of the verb. */
 static enum rc
 check_form(const struct args *a, bool training, struct err *err)
 {
@@ -257,15 +259,16 @@ check_form(const struct args *a, bool training, struct err *err)
 
 	for (size_t i = 0; i < n; i++)
 		if (args_was_given(a, at[i]))
-			return err_set(err, RC_INVAL,
-				       training
-					   ? "an option of collectives is given, not of training"
-					   : "an option of training is given, which wants the word "
-					     "training for a collective");
+			return err_set(
+			    err, RC_INVAL,
+			    training ? "an option for collectives was given, which training does "
+				       "not accept"
+				     : "an option for training was given, which needs the word "
+				       "training instead of a collective");
 	return RC_OK;
 }
 
-/* Without a cluster: the plans of gpusim's own algorithms, as `gpuctl plan --simulate` has them. */
+/* Without a cluster: simulate gpusim's own algorithms, as `gpuctl plan --simulate` does. */
 enum rc
 run_simulate(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -276,13 +279,14 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 	if (a->fit) {
 		if (check_form(a, false, NULL) != RC_OK || check_form(a, true, NULL) != RC_OK)
 			return err_set(err, RC_INVAL,
-				       "--fit goes with --cluster, -n, -o and --json alone");
+				       "--fit: allows only --cluster, -n, -o and --json");
 		return simulate_fit(a, err);
 	}
 	if (a->nrest > 1)
-		return err_set(err, RC_INVAL, "one collective, not also '%s'", a->rest[1]);
+		return err_set(err, RC_INVAL, "unexpected operand '%s': one collective is expected",
+			       a->rest[1]);
 	if (args_given(a, output))
-		return err_set(err, RC_INVAL, "-o is of --fit");
+		return err_set(err, RC_INVAL, "-o: needs --fit");
 	if (check_form(a, training, err) != RC_OK)
 		return RC_INVAL;
 	if (training)
@@ -292,7 +296,7 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 	if (args_given(a, proto) || a->channels || a->explain || args_given(a, min_bytes) ||
 	    args_given(a, max_bytes))
 		return err_set(err, RC_INVAL,
-			       "--proto, --channels, --explain, -b and -e want a --cluster");
+			       "--proto, --channels, --explain, -b and -e: need --cluster");
 	plan.simulate = true;
 	return run_plan(cli, &plan, err);
 }

@@ -1,4 +1,4 @@
-/* Where the time of simulated messages goes: by cause, by step, by link. */
+/* Explain the time of simulated messages: by cause, by step, by link. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 #include "base/json.h"
 #include "simulate_table.h"
 
-#define HOPS  4 /* the longest of the critical path that are told */
+#define HOPS  4 /* the longest hops of the critical path that are printed */
 #define LINKS 4
 
-/* On text that is out of memory the number stands. */
+/* The name of a link; without memory for it, "a link". */
 static const char *
 link_text(const struct traffic_answer *t, uint32_t link, struct buf *text)
 {
@@ -30,19 +30,20 @@ longer(const void *x, const void *y)
 static void
 by_cause(const struct traffic_answer *t, const struct flow_report *r)
 {
-	printf("launch %.1f us, then on the links %.1f us:", t->launch_us, r->us);
+	printf("launch %.1f us, then %.1f us on the links:", t->launch_us, r->us);
 	for (int w = 0; w < FLOW_NWHY; w++)
 		printf("%s %s %.1f %%", w ? "," : "", flow_why_name((enum flow_why)w),
 		       r->us > 0 ? 100 * r->why_us[w] / r->us : 0);
 	printf(", of the critical path; %" PRIu32 " of %" PRIu32 " ranks simulated%s, messages ",
-	       t->simulated, t->nranks, t->extrapolated ? ", from a part of the steps" : "");
+	       t->simulated, t->nranks,
+	       t->extrapolated ? ", extrapolated from part of the steps" : "");
 	if (t->message_bytes)
 		printf("of at most %" PRIu64 " bytes\n", t->message_bytes);
 	else
 		puts("whole");
 }
 
-/* The link that held up the message most; NULL: none is a bottleneck. */
+/* The link that delayed the message most; NULL: none is a bottleneck. */
 static const struct flow_link *
 fullest(const struct traffic_answer *t, const struct flow_report *r, const struct flow_hop *h)
 {
@@ -66,10 +67,10 @@ show_hop(const struct traffic_answer *t, const struct flow_report *r, const stru
 {
 	const struct flow_link *link;
 
-	printf("#   step %" PRIu32 " of rank %" PRIu32 ", from %.1f us on: %s %.1f us", h->step,
+	printf("#   step %" PRIu32 " of rank %" PRIu32 ", from %.1f us: %s %.1f us", h->step,
 	       h->rank, h->begin_us, flow_why_name(h->why), h->end_us - h->begin_us);
 	if (h->from != h->rank)
-		printf(", of messages from rank %" PRIu32, h->from);
+		printf(", for messages from rank %" PRIu32, h->from);
 	link = h->why == FLOW_BYTES ? fullest(t, r, h) : NULL;
 	if (link)
 		printf(" by %s", link_text(t, link->link, name));
@@ -100,7 +101,8 @@ by_link(const struct traffic_answer *t, const struct flow_report *r)
 	for (size_t i = 0; i < r->nlinks && i < LINKS; i++) {
 		const struct flow_link *l = &r->link[i];
 
-		printf("#   %s: %.0f bytes, busy %.1f %% of the time, the bottleneck %.1f %%\n",
+		printf("#   %s: %.0f bytes, busy %.1f %% of the time, the bottleneck %.1f %% of "
+		       "the time\n",
 		       link_text(t, l->link, &name), l->nbytes, 100 * l->busy_us / r->us,
 		       100 * l->bottleneck_us / r->us);
 	}

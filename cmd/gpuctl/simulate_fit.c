@@ -1,4 +1,4 @@
-/* gpuctl simulate --fit - a cluster file whose constants are those that measured tables tell. */
+/* gpuctl simulate --fit - fit the constants of a cluster file to measured tables. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "cluster/measured.h"
 #include "simulate_training.h"
 
-#define SLOW 1.7 /* times the prediction, from which on a system is called degraded */
+#define SLOW 1.7 /* a system that takes this many times the predicted time is called degraded */
 
 static const char *
 coll_word(const struct measured *m)
@@ -34,7 +34,7 @@ read_tables(const struct args *a, struct measured *t, struct err *err)
 	return rc;
 }
 
-/* Where to look, by what limits the sizes. */
+/* The part of the system to check, by what limits the sizes. */
 static const char *
 look_at(const struct cluster_answer *a, bool large, bool several)
 {
@@ -48,10 +48,11 @@ look_at(const struct cluster_answer *a, bool large, bool several)
 	if (a->limit == CLUSTER_BY_NIC || several)
 		return "the NICs: how many NCCL found (NCCL_DEBUG=INFO), their rate, GPUDirect "
 		       "RDMA, PCIe ACS";
-	return "ways between GPUs: NVLinks that are down, peer-to-peer over PCIe, memory clocks";
+	return "the paths between GPUs: NVLinks that are down, peer-to-peer over PCIe, memory "
+	       "clocks";
 }
 
-/* A table that is much slower, or faster, than the cluster as it was described. */
+/* Report a table that is much slower, or faster, than the cluster as described. */
 static void
 judge(const struct measured *m, const struct cluster *c)
 {
@@ -61,13 +62,14 @@ judge(const struct measured *m, const struct cluster *c)
 
 		if (slower >= SLOW)
 			printf("# %s: %s 16 MiB %.1f times slower than this cluster should be: "
-			       "look at %s\n",
+			       "check %s\n",
 			       m->name, large ? "from" : "below", slower,
 			       look_at(&a, large, m->ngpus > c->domain));
 		else if (slower <= 1 / SLOW)
-			printf("# %s: %s 16 MiB %.1f times faster than this cluster should be: is "
-			       "its file right?\n",
-			       m->name, large ? "from" : "below", 1 / slower);
+			printf(
+			    "# %s: %s 16 MiB %.1f times faster than this cluster should be: check "
+			    "the cluster file\n",
+			    m->name, large ? "from" : "below", 1 / slower);
 	}
 }
 
@@ -94,13 +96,14 @@ print_text(const struct measured_fit *f, const struct measured *t, int n, const 
 		if (c->told)
 			printf("  %-24s  %10.4g  %10.4g %s\n", c->name, c->was, c->now, c->unit);
 		else
-			printf("  %-24s  %10.4g  %10s %s; these tables do not tell it\n", c->name,
-			       c->was, "-", c->unit);
+			printf("  %-24s  %10.4g  %10s %s; these tables do not determine it\n",
+			       c->name, c->was, "-", c->unit);
 	}
 	if (f->one_number)
-		puts("# All tables are of one number of GPUs: launch and latencies are told only "
-		     "together, and how times grow\n"
-		     "# with the number of GPUs is the model's.");
+		puts("# All tables are for the same number of GPUs: only the sum of launch and "
+		     "latencies is "
+		     "determined, and the growth\n"
+		     "# of times with the number of GPUs is the model's.");
 	printf("#\n# %-24s  %12s  %5s  %18s  %18s\n# %-24s  %12s  %5s  %8s  %8s  %8s  %8s\n",
 	       "median |error|", "collective", "GPUs", "as it was", "fitted", "", "", "",
 	       "< 16 MiB", ">= 16", "< 16 MiB", ">= 16");
@@ -151,7 +154,7 @@ write_cluster(const struct args *a, const struct cluster *c, struct err *err)
 
 	for (int i = 0; i < a->nrest && good; i++)
 		good = buf_addf(&text, " %s", a->rest[i]);
-	/* A name is of one line. */
+	/* A name is one line. */
 	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)text.data[i] < ' ')
 			text.data[i] = ' ';
@@ -174,7 +177,7 @@ simulate_fit(const struct args *a, struct err *err)
 
 	if (!a->cluster)
 		return err_set(err, RC_INVAL,
-			       "--fit wants a --cluster: the hardware that was measured");
+			       "--fit: needs --cluster, the hardware that was measured");
 	t = alloc_zeroed((size_t)a->nrest, sizeof *t);
 	if (!t)
 		return err_set(err, RC_NOMEM, "out of memory");

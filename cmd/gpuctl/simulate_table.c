@@ -1,4 +1,4 @@
-/* nccl-tests' table of a cluster that is not here: its head, rows and end. */
+/* Print nccl-tests' table of a simulated cluster: head, rows and end. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ print_head(const struct table *t)
 		return;
 	}
 	printf("# %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64 " step: %" PRIu64
-	       "(factor), predicted\n# cluster %s: %s, %" PRIu32 " a host, network %s\n#\n",
+	       "(factor), predicted\n# cluster %s: %s, %" PRIu32 " per host, network %s\n#\n",
 	       t->coll, t->ask.ngpus, t->a->min_bytes, t->a->max_bytes, t->a->factor, c->name,
 	       cluster_gpu_name(c), c->gpus_per_host, cluster_network_name(c));
 	printf("# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
@@ -69,7 +69,7 @@ explain(const struct cluster_answer *s)
 {
 	printf("#   launch %.1f us, latency %.1f us, bytes %.1f us, fill %.1f us; ", s->launch_us,
 	       s->latency_us, s->bytes_us, s->fill_us);
-	printf("%.3g bytes a byte go through %s, at %.1f GB/s\n", s->bytes_through,
+	printf("%.3g bytes per byte go through %s, at %.1f GB/s\n", s->bytes_through,
 	       cluster_limit_name(s), s->limit_gbs);
 }
 

@@ -1,7 +1,7 @@
 /*
- * simulate_training.c - gpuctl simulate training: what failures and communication leave of a training's time.
+ * simulate_training.c - gpuctl simulate training: the time that failures and communication leave.
  *
- * All numbers that the result stands on are printed beside it, with where they come from.
+ * All numbers that the result depends on are printed with it, and with their origin.
  */
 #include "simulate_training.h"
 
@@ -29,12 +29,11 @@ struct training {
 	struct whatif_rates rates;
 	struct whatif w;
 	uint32_t ngpus;
-	uint32_t tp, pp, dp; /* dp ranks reduce a tp * pp-th of the gradients each */
-	uint32_t per_host;   /* of those dp ranks */
-	struct cluster
-	    reduces; /* what one such group has of the cluster, while all others reduce, too */
+	uint32_t tp, pp, dp;	/* dp ranks reduce a tp * pp-th of the gradients each */
+	uint32_t per_host;	/* of those dp ranks */
+	struct cluster reduces; /* one such group's share of the cluster, while all groups reduce */
 	double reduce_s,
-	    exposed_s; /* of a step: all-reduces of all buckets; what computing does not hide */
+	    exposed_s; /* of a step: all all-reduces; the part that computing does not hide */
 	double young_s, daly_s, best_s, mtbf_s;
 	uint32_t best_spares;
 	struct whatif_answer answer[WHATIF_NPOLICIES];
@@ -46,7 +45,7 @@ seconds(uint32_t ms)
 	return ms / 1000.0;
 }
 
-/* The part of the time between failures in which a step computes. */
+/* The fraction of the time between failures in which steps compute. */
 static double
 computing(const struct training *t)
 {
@@ -74,7 +73,7 @@ read_rates(struct training *t, struct err *err)
 	return rc;
 }
 
-/* "tp=8,pp=16,dp=128", in any order; what is missing is 1, and dp is what is left. */
+/* Parse "tp=8,pp=16,dp=128", in any order; tp and pp default to 1, dp to the remaining GPUs. */
 static enum rc
 read_parallel(struct training *t, struct err *err)
 {
@@ -90,7 +89,7 @@ read_parallel(struct training *t, struct err *err)
 		if (!n || *n || word[1] != 'p' || word[2] != '=' ||
 		    parse_u32(word + 3, 1, CLUSTER_MAX_GPUS, n, NULL) != RC_OK)
 			return err_set(err, RC_INVAL,
-				       "--parallel: '%.64s' is not like tp=8,pp=16,dp=128",
+				       "--parallel: '%.64s' is not of the form tp=8,pp=16,dp=128",
 				       t->a->parallel);
 	}
 	t->tp = t->tp ? t->tp : 1;
@@ -109,8 +108,9 @@ read_parallel(struct training *t, struct err *err)
 }
 
 /*
- * What a data-parallel group has. Neighbours are of one tensor-parallel group, then come data-parallel ranks, as Megatron-LM lays
- * them out: every tp-th GPU of a host is of one group, and tp groups share its NICs.
+ * Compute a data-parallel group's share of the cluster. Neighbours are in one tensor-parallel group, then
+ * come data-parallel ranks, as Megatron-LM places them: every tp-th GPU of a host is in one group, and tp
+ * groups share its NICs.
  */
 static enum rc
 share_cluster(struct training *t, struct err *err)
@@ -120,8 +120,8 @@ share_cluster(struct training *t, struct err *err)
 
 	if (t->tp > 1 && each % t->tp != 0 && t->tp % each != 0)
 		return err_set(err, RC_INVAL,
-			       "--parallel: tp %" PRIu32 " does not divide a host's %" PRIu32
-			       " GPUs, nor is it whole hosts",
+			       "--parallel: tp %" PRIu32 " must divide a host's %" PRIu32
+			       " GPUs, or be a multiple of them",
 			       t->tp, each);
 	t->per_host = t->tp < each ? each / t->tp : 1;
 	apart = t->tp > each ? t->tp / each : 1; /* hosts */
@@ -140,7 +140,7 @@ share_cluster(struct training *t, struct err *err)
 	return RC_OK;
 }
 
-/* A step's gradients, bucket after bucket. */
+/* Time the all-reduces of a step's gradients, bucket after bucket. */
 static enum rc
 communication(struct training *t, struct err *err)
 {
@@ -153,7 +153,7 @@ communication(struct training *t, struct err *err)
 	enum rc rc;
 
 	if (t->dp < 2)
-		return RC_OK; /* nobody to reduce with */
+		return RC_OK; /* no rank to reduce with */
 
 	ask.nbytes = (uint64_t)bucket;
 	rc = whole > 0 ? cluster_predict(&t->reduces, &ask, &answer, err) : RC_OK;
@@ -187,7 +187,7 @@ interval(struct training *t, struct err *err)
 		return rc;
 	rc = parse_ms(word, &ms, err);
 	if (rc == RC_OK && !ms)
-		rc = err_set(err, RC_INVAL, "0 is no interval");
+		rc = err_set(err, RC_INVAL, "must not be 0");
 	if (rc != RC_OK)
 		return err_prefix(err, "--checkpoint");
 	t->w.interval_s = seconds(ms);
@@ -251,12 +251,12 @@ print_head(const struct training *t)
 {
 	printf("# training on %" PRIu32 " GPUs (%" PRIu32 " hosts) of %s, %.4g days\n", t->ngpus,
 	       t->w.hosts, t->c.name, t->w.seconds / DAY);
-	printf(
-	    "# a step: %.4g s, and %.3g s of communication that it does not hide (all-reduces of "
-	    "%.3g GB take %.3g s)\n",
-	    t->w.step_s, t->exposed_s,
-	    t->a->params * GRADIENT_BYTES / 1e9 / ((double)t->tp * t->pp), t->reduce_s);
-	printf("# failures: one in %.3g h, %.0f expected\n", t->mtbf_s / HOUR,
+	printf("# a step: %.4g s, and %.3g s of communication that computing does not hide "
+	       "(all-reduces of "
+	       "%.3g GB take %.3g s)\n",
+	       t->w.step_s, t->exposed_s,
+	       t->a->params * GRADIENT_BYTES / 1e9 / ((double)t->tp * t->pp), t->reduce_s);
+	printf("# failures: one every %.3g h, %.0f expected\n", t->mtbf_s / HOUR,
 	       t->w.seconds / t->mtbf_s);
 	printf("# checkpoint every %.4g s; best: %.4g s by simulation (the mean of %d seeds), %.4g "
 	       "s by Young, %.4g s by "
@@ -296,7 +296,7 @@ static void
 assumed(const char *option, const char *meaning, double value, const char *unit, bool given)
 {
 	printf("#   %-18s %10.6g %-2s %s; %s\n", option, value, unit, meaning,
-	       given ? "given" : "by default");
+	       given ? "given" : "default");
 }
 
 static void
@@ -306,33 +306,34 @@ print_assumed(const struct training *t)
 
 	printf("#\n# assumed:\n#   failures from %s: %s\n", a->fail_rate, t->rates.source);
 	printf("#   hosts fail independently, at random, at a constant rate, also while the "
-	       "training stands still\n#   with shrink and spare each failure takes a host away "
-	       "for the time of a repair\n");
+	       "training stands still\n#   with shrink and spare each failure removes a host "
+	       "until it is repaired\n");
 	printf("#   %" PRIu32 " GPUs, %" PRIu32
-	       " a host, reduce the same gradients, of bf16: 1 of %" PRIu32 " parts of all\n",
+	       " per host, reduce the same bf16 gradients: 1 of %" PRIu32 " parts of all\n",
 	       t->dp, t->per_host, t->tp * t->pp);
 	if (t->tp * t->pp > 1)
-		printf("#   tp %" PRIu32 " GPUs of a host share a layer, then come dp %" PRIu32
-		       ", then pp %" PRIu32 " stages, as Megatron-LM has them;\n"
-		       "#   messages of tensor and pipeline, and bubbles, are in --step-time\n",
-		       t->tp, t->dp, t->pp);
-	assumed("--step-time", "computing of a step", t->w.step_s, "s", args_given(a, step_ms));
+		printf(
+		    "#   tp %" PRIu32 " GPUs of a host share a layer, then come dp %" PRIu32
+		    ", then pp %" PRIu32 " stages, as in Megatron-LM;\n"
+		    "#   --step-time includes tensor- and pipeline-parallel messages and bubbles\n",
+		    t->tp, t->dp, t->pp);
+	assumed("--step-time", "computation of a step", t->w.step_s, "s", args_given(a, step_ms));
 	assumed("--params", "parameters", a->params, "", args_given(a, params));
-	assumed("--bucket", "bytes of an all-reduce", (double)a->bucket, "B",
+	assumed("--bucket", "bytes of one all-reduce", (double)a->bucket, "B",
 		args_given(a, bucket));
 	assumed("--overlap", "hidden part of communication", a->overlap, "",
 		args_given(a, overlap));
-	assumed("--detect-time", "until a failure is detected", t->w.detect_s, "s",
+	assumed("--detect-time", "time until a failure is detected", t->w.detect_s, "s",
 		args_given(a, detect_ms));
-	assumed("--restart-time", "start from a checkpoint", t->w.restart_s, "s",
+	assumed("--restart-time", "time to start from a checkpoint", t->w.restart_s, "s",
 		args_given(a, restart_ms));
-	assumed("--recover-time", "start from memory", t->w.recover_s, "s",
+	assumed("--recover-time", "time to start from memory", t->w.recover_s, "s",
 		args_given(a, recover_ms));
-	assumed("--repair-time", "of a host, for shrink and spare", t->w.repair_s, "s",
+	assumed("--repair-time", "time to repair a host, for shrink and spare", t->w.repair_s, "s",
 		args_given(a, repair_ms));
-	assumed("--checkpoint-time", "standing still", t->w.checkpoint_s, "s",
+	assumed("--checkpoint-time", "pause for a checkpoint", t->w.checkpoint_s, "s",
 		args_given(a, checkpoint_ms));
-	assumed("--spares", "hosts that wait", t->w.spares, "", args_given(a, spares));
+	assumed("--spares", "spare hosts", t->w.spares, "", args_given(a, spares));
 }
 
 static void
@@ -410,7 +411,7 @@ print_json(const struct training *t)
 	printf("]}\n");
 }
 
-/* ---- as a picture: the goodput by the interval and by the number of hosts */
+/* ---- as a plot: the goodput by the interval and by the number of hosts */
 
 static enum rc
 curve(struct training *t, struct plot_panel *panel, int p, bool by_hosts, struct err *err)
@@ -475,7 +476,7 @@ simulate_training(const struct args *a, struct err *err)
 	enum rc rc;
 
 	if (!a->cluster)
-		return err_set(err, RC_INVAL, "a training wants a --cluster");
+		return err_set(err, RC_INVAL, "training: needs --cluster");
 	if (a->plot && plot_check(a->plot, err) != RC_OK)
 		return err_prefix(err, "--plot");
 	t = calloc(1, sizeof *t);

@@ -1,4 +1,4 @@
-/* gpuctl comm-split - a communicator for each color, as ncclCommSplit. */
+/* gpuctl comm-split - create a communicator for each color, like ncclCommSplit. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define WORD_CHARS 16 /* longest number, and its NUL */
 
-/* n numbers with commas between; with `none`, "-" is none. *out is the caller's to free. */
+/* Parse n numbers, separated by commas; the word `none` becomes -1. The caller frees *out. */
 static enum rc
 parse_list(const char *text, const char *none, uint32_t n, int **out, struct err *err)
 {
@@ -35,7 +35,7 @@ parse_list(const char *text, const char *none, uint32_t n, int **out, struct err
 		p = p[len] ? p + len + 1 : NULL;
 	}
 	if (rc == RC_OK && k != n)
-		rc = err_set(err, RC_INVAL, "%" PRIu32 " for %" PRIu32 " rank%s", k, n,
+		rc = err_set(err, RC_INVAL, "%" PRIu32 " given for %" PRIu32 " rank%s", k, n,
 			     n == 1 ? "" : "s");
 	if (rc == RC_OK)
 		*out = v;
@@ -57,7 +57,7 @@ parse_lists(const struct args *a, uint32_t n, int **color, int **key, struct err
 	return rc == RC_OK ? rc : err_prefix(err, "--keys");
 }
 
-/* One line a color: it, and its communicator. */
+/* Print each color and its communicator, one per line. */
 static void
 print_split(const struct args *a, const struct gpusim_split *made, size_t n)
 {

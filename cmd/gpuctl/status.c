@@ -1,4 +1,4 @@
-/* gpuctl status, devices - the coordinator's view of everything, or of the devices alone. */
+/* gpuctl status, devices - print the coordinator's state, or its devices alone. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "watch.h"
 
 #define CLEAR	 "\033[H\033[2J"
-#define AGAIN_MS 100  /* for a coordinator that is away */
-#define AWAY_MS	 5000 /* so long */
+#define AGAIN_MS 100  /* between tries to reach a coordinator that is away */
+#define AWAY_MS	 5000 /* longest time to try */
 
 static void
 print_json(const struct gpusim_status *s)
@@ -32,7 +32,7 @@ print_json(const struct gpusim_status *s)
 	puts("]}");
 }
 
-/* Is a rank in an operation? */
+/* Return true if a rank is in an operation. */
 static bool
 is_busy(const struct gpusim_status *s)
 {
@@ -88,7 +88,7 @@ show(struct cli *cli, const struct args *a, struct err *err)
 	return RC_OK;
 }
 
-/* Again and again. Waits for a coordinator that is away: it may be started again. */
+/* Show repeatedly. Wait for a coordinator that is away: it may be restarted. */
 static enum rc
 show_again(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -121,7 +121,7 @@ run_status(struct cli *cli, const struct args *a, struct err *err)
 	return a->watch ? show_again(cli, a, err) : show(cli, a, err);
 }
 
-/* A line's position is the device's index. */
+/* Print the devices; a line's position is the device's index. */
 enum rc
 run_devices(struct cli *cli, const struct args *a, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* gpuctl stragglers - how long each rank of a communicator held up the others. */
+/* gpuctl stragglers - print how long each rank of a communicator held up the others. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

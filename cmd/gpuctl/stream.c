@@ -1,9 +1,9 @@
 /*
- * gpuctl allreduce --stream ... - a filter that goes on: block after block, on devices that it keeps.
+ * gpuctl allreduce --stream ... - a filter that processes block after block, on devices that it keeps.
  *
- * One buffer holds the input that is not done yet: at most a block and a piece. A block runs as soon as it
- * is complete, and its result is written before the next block is looked for. So a block whose operation
- * begins again was never printed, and none is printed twice.
+ * One buffer holds the unprocessed input: at most a block and a piece. A block runs as soon as it is
+ * complete, and its result is written before the next block is searched. So a block whose operation begins
+ * again was never printed, and none is printed twice.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,14 +20,14 @@ struct stream {
 	struct ranks ranks;
 	struct results out;
 	uint32_t nvec;	   /* vectors of a block */
-	size_t nbytes;	   /* raw: of a block */
-	struct buf in;	   /* the input from in.data + at on is not done */
+	size_t nbytes;	   /* raw: bytes of a block */
+	struct buf in;	   /* the input from in.data + at is unprocessed */
 	size_t at, looked; /* text: lines up to in.data + looked are counted; */
-	uint32_t nlines;   /* of the block, */
-	size_t nbefore;	   /* and of blocks before it */
+	uint32_t nlines;   /* lines of the block, */
+	size_t nbefore;	   /* and of the blocks before it */
 };
 
-/* The size of a block. */
+/* Set the size of a block. */
 static enum rc
 measure(struct stream *s, struct err *err)
 {
@@ -45,7 +45,7 @@ measure(struct stream *s, struct err *err)
 
 /* ---- input */
 
-/* Read the input that is there. *end: the stream has ended. */
+/* Read the available input. *end: the stream has ended. */
 static enum rc
 read_some(struct stream *s, bool *end, struct err *err)
 {
@@ -67,7 +67,7 @@ read_some(struct stream *s, bool *end, struct err *err)
 	return rc;
 }
 
-/* The bytes of the block at the front, if all of them are here; else 0. */
+/* The bytes of the first block if it is complete; else 0. */
 static size_t
 find_block(struct stream *s)
 {
@@ -107,7 +107,7 @@ last_block(struct stream *s, size_t *nbytes, struct err *err)
 	return RC_OK;
 }
 
-/* Wait for the next block; 0 bytes: there is none. */
+/* Wait for the next block; 0 bytes: none. */
 static enum rc
 next_block(struct stream *s, size_t *nbytes, struct err *err)
 {
@@ -163,8 +163,7 @@ static enum rc
 check(const struct args *a, struct err *err)
 {
 	if (args_given(a, count) && !a->raw)
-		return err_set(err, RC_INVAL,
-			       "--count goes with --raw: lines say how long they are");
+		return err_set(err, RC_INVAL, "--count: needs --raw; lines need no count");
 	if (a->raw && !a->count)
 		return err_set(err, RC_INVAL,
 			       "--count N is missing: elements of each rank's vector in a block");

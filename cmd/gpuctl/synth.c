@@ -1,4 +1,4 @@
-/* gpuctl synth - search for an algorithm that is fast on a cluster, prove it, and write it as a file. */
+/* gpuctl synth - search for an algorithm that is fast on a cluster, verify it, and write it as a file. */
 #include "synth/synth.h"
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "cli.h"
 #include "coll/tune.h"
 
-#define SHOWN 10u /* of those that were timed */
+#define SHOWN 10u /* most candidates that are printed */
 
-/* The links that the options tell of: a cluster's, or equal ones. */
+/* Make the links that the options describe: a cluster's, or equal ones. */
 static enum rc
 read_links(const struct args *a, struct synth_ask *ask, struct links *links,
 	   struct cost_model *device, struct err *err)
@@ -35,8 +35,9 @@ read_links(const struct args *a, struct synth_ask *ask, struct links *links,
 		return RC_OK;
 	}
 	if (args_given(a, latency_ns) || args_given(a, bits_per_s))
-		return err_set(err, RC_INVAL,
-			       "--latency and --bandwidth are of equal links, not of a cluster");
+		return err_set(
+		    err, RC_INVAL,
+		    "--latency and --bandwidth: only for equal links, not with --cluster");
 	rc = cluster_load(a->cluster, &cluster, err);
 	if (rc)
 		return rc;
@@ -63,7 +64,7 @@ is_xml(const char *path)
 	return n > 4 && strcmp(path + n - 4, ".xml") == 0;
 }
 
-/* The text, or MSCCL's XML of it. */
+/* Write the text, or MSCCL's XML for it. */
 static enum rc
 write_file(const char *path, const struct synth_result *r, struct err *err)
 {
@@ -112,7 +113,7 @@ print_rows(const struct synth_result *r, bool json)
 		if (synth_builtin_wins(r))
 			printf("%s, built-in, is faster than the best file: --algo %s\n",
 			       r->builtin.name, r->builtin.name);
-		printf("%zu drafts; proven: %zu steps, %" PRIu32 " %s a connection\n", r->tried,
+		printf("%zu drafts; verified: %zu steps, %" PRIu32 " %s per connection\n", r->tried,
 		       r->proof.nsteps, r->proof.min_slots,
 		       r->proof.min_slots == 1 ? "slot" : "slots");
 	}
@@ -136,9 +137,9 @@ run_synth(struct cli *cli, const struct args *a, struct err *err)
 
 	(void)cli;
 	if (a->nrest < 1)
-		return err_set(err, RC_INVAL, "which collective?");
+		return err_set(err, RC_INVAL, "a collective is missing");
 	if (!a->nranks)
-		return err_set(err, RC_INVAL, "how many ranks? -n N");
+		return err_set(err, RC_INVAL, "the number of ranks is missing: use -n N");
 	if (args_given(a, time_limit_ms)) {
 		deadline = deadline_in_ms(a->time_limit_ms);
 		ask.go_on = before_deadline;

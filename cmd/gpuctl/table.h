@@ -1,5 +1,5 @@
 /*
- * table.h - devices and communicators as rows for people and as JSON for programs.
+ * table.h - print devices and communicators as tables, and as JSON.
  */
 #ifndef GPUCTL_TABLE_H
 #define GPUCTL_TABLE_H
@@ -11,23 +11,22 @@
 /* "in-progress", "success", "failed": enum gpusim_state. Static storage. */
 const char *state_name(int state);
 
-/* A time of the epoch as local time: "2026-11-22 10:00:00". */
+/* A time since the Unix epoch as local time: "2026-11-22 10:00:00". */
 #define TIME_TEXT 32
 const char *time_text(uint64_t ms, char out[TIME_TEXT]);
 
-/* A header, and a row for each device; the first column is the index that options take. */
+/* Print a header and a row for each device; the first column is the index that options accept. */
 void table_devices(const struct gpusim_device_info *d, size_t n, FILE *f);
-/* The progress of the ranks that are in an operation. */
+/* Print the progress of the ranks that are in an operation. */
 void table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
-/* Without a newline. Ids of devices are strings of 16 hexadecimal digits.
- * index: of each device, as options take it; NULL: its position.
- * recovered: what the communicator's latest recovery was; NULL leaves it out. */
+/* Print JSON without a newline. Ids of devices are strings of 16 hexadecimal digits. index: of each device,
+ * as options accept it; NULL: its position. recovered: the communicator's latest recovery; NULL omits it. */
 void json_devices(const struct gpusim_device_info *d, const size_t *index, size_t n, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
-/* A communicator that was just made, as members of an object: comm, nranks, devices. */
+/* Print a new communicator as members of an object: comm, nranks, devices. */
 void json_members(struct gpusim_comm *comm, FILE *f);
 
 #endif

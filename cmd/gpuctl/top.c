@@ -1,8 +1,9 @@
 /*
- * gpuctl top - what each device does, again and again.
+ * gpuctl top - show what each device is doing, and keep it up to date.
  *
- * Design notes. This thread alone looks and draws. While there is a screen it blocks the signals that end it, and those of
- * ncurses, except while it polls: threads of connections inherit the mask, so handlers run here.
+ * Design notes. Only this thread reads and draws. While it uses the screen it blocks the signals that end
+ * it and those of ncurses, except while it polls: threads of connections inherit the mask, so handlers run
+ * here.
  */
 #include <poll.h>
 #include <signal.h>
@@ -20,8 +21,8 @@
 #include "view/state_json.h"
 #include "watch.h"
 
-#define ONCE_MS	     100 /* that the rates of --once are of */
-#define JSON_RECORDS 64	 /* of each ring: as /status.json */
+#define ONCE_MS	     100 /* time over which --once measures rates */
+#define JSON_RECORDS 64	 /* of each ring, as in /status.json */
 
 struct top_view {
 	struct cli *cli;
@@ -47,7 +48,7 @@ make_top(struct top_view *v, struct err *err)
 	return RC_OK;
 }
 
-/* Look again. next: the rates begin at the last look; else, where they began before. */
+/* Look again. next: rates are measured from the last look; else from the same look as before. */
 static enum rc
 look(struct top_view *v, bool next, struct err *err)
 {
@@ -117,7 +118,7 @@ print_top(const struct top_view *v)
 	}
 }
 
-/* The object of the coordinator's /status.json, of the same two worlds. */
+/* Print the object of the coordinator's /status.json, for the same two worlds. */
 static enum rc
 print_json(const struct top_view *v, struct err *err)
 {
@@ -139,7 +140,7 @@ sleep_ms(uint32_t ms)
 		;
 }
 
-/* So many tables, an interval apart. Each has rates, so the first comes after an interval. */
+/* Print tables, an interval apart. Each has rates, so the first comes after an interval. */
 static enum rc
 batch(struct top_view *v, const struct args *a, struct err *err)
 {
@@ -164,7 +165,7 @@ batch(struct top_view *v, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* ---- a screen */
+/* ---- the screen */
 
 static volatile sig_atomic_t caught;
 
@@ -176,7 +177,7 @@ on_signal(int signo)
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-/* Block them and those of ncurses; *outside is the mask for polling. */
+/* Block those signals and those of ncurses; *outside is the mask for polling. */
 static void
 catch_signals(sigset_t *outside)
 {
@@ -197,7 +198,7 @@ catch_signals(sigset_t *outside)
 	sigdelset(outside, SIGTSTP);
 }
 
-/* Until a key, news, a signal or the deadline. False: the terminal has gone. */
+/* Wait for a key, news, a signal or the deadline. False: the terminal is closed. */
 static bool
 wait_for_more(const struct top_view *v, uint64_t until, const sigset_t *outside)
 {
@@ -260,7 +261,7 @@ interactive(struct top_view *v, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = run_screen(v, &s, &outside, err);
 	top_screen_end();
-	if (caught) { /* as it would have ended us */
+	if (caught) { /* end as if the signal had not been caught */
 		signal(caught, SIG_DFL);
 		raise(caught);
 		pthread_sigmask(SIG_SETMASK, &outside, NULL);

@@ -23,18 +23,19 @@ top_screen_begin(struct err *err)
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return err_set(err, RC_INVAL,
-			       "standard input and output are no terminal; --batch prints text");
+			       "standard input and output must be a terminal; --batch prints text");
 	if (!term || !*term)
-		return err_set(err, RC_INVAL, "TERM is not set; --batch needs none");
+		return err_set(err, RC_INVAL, "TERM: not set; --batch needs no terminal");
 	if (setupterm(NULL, STDOUT_FILENO, &status) != OK)
 		return err_set(err, RC_INVAL,
-			       "TERM: terminal '%.64s' is not known%s; --batch needs none", term,
-			       status < 0 ? ", as no terminfo is installed" : "");
+			       "TERM: unknown terminal '%.64s'%s; --batch needs no terminal", term,
+			       status < 0 ? ", because no terminfo is installed" : "");
 	screen = cursor_address ? newterm(NULL, stdout, stdin) : NULL;
 	if (!screen)
-		return err_set(err, RC_INVAL,
-			       "TERM: terminal '%.64s' cannot move its cursor; --batch needs none",
-			       term);
+		return err_set(
+		    err, RC_INVAL,
+		    "TERM: terminal '%.64s' cannot move its cursor; --batch needs no terminal",
+		    term);
 	cbreak();
 	noecho();
 	nonl();
@@ -69,7 +70,7 @@ colour(int pair)
 	return has_colors() ? (attr_t)COLOR_PAIR(pair) : A_NORMAL;
 }
 
-/* A line, cut at the right edge and filled with blanks. */
+/* Draw a line, cut at the right edge and filled with blanks. */
 static void
 put(int y, attr_t how, const char *text)
 {
@@ -158,18 +159,20 @@ static void
 put_help(int y)
 {
 	static const char *const text[] = {
-	    "<  >  left right   the column to sort by",
+	    "<  >  left right   choose the column to sort by",
 	    "r                  reverse the order",
-	    "/                  show only devices with a text; Enter keeps it, Esc drops it",
-	    "f  space           freeze, and go on",
-	    "+  -               longer and shorter intervals",
+	    "/                  show only devices with this text; Enter keeps the filter, Esc "
+	    "drops it",
+	    "f  space           freeze, and continue",
+	    "+  -               lengthen or shorten the interval",
 	    "up down PgUp PgDn  scroll",
-	    "h  ?               this help, and back",
+	    "h  ?               show or hide this help",
 	    "q  Ctrl-C          quit",
 	    "",
-	    "Above the table: whom the most wait for. Its row is reversed.",
-	    "RANK   communicator:rank     BUSY   in operations, kernels, copies; streams add",
-	    "WAITS  r2:1.5s waits for rank 2 for 1.5 s; <-3 three wait for it",
+	    "Above the table: the device that most others wait for. Its row is reversed.",
+	    "RANK   communicator:rank     BUSY   share of time in operations, kernels, copies; all "
+	    "streams added",
+	    "WAITS  r2:1.5s has been waiting for rank 2 for 1.5 s; <-3 three wait for it",
 	    "AWAIT  the device that the communicator waits for",
 	};
 
@@ -177,7 +180,7 @@ put_help(int y)
 		put(y + (int)i, A_NORMAL, text[i]);
 }
 
-/* The rows that the filter leaves, from s->first on, in so many lines. How many those are. */
+/* Draw the rows that match the filter, from s->first, in `room` lines. Return the number of matching rows. */
 static size_t
 put_devices(int y, int room, const struct top *t, struct top_settings *s,
 	    const struct top_layout *l)
@@ -197,7 +200,7 @@ put_devices(int y, int room, const struct top *t, struct top_settings *s,
 	return n;
 }
 
-/* What is not in sight, and keys. */
+/* Draw the bottom line: what is not in sight, and keys. */
 static void
 put_bottom(const struct top_settings *s, size_t ndevices, int room, size_t ncomms, int shown)
 {
@@ -215,7 +218,7 @@ put_bottom(const struct top_settings *s, size_t ndevices, int room, size_t ncomm
 			 "%s%sq quit  h help  / filter%s%s  < > sort: %s%s  f %s  r reverse  + - "
 			 "interval",
 			 devices, comms, *s->filter ? ": " : "", s->filter, top_heading(s->sort),
-			 s->reverse ? "!" : "", s->frozen ? "go on" : "freeze");
+			 s->reverse ? "!" : "", s->frozen ? "continue" : "freeze");
 	put(LINES - 1, colour(DIM), line);
 }
 

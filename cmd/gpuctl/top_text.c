@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OP_MOST 44 /* columns of an operation, on a wide screen */
+#define OP_MOST 44 /* most columns of an operation, on a wide screen */
 
 static void append(char out[TOP_LINE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -85,7 +85,7 @@ squeeze(char *text)
 	*to = '\0';
 }
 
-/* A cell, cut on a screen. */
+/* Append a cell; on a screen it is cut to its width. */
 static void
 append_cell(const struct top_layout *l, unsigned i, const char *text, char out[TOP_LINE])
 {

@@ -1,9 +1,9 @@
 /*
- * gpuctl topo - how each pair of devices reaches each other, like nvidia-smi topo -m.
+ * gpuctl topo - show how each pair of devices reaches each other, like nvidia-smi topo -m.
  *
- * It shows the paths that communicators have: with --comm that one's, else those of all communicators, and
- * of a temporary one over the devices that are free. Of more devices than fit on a line it shows groups: devices of a
- * group have the same paths to each device, and one path to each other.
+ * It shows the paths of communicators: of --comm, else of all communicators and of a temporary one over the
+ * free devices. If the devices do not fit on a line it shows groups: devices of a group have the same paths
+ * to every device, and the same path to each other.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,11 +22,11 @@ enum cell { CELL_UNKNOWN, CELL_NET, CELL_P2P, CELL_SELF };
 #define LABEL_MAX 24
 #define NAMES_MAX 128
 #define RANGES	  4  /* of a group's name */
-#define COLUMNS	  80 /* that a table may have */
+#define COLUMNS	  80 /* most columns of a table */
 
 struct topo {
 	struct gpusim_device_info *device;
-	size_t *index; /* by device, as `gpuctl devices` counts */
+	size_t *index; /* by device: its index in `gpuctl devices` */
 	uint8_t *cell; /* [n * n], enum cell */
 	size_t n;
 };
@@ -37,7 +37,7 @@ cell_at(const struct topo *t, size_t i, size_t j)
 	return (enum cell)t->cell[i * t->n + j];
 }
 
-/* The index of a device in a list of n; n: it is not there. */
+/* The index of a device in a list of n; n: not found. */
 static size_t
 place_of(const struct gpusim_device_info *list, size_t n, struct gpusim_device device)
 {
@@ -48,7 +48,7 @@ place_of(const struct gpusim_device_info *list, size_t n, struct gpusim_device d
 	return i;
 }
 
-/* Room for t->n devices, whose pairs are not known yet. */
+/* Allocate room for t->n devices, whose paths are unknown. */
 static enum rc
 topo_room(struct topo *t, struct err *err)
 {
@@ -71,7 +71,7 @@ topo_fini(struct topo *t)
 	free(t->cell);
 }
 
-/* Take over the paths of a communicator; devices that came after the list are not in it. */
+/* Add the paths of a communicator; devices that came after the list are ignored. */
 static enum rc
 learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 {
@@ -94,7 +94,7 @@ learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 	return rc;
 }
 
-/* A communicator that exists; one that is being made, or is gone, has no paths. */
+/* Add the paths of an existing communicator; one that is being made, or has ended, has none. */
 static enum rc
 learn_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 {
@@ -150,7 +150,7 @@ topo_all(struct cli *cli, struct topo *t, struct err *err)
 	return rc == RC_OK ? learn_free(cli, t, err) : rc;
 }
 
-/* Rows in the order of ranks. */
+/* Add the paths of one communicator, with rows in the order of ranks. */
 static enum rc
 topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 {
@@ -201,12 +201,12 @@ why_by_sockets(const struct topo *t, size_t i, char note[NOTE_MAX])
 		return true;
 	}
 	if (strange == t->n)
-		return false; /* the other devices have the reason */
+		return false; /* the other devices' notes have the reason */
 	e = &t->device[strange];
 	snprintf(note, NOTE_MAX,
 		 strcmp(d->host, e->host) != 0
 		     ? "on another host than dev%zu"
-		     : "of it and dev%zu, one could not map the other's memory file",
+		     : "cannot share memory with dev%zu: one could not map the other's memory file",
 		 t->index[strange]);
 	return true;
 }
@@ -222,7 +222,7 @@ why_unknown(const struct topo *t, size_t i, char note[NOTE_MAX])
 	if (j == t->n || (!d->lost && !d->comm.id))
 		return false;
 	if (d->lost)
-		snprintf(note, NOTE_MAX, "lost, not heard from for a while");
+		snprintf(note, NOTE_MAX, "lost: no heartbeat for a while");
 	else
 		snprintf(note, NOTE_MAX, "busy in communicator %" PRIu64, d->comm.id);
 	return true;
@@ -239,7 +239,7 @@ static note_maker *const makers[] = {why_by_sockets, why_unknown};
 static const char *const cell_text[] = {
     [CELL_UNKNOWN] = "-", [CELL_NET] = "NET", [CELL_P2P] = "P2P", [CELL_SELF] = "X"};
 
-/* One line: a prefix, and a word for each device, in columns. */
+/* Print a line: a prefix, and a word for each device, in columns. */
 static void
 print_row(const struct topo *t, int width, const char *first, const char *const *word)
 {
@@ -261,7 +261,7 @@ name_width(const struct topo *t)
 	return most;
 }
 
-/* "dev0-7,16": the devices that have this label, or the first of them. */
+/* Name the devices that have this label, or the first of them: "dev0-7,16". */
 static void
 name_all(const struct topo *t, const size_t *label, size_t which, char out[NAMES_MAX])
 {
@@ -298,7 +298,8 @@ are_alike(const struct topo *t, size_t i, size_t j)
 	return true;
 }
 
-/* A group's line: its paths within, and to the others, of which those of the most frequent path are not named. */
+/* Print a group's line: its paths within the group, and to the others; those with the most common path are
+ * not named. */
 static void
 print_group(const struct topo *t, const size_t *group, size_t g, size_t *label)
 {
@@ -377,7 +378,7 @@ print_matrix(const struct topo *t, int width, struct err *err)
 	return rc;
 }
 
-/* What a maker says: a line a device, or one for all of which it says the same. */
+/* Print a maker's notes: a line for each device, or one for all devices with the same note. */
 static enum rc
 print_notes(const struct topo *t, note_maker *make, bool together, const char **lead,
 	    struct err *err)
@@ -413,14 +414,14 @@ print_text(const struct topo *t, bool all, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	printf("\n%s"
-	       "P2P  by memory: each has mapped the other's\n"
-	       "NET  by sockets\n"
-	       "-    not known: no communicator has them both\n",
+	       "P2P  through memory: each has mapped the other's\n"
+	       "NET  through sockets\n"
+	       "-    unknown: no communicator has both devices\n",
 	       groups ? "" : "X    itself\n");
 	for (size_t k = 0; k < NMAKERS && rc == RC_OK; k++)
 		rc = print_notes(t, makers[k], groups, &lead, err);
 	if (groups)
-		puts("\nWith --all: the table of all pairs.");
+		puts("\nUse --all for the table of all pairs.");
 	return rc;
 }
 

@@ -1,4 +1,4 @@
-/* gpuctl trace - a timeline of what the devices did, for Perfetto and chrome://tracing. */
+/* gpuctl trace - write a timeline of the devices' operations, for Perfetto and chrome://tracing. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +17,13 @@ check(const struct args *a, struct err *err)
 {
 	if (a->report && a->for_ms)
 		return err_set(err, RC_INVAL,
-			       "--report has the past alone: --for does not go with it");
+			       "--for: cannot be combined with --report, which has only the past");
 	if (a->for_ms && a->last_ms)
-		return err_set(err, RC_INVAL, "--last is the past, --for the future: one of them");
+		return err_set(err, RC_INVAL, "--for: cannot be combined with --last");
 	return RC_OK;
 }
 
-/* The past, of the cluster or of a report. */
+/* Write the past, of the cluster or of a report. */
 static enum rc
 write_past(struct cli *cli, const struct args *a, int fd, struct timeline_sum *sum, struct err *err)
 {
@@ -40,7 +40,7 @@ write_past(struct cli *cli, const struct args *a, int fd, struct timeline_sum *s
 	return rc;
 }
 
-/* What the devices do from now on, with all steps. */
+/* Write what the devices do from now on, with all steps. */
 static enum rc
 write_future(struct cli *cli, const struct args *a, int fd, struct timeline_sum *sum,
 	     struct err *err)

@@ -1,10 +1,11 @@
 /*
  * The draining process.
  *
- * Design notes. Two pipes. Down the first comes the coordinator's address, once, from the guardian; then it stays open as
- * long as the front, the keeper or the guardian lives, and its end says that the cluster is gone. Up the second goes
- * one byte when the first look is over, for which the guardian waits before it lets the command go. The process has
- * neither stdin nor stdout of the user, and ignores the signals of a terminal: it ends when the others have.
+ * Design notes. The process uses two pipes. The guardian writes the coordinator's address to the first,
+ * once; that pipe stays open as long as the front, the keeper or the guardian lives, and its end means that
+ * the cluster has ended. The process writes one byte to the second after the first drain, for which the
+ * guardian waits before it starts the command. The process has neither stdin nor stdout of the user, and
+ * ignores the terminal's signals: it ends after the others.
  */
 #include "tracing.h"
 
@@ -23,7 +24,7 @@
 #include "gpusim.h"
 #include "launch/launch.h"
 
-#define READY_MS 10000 /* for the first look */
+#define READY_MS 10000 /* for the first drain */
 
 static void
 ignore_signals(void)
@@ -34,7 +35,7 @@ ignore_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* The address, one line. False: there was no cluster. */
+/* Read the address, one line. False: no cluster was started. */
 static bool
 read_address(int fd, char *out, size_t room)
 {
@@ -113,7 +114,8 @@ tracing_begin(const char *path, struct tracing *t, struct err *err)
 	if (!path)
 		return RC_OK;
 	if (strcmp(path, "-") == 0)
-		return err_set(err, RC_INVAL, "--trace: stdout is the command's; name a file");
+		return err_set(err, RC_INVAL,
+			       "--trace: needs a file; stdout belongs to the command");
 	rc = drain_file_open(path, &fd, err);
 	if (rc != RC_OK)
 		return err_prefix(err, "--trace");

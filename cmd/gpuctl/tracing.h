@@ -1,8 +1,8 @@
 /*
  * tracing.h - the process that drains the recorders for `gpuctl run --trace`.
  *
- * It is forked before the cluster, outlives it, and ends when nobody of `gpuctl run` is left. So it reads what devices
- * wrote up to their end, and finishes its file also when gpuctl was killed.
+ * It is forked before the cluster starts, outlives it, and ends when no process of `gpuctl run` is left. So
+ * it reads what devices wrote up to their end, and completes its file even if gpuctl was killed.
  */
 #ifndef GPUCTL_TRACING_H
 #define GPUCTL_TRACING_H
@@ -13,17 +13,18 @@
 
 struct tracing {
 	pid_t pid;  /* 0: none */
-	int to;	    /* the coordinator's address goes there; its end is the end */
-	int answer; /* a byte comes when all is recorded */
+	int to;	    /* the coordinator's address is written here; closing it ends the process */
+	int answer; /* a byte arrives when all is being recorded */
 };
 
-/* Open the file and fork. path NULL: nothing. Before the first call of gpusim.h. RC_INVAL, RC_FAILED. */
+/* Open the file and fork. path NULL: do nothing. Call it before any function of gpusim.h. RC_INVAL,
+ * RC_FAILED. */
 enum rc tracing_begin(const char *path, struct tracing *t, struct err *err);
 
-/* All daemons are ready: returns when their steps are recorded. arg: the struct tracing. */
+/* All daemons are ready: return when their steps are being recorded. arg: the struct tracing. */
 void tracing_ready(void *arg, const char *coordinator);
 
-/* The cluster has ended. Whether the trace is whole; the process has said why not. */
+/* The cluster has ended: return EXIT_OK if the trace is complete; else the process has printed why not. */
 int tracing_end(struct tracing *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpuctl begin-send, begin-receive, stream-status, sync - streams, and the lab's transfers. */
+/* gpuctl begin-send, begin-receive, stream-status, sync - use streams, and the lab's transfers. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ buffer(const struct args *a, struct gpusim_addr *addr, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "--addr");
 }
 
-/* Prints the stream's id, which the other end needs. */
+/* Print the stream's id, which the receiving side needs. */
 enum rc
 run_begin_send(struct cli *cli, const struct args *a, struct err *err)
 {

@@ -53,19 +53,21 @@ run_tune(struct cli *cli, const struct args *a, struct err *err)
 
 	if (a->as_cluster)
 		return a->nrest || a->json
-			   ? err_set(err, RC_INVAL, "--cluster takes no collective and no --json")
+			   ? err_set(err, RC_INVAL,
+				     "--cluster: does not accept a collective or --json")
 			   : tune_cluster(cli, a, err);
 	if (a->calibrate)
 		return a->nrest || a->json
-			   ? err_set(err, RC_INVAL, "--calibrate takes no collective and no --json")
+			   ? err_set(err, RC_INVAL,
+				     "--calibrate: does not accept a collective or --json")
 			   : tune_costs(cli, a, err);
 	for (; n < a->nrest && rc == RC_OK; n++)
 		rc = coll_parse(a->rest[n], &coll[n], err);
 	for (int i = 0; i < n && rc == RC_OK; i++)
 		if (coll_is_sendrecv(coll[i]))
-			rc = err_set(err, RC_INVAL, "%s is no collective", coll_name(coll[i]));
+			rc = err_set(err, RC_INVAL, "%s is not a collective", coll_name(coll[i]));
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
-		rc = err_set(err, RC_INVAL, "-b is more than -e");
+		rc = err_set(err, RC_INVAL, "-b: must not exceed -e");
 	for (int c = 0; c < GPUSIM_NCOLLS && !a->nrest; c++)
 		if (bench_has_choice((enum gpusim_coll)c))
 			coll[n++] = (enum gpusim_coll)c;

@@ -54,7 +54,7 @@ tune_cluster(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = measure(cli, a, &m, &n, err);
 
 	if (rc == RC_OK && n < 2)
-		rc = err_set(err, RC_INVAL, "--cluster wants two devices or more");
+		rc = err_set(err, RC_INVAL, "--cluster: needs at least two devices");
 	if (rc == RC_OK && m.large_us <= m.small_us)
 		rc = err_set(err, RC_FAILED,
 			     "%u bytes took no longer than %d: the machine is too busy to measure",
@@ -64,12 +64,13 @@ tune_cluster(struct cli *cli, const struct args *a, struct err *err)
 	/* Half of a word's time is the launch, the other half its hops; the rest is bytes. */
 	hops = 2.0 * (n - 1);
 	bytes_us = m.large_us - m.small_us;
-	printf("# by gpuctl tune --cluster: an all-reduce of %d bytes %.1f us, of %u %.1f us\n"
+	printf("# by gpuctl tune --cluster: an all-reduce takes %.1f us for %d bytes, %.1f us for "
+	       "%u bytes\n"
 	       "gpu = process\nhosts = 1\ngpus per host = %" PRIu32 "\n"
 	       "launch = %.3fus\ninside simple latency = %.3fus\n"
 	       "inside bandwidth = %.4gGB/s\ninside share = 1\n"
 	       "inside ll share = 0\ninside ll128 share = 0\n",
-	       SMALL, m.small_us, LARGE, m.large_us, n, m.small_us / 2, m.small_us / 2 / hops,
+	       m.small_us, SMALL, m.large_us, LARGE, n, m.small_us / 2, m.small_us / 2 / hops,
 	       hops / n * LARGE / (1000 * bytes_us));
 	return RC_OK;
 }

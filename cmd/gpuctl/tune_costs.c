@@ -7,12 +7,12 @@
 #include "bench_cli.h"
 #include "coll/tune.h"
 
-/* No more messages than a window has room for: no stall is measured. */
+/* Not more messages than fit in a window, so that no stall is measured. */
 #define MESSAGES SIMULATE_WINDOW
 #define SMALL	 4096u
 #define LARGE	 262144u
 
-/* What is measured, with n ranks. */
+/* The measurement, with n ranks. */
 struct costs {
 	struct cli *cli;
 	const struct args *a;
@@ -26,7 +26,7 @@ take(void *arg, const struct bench_row *row)
 	*(double *)arg = row->result[BENCH_OUT_OF_PLACE].time.min_us;
 }
 
-/* As the coordinator sees it: by memory where all ranks reach each other so. */
+/* The transport as the coordinator sees it: memory if all ranks reach each other through memory. */
 static enum tune_transport
 transport_of(const struct gpusim_comm *comm)
 {
@@ -43,7 +43,7 @@ transport_of(const struct gpusim_comm *comm)
 	return by;
 }
 
-/* The least time of an operation, of nbytes in messages of at most chunk bytes. */
+/* Measure the least time of an operation on nbytes, in messages of at most chunk bytes. */
 static enum rc
 time_of(struct costs *c, enum gpusim_coll coll, const char *algo, uint64_t nbytes, uint64_t chunk,
 	double *us, struct err *err)
@@ -61,7 +61,7 @@ time_of(struct costs *c, enum gpusim_coll coll, const char *algo, uint64_t nbyte
 	if (rc == RC_OK) {
 		c->n = gpusim_comm_count(b.comm);
 		c->by = transport_of(b.comm);
-		rc = c->n < 2 ? err_set(err, RC_INVAL, "--calibrate wants two devices or more")
+		rc = c->n < 2 ? err_set(err, RC_INVAL, "--calibrate: needs at least two devices")
 			      : bench_run(bench, take, us, &sum, err);
 	}
 	if (rc == RC_OK && sum.nwrong)
@@ -70,8 +70,9 @@ time_of(struct costs *c, enum gpusim_coll coll, const char *algo, uint64_t nbyte
 	return rc;
 }
 
-/* The root of a naive broadcast sends to each rank in turn, so messages and bytes leave one way out: its time grows by the hosts'
- * work with more messages, and by the bytes' with more bytes. A barrier is as many latencies as it has rounds. */
+/* The root of a naive broadcast sends to each rank in turn, so all messages leave through one port: its
+ * time grows by the hosts' work per message, and by the time per byte. A barrier takes one latency per
+ * round. */
 enum rc
 tune_costs(struct cli *cli, const struct args *a, struct err *err)
 {

@@ -1,4 +1,5 @@
-/* gpuctl allgatherv ... alltoallv - v-variants as filters: vectors, or parts of them, of any length. */
+/* gpuctl allgatherv ... alltoallv - run v-variants as filters: on vectors, or parts of them, of any
+ * length. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,12 @@
 struct vector {
 	const struct args *a;
 	enum gpusim_coll coll;
-	struct buf in;	  /* the vectors, one after the other */
-	uint64_t *counts; /* as gpusim_collective has them */
+	struct buf in;	  /* the vectors, one after another */
+	uint64_t *counts; /* as in gpusim_collective */
 	size_t ncounts;
 	uint64_t *len; /* text: elements of each line */
 	size_t nvec, cap;
-	uint64_t *begin; /* of each vector, and their end */
+	uint64_t *begin; /* offset of each vector, and of the end */
 	uint32_t nranks;
 	struct ranks ranks;
 	struct results out;
@@ -70,13 +71,13 @@ read_text(struct vector *f, struct err *err)
 		rc = err_set(err, RC_BADDATA, "no vectors on " FILTER_STDIN);
 	if (rc == RC_OK && ranks_take_one(f->coll) && f->nvec != 1)
 		rc = err_set(err, RC_BADDATA,
-			     "takes one vector, the root's; " FILTER_STDIN " has %zu", f->nvec);
+			     "needs one vector, the root's; " FILTER_STDIN " has %zu", f->nvec);
 	return rc;
 }
 
 /* ---- counts */
 
-/* How many ranks the counts are for. */
+/* Find the number of ranks that the counts are for. */
 static enum rc
 find_nranks(struct vector *f, struct err *err)
 {
@@ -86,20 +87,20 @@ find_nranks(struct vector *f, struct err *err)
 		for (n = 0; n * n < f->ncounts; n++)
 			;
 		if (n * n != f->ncounts)
-			return err_set(err, RC_INVAL, "--counts: %zu numbers are no square matrix",
-				       f->ncounts);
+			return err_set(err, RC_INVAL,
+				       "--counts: %zu numbers are not a square matrix", f->ncounts);
 	}
 	if (n > PLAN_MAX_RANKS)
-		return err_set(err, RC_INVAL, "--counts: there can be no more than %u ranks",
+		return err_set(err, RC_INVAL, "--counts: must be for at most %u ranks",
 			       PLAN_MAX_RANKS);
 	f->nranks = (uint32_t)n;
 	if (f->a->nranks && f->a->nranks != f->nranks)
-		return err_set(err, RC_INVAL, "--counts are for %zu ranks, but -n %" PRIu32, n,
+		return err_set(err, RC_INVAL, "--counts: for %zu ranks, but -n is %" PRIu32, n,
 			       f->a->nranks);
 	return RC_OK;
 }
 
-/* Before stdin is read. */
+/* Parse the counts, before stdin is read. */
 static enum rc
 take_counts(struct vector *f, struct err *err)
 {
@@ -112,7 +113,7 @@ take_counts(struct vector *f, struct err *err)
 	return f->counts ? find_nranks(f, err) : RC_OK;
 }
 
-/* The lines are the counts. */
+/* Take the counts from the lines. */
 static enum rc
 count_lines(struct vector *f, struct err *err)
 {
@@ -124,7 +125,7 @@ count_lines(struct vector *f, struct err *err)
 	return find_nranks(f, err);
 }
 
-/* Elements of vector v, by the counts. */
+/* The number of elements of vector v, by the counts. */
 static uint64_t
 length_of(const struct vector *f, uint32_t v)
 {
@@ -139,7 +140,7 @@ length_of(const struct vector *f, uint32_t v)
 	return sum;
 }
 
-/* Where each vector begins; lines must be as long as the counts say. */
+/* Find where each vector begins; the lines must match the counts. */
 static enum rc
 cut(struct vector *f, struct err *err)
 {
@@ -150,25 +151,25 @@ cut(struct vector *f, struct err *err)
 	if (!f->begin)
 		return err_set(err, RC_NOMEM, "out of memory");
 	if (!f->a->raw && f->nvec != n)
-		return err_set(err, RC_BADDATA, "%zu vector%s, but --counts for %" PRIu32 " rank%s",
-			       f->nvec, f->nvec == 1 ? "" : "s", n, n == 1 ? "" : "s");
+		return err_set(err, RC_BADDATA,
+			       "%zu vector%s, but --counts are for %" PRIu32 " rank%s", f->nvec,
+			       f->nvec == 1 ? "" : "s", n, n == 1 ? "" : "s");
 	for (uint32_t v = 0; v < n; v++) {
 		uint64_t len = length_of(f, v);
 
 		if (!f->a->raw && f->len[v] != len)
 			return err_set(err, RC_BADDATA,
 				       "line %" PRIu32 ": %" PRIu64
-				       " elements, --counts say %" PRIu64,
+				       " elements, but --counts expect %" PRIu64,
 				       v + 1, f->len[v], len);
 		if (len > SIZE_MAX / size || f->begin[v] > SIZE_MAX / size - len)
-			return err_set(err, RC_INVAL,
-				       "--counts: more elements than fit any memory");
+			return err_set(err, RC_INVAL, "--counts: exceed any memory");
 		f->begin[v + 1] = f->begin[v] + len;
 	}
 	if (f->begin[n] * size != f->in.len)
 		return err_set(err, RC_BADDATA,
-			       "%zu bytes on " FILTER_STDIN ", --counts say %" PRIu64, f->in.len,
-			       f->begin[n] * size);
+			       "%zu bytes on " FILTER_STDIN ", but --counts expect %" PRIu64,
+			       f->in.len, f->begin[n] * size);
 	return RC_OK;
 }
 

@@ -16,9 +16,9 @@
 struct verify {
 	const struct ranks *r;
 	const char *data;
-	uint64_t nelem, step; /* one element in so many is looked at */
+	uint64_t nelem, step; /* one element in `step` is checked */
 	uint32_t n;	      /* ranks */
-	bool exact;	      /* every bit is known */
+	bool exact;	      /* every bit is determined */
 	union number *x;      /* room for an element of each rank */
 };
 
@@ -30,7 +30,8 @@ verify_init(struct gpusim_collective *c, const struct args *a, struct err *err)
 	if (!a->verify)
 		return RC_OK;
 	if (!coll_reduces(c->coll))
-		return err_set(err, RC_INVAL, "--verify is for allreduce, reduce, reduce-scatter");
+		return err_set(err, RC_INVAL,
+			       "--verify: only for allreduce, reduce and reduce-scatter");
 	if (!a->algo || strcmp(a->algo, "auto") == 0 ||
 	    (plan_algo_find(c->coll, a->algo, &row, NULL) == RC_OK && plan_algo_canonical(row)))
 		c->deterministic = 1;
@@ -45,7 +46,7 @@ input_at(const struct verify *v, uint32_t rank, uint64_t i)
 	return v->data + (v->r->vector[rank] * v->nelem + i) * v->r->size;
 }
 
-/* What the ranks' elements enter the reduction as: v->x. */
+/* Set v->x to the values with which the ranks' elements enter the reduction. */
 static void
 enter(const struct verify *v, uint64_t i)
 {
@@ -58,7 +59,7 @@ enter(const struct verify *v, uint64_t i)
 		    number_get(t, factor ? factor + (size_t)r * v->r->size : input_at(v, r, i)));
 }
 
-/* By the canonical tree (coll/plan.h). */
+/* Reduce v->x by the canonical tree (coll/plan.h). */
 static union number
 reduce(const struct verify *v, uint32_t first, uint32_t n)
 {
@@ -72,7 +73,7 @@ reduce(const struct verify *v, uint32_t first, uint32_t n)
 			   reduce(v, first + left, n - left));
 }
 
-/* Is it element i of the result? want: what it is by the canonical tree. */
+/* Check element i of a result. want: [out] its value by the canonical tree. */
 static bool
 is_right(const struct verify *v, uint64_t i, const unsigned char *got, unsigned char want[8])
 {
@@ -106,7 +107,7 @@ lies(const struct verify *v, uint32_t rank, const char *what, uint64_t i, const 
 	if (rc == RC_OK)
 		rc = err_set(err, RC_BADDATA,
 			     "verify: rank %" PRIu32 " (device %016" PRIx64
-			     ") lies: element %" PRIu64 " of its %s is %.*s",
+			     ") is faulty: element %" PRIu64 " of its %s is %.*s",
 			     rank, gpusim_comm_device(v->r->comm, rank).id, i, what,
 			     (int)text.len - 1, text.data);
 	buf_fini(&text);
@@ -124,7 +125,7 @@ copy_out(const struct verify *v, uint32_t rank, struct gpusim_addr from, uint64_
 
 /* ---- inputs */
 
-/* The first element of a rank's input that is not what it was given. */
+/* Report the first element of a rank's input that has changed. */
 static enum rc
 find_changed(const struct verify *v, uint32_t rank, unsigned char *room, struct err *err)
 {
@@ -142,7 +143,7 @@ find_changed(const struct verify *v, uint32_t rank, unsigned char *room, struct 
 	return rc;
 }
 
-/* The devices still have what they were given. */
+/* Check that the devices' inputs are unchanged. */
 static enum rc
 check_inputs(const struct verify *v, unsigned char *room, struct err *err)
 {
@@ -163,8 +164,8 @@ check_inputs(const struct verify *v, unsigned char *room, struct err *err)
 
 /* ---- results */
 
-/* What is wrong with rank's element i, if it is not wrong alone: of the vector as all ranks have it, the rank that
- * reduced that part is to blame, where the algorithm has one. */
+/* Report rank's wrong element i. If all ranks have the same wrong value, blame the rank that reduced that
+ * part, where the algorithm has one. */
 static enum rc
 blame(const struct verify *v, uint32_t rank, uint64_t i, uint64_t at, const unsigned char *got,
       const unsigned char *want, struct err *err)
@@ -193,8 +194,8 @@ blame(const struct verify *v, uint32_t rank, uint64_t i, uint64_t at, const unsi
 		return err_set(err, RC_BADDATA,
 			       "verify: element %" PRIu64
 			       " of all results is wrong, and all inputs "
-			       "are right: a rank lies about a partial sum; --deterministic, which "
-			       "has none, names it",
+			       "are right: a rank's partial sum is wrong; --deterministic, which "
+			       "has none, finds the rank",
 			       i);
 	return lies(v, owner, "part, which it reduced for all,", i, got, want, err);
 }
@@ -222,7 +223,7 @@ check_result(const struct verify *v, uint32_t rank, unsigned char *room, struct 
 	return rc;
 }
 
-/* The first rank whose checksum fewer ranks have than another's; v->n: all have the same. */
+/* The first rank whose checksum is not the most common one; v->n: all are equal. */
 static uint32_t
 odd_one(const struct verify *v, const uint64_t *crc)
 {
@@ -242,7 +243,7 @@ odd_one(const struct verify *v, const uint64_t *crc)
 	return odd;
 }
 
-/* All ranks have the same result, also where no sample is. */
+/* Check that all ranks have the same result, also between samples. */
 static enum rc
 check_equal(const struct verify *v, struct err *err)
 {
@@ -258,7 +259,7 @@ check_equal(const struct verify *v, struct err *err)
 	if (odd < v->n)
 		rc = err_set(err, RC_BADDATA,
 			     "verify: rank %" PRIu32 " (device %016" PRIx64
-			     ") lies: its result is not the one that the other ranks have",
+			     ") is faulty: its result differs from the other ranks'",
 			     odd, gpusim_comm_device(v->r->comm, odd).id);
 	free(crc);
 	return rc;

@@ -1,20 +1,22 @@
 /*
- * verify.h - did every rank tell the truth? Results of a reduction, made again from the inputs.
+ * verify.h - check every rank: recompute results of a reduction from the inputs.
  */
 #ifndef GPUCTL_VERIFY_H
 #define GPUCTL_VERIFY_H
 
 #include "ranks.h"
 
-/* --verify: only reductions can be. Asks for deterministic results, where the algorithm can, so that every bit is known. RC_INVAL. */
+/* Check that --verify is for a reduction. Request deterministic results if the algorithm supports them, so
+ * that every bit is determined. RC_INVAL. */
 enum rc verify_init(struct gpusim_collective *c, const struct args *a, struct err *err);
 
 /*
- * verify_ranks - after the operation: inputs on the devices are as they were, and results are what they give.
+ * verify_ranks - check after an operation that the devices' inputs are unchanged and match the results.
  *
  *	data	the vectors of r->want ranks, of nelem elements each
  *
- * All elements up to VERIFY_ALL, then as many, evenly spread. RC_BADDATA: a sentence that names the rank that lies.
+ * Checks all elements up to VERIFY_ALL, else that many, evenly spread. RC_BADDATA: the message names the
+ * faulty rank.
  */
 #define VERIFY_ALL (1u << 20)
 enum rc verify_ranks(const struct ranks *r, const char *data, uint64_t nelem, struct err *err);

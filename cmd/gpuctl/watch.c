@@ -1,7 +1,7 @@
 /*
- * Design notes. The thread asks for the events behind the last, one call after the other, on its own connection, and writes a
- * byte to a pipe for each answer that has some. It owns nothing that others use but the pipe, and goes on until the
- * process ends; it blocks all signals.
+ * Design notes. The thread asks for the events after the last, one call after another, on its own
+ * connection, and writes a byte to a pipe for each answer that has some. It shares only the pipe with
+ * others, and runs until the process ends; it blocks all signals.
  */
 #include "watch.h"
 
@@ -28,7 +28,7 @@ listen_on(void *arg)
 {
 	struct watch *w = arg;
 	uint64_t after = 0, last;
-	uint32_t wait_ms = 0; /* what has been before is no news */
+	uint32_t wait_ms = 0; /* past events are not news */
 
 	for (;;) {
 		struct gpusim_history_event *v;
@@ -40,7 +40,7 @@ listen_on(void *arg)
 		}
 		free(v);
 		if (wait_ms && last != after && write(w->pipe[1], "", 1) < 0)
-			continue; /* it is full: nobody has looked yet */
+			continue; /* the pipe is full: nobody has read it yet */
 		after = last;
 		wait_ms = WAIT_MS;
 	}
@@ -60,7 +60,7 @@ begin(struct watch *w, struct err *err)
 	if (!failed)
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return failed ? err_set(err, RC_FAILED, "no thread for events") : RC_OK;
+	return failed ? err_set(err, RC_FAILED, "cannot start the thread for events") : RC_OK;
 }
 
 enum rc
@@ -73,7 +73,7 @@ watch_new(const struct cli *cli, struct watch **out, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	if (pipe2(w->pipe, O_NONBLOCK | O_CLOEXEC) != 0) {
 		free(w);
-		return err_set(err, RC_FAILED, "no pipe for events: %m");
+		return err_set(err, RC_FAILED, "cannot create the pipe for events: %m");
 	}
 	rc = api(cli->timeout_ms ? gpusim_open_within(cli->coordinator, cli->timeout_ms, &w->g)
 				 : gpusim_open(cli->coordinator, &w->g),

@@ -1,5 +1,5 @@
 /*
- * watch.h - news from the coordinator as something to poll for: for verbs that show the same again and again.
+ * watch.h - new events from the coordinator as a descriptor to poll, for verbs that update their output.
  */
 #ifndef GPUCTL_WATCH_H
 #define GPUCTL_WATCH_H
@@ -9,19 +9,19 @@
 #include "cli.h"
 
 /*
- * watch_new - hear of each new event of the history: a device lost or back, a communicator failed or recovered.
+ * watch_new - watch for events of the history: a device lost or back, a communicator failed or recovered.
  *
- * Has a thread and a connection of its own, which end with the process. While the coordinator is away there is no news.
- * RC_UNREACHABLE, RC_NOMEM, RC_FAILED: no thread.
+ * It has its own thread and connection, which end with the process. While the coordinator is away there is
+ * no news. RC_UNREACHABLE, RC_NOMEM, RC_FAILED: no thread.
  */
 struct watch;
 enum rc watch_new(const struct cli *cli, struct watch **out, struct err *err);
 
-/* Readable when there is news; and forget it. */
+/* A descriptor that is readable when there is news; and a call that clears the news. */
 int watch_fd(const struct watch *w);
 void watch_heard(struct watch *w);
 
-/* Wait for news, or until the reader of standard output has gone, at most so long; forget the news. */
+/* Wait for news, or until the reader of standard output has ended, at most timeout_ms; clear the news. */
 void watch_wait(struct watch *w, uint32_t timeout_ms);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-/* A warning for each line. */
+/* Print a warning for each line. */
 static void
 warn(const char *sentences)
 {

@@ -14,15 +14,20 @@
 #include "dev/kernel.h"
 #include "mem/dtype.h"
 
-extern const struct kernel kernel_fill, kernel_copy, kernel_cast, kernel_gather, kernel_axpy,
-    kernel_scale, kernel_gemm, kernel_bias_add, kernel_bias_relu, kernel_bias_grad,
-    kernel_bias_relu_grad, kernel_relu, kernel_relu_grad, kernel_softmax_xent, kernel_argmax,
-    kernel_accuracy, kernel_sgd, kernel_adam, kernel_conv2d, kernel_conv2d_grad_x,
-    kernel_conv2d_grad_w, kernel_maxpool2d, kernel_maxpool2d_grad, kernel_batchnorm_sums,
-    kernel_batchnorm_moments, kernel_batchnorm, kernel_batchnorm_grad_sums, kernel_batchnorm_grad,
-    kernel_sigmoid, kernel_sigmoid_grad, kernel_tanh, kernel_tanh_grad, kernel_add, kernel_affine,
-    kernel_l2_loss, kernel_layernorm, kernel_layernorm_grad_params, kernel_layernorm_grad,
-    kernel_augment, kernel_fixed_add;
+/* The kernels of gpudev, in the order of its list: each is a struct kernel kernel_NAME in a file kern_*.c. */
+/* clang-format off */
+#define KERNELS(ROW) \
+	ROW(fill) ROW(copy) ROW(cast) ROW(gather) ROW(augment) ROW(affine) ROW(axpy)        \
+	ROW(scale) ROW(add) ROW(fixed_add) ROW(gemm) ROW(bias_add) ROW(bias_relu)           \
+	ROW(bias_grad) ROW(bias_relu_grad) ROW(relu) ROW(relu_grad) ROW(sigmoid)            \
+	ROW(sigmoid_grad) ROW(tanh) ROW(tanh_grad) ROW(conv2d) ROW(conv2d_grad_x)           \
+	ROW(conv2d_grad_w) ROW(maxpool2d) ROW(maxpool2d_grad) ROW(batchnorm_sums)           \
+	ROW(batchnorm_moments) ROW(batchnorm) ROW(batchnorm_grad_sums) ROW(batchnorm_grad)  \
+	ROW(layernorm) ROW(layernorm_grad_params) ROW(layernorm_grad) ROW(softmax_xent)     \
+	ROW(l2_loss) ROW(argmax) ROW(accuracy) ROW(sgd) ROW(adam)
+/* clang-format on */
+#define KERNEL_DECLARED(name) extern const struct kernel kernel_##name;
+KERNELS(KERNEL_DECLARED)
 
 /* One run of a kernel; the caller sets the first four. */
 struct kern_call {

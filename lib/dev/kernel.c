@@ -10,49 +10,8 @@
 #include "dev/kern_impl.h"
 #include "dev/load.h"
 
-/* The order is the order of the help. */
-static const struct kernel *const kernels[] = {
-    &kernel_fill,
-    &kernel_copy,
-    &kernel_cast,
-    &kernel_gather,
-    &kernel_augment,
-    &kernel_affine,
-    &kernel_axpy,
-    &kernel_scale,
-    &kernel_add,
-    &kernel_fixed_add,
-    &kernel_gemm,
-    &kernel_bias_add,
-    &kernel_bias_relu,
-    &kernel_bias_grad,
-    &kernel_bias_relu_grad,
-    &kernel_relu,
-    &kernel_relu_grad,
-    &kernel_sigmoid,
-    &kernel_sigmoid_grad,
-    &kernel_tanh,
-    &kernel_tanh_grad,
-    &kernel_conv2d,
-    &kernel_conv2d_grad_x,
-    &kernel_conv2d_grad_w,
-    &kernel_maxpool2d,
-    &kernel_maxpool2d_grad,
-    &kernel_batchnorm_sums,
-    &kernel_batchnorm_moments,
-    &kernel_batchnorm,
-    &kernel_batchnorm_grad_sums,
-    &kernel_batchnorm_grad,
-    &kernel_layernorm,
-    &kernel_layernorm_grad_params,
-    &kernel_layernorm_grad,
-    &kernel_softmax_xent,
-    &kernel_l2_loss,
-    &kernel_argmax,
-    &kernel_accuracy,
-    &kernel_sgd,
-    &kernel_adam,
-};
+#define ENTRY(name) &kernel_##name,
+static const struct kernel *const kernels[] = {KERNELS(ENTRY)};
 
 const struct kernel *
 kernel_at(unsigned i)

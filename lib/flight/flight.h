@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #define FLIGHT_MAGIC	   "gpusimF1"
+#define FLIGHT_VERSION	   1u /* of the layout of everything below */
 #define FLIGHT_PAGE	   4096u
 #define FLIGHT_LINE	   64
 #define FLIGHT_RINGS_MAX   64u
@@ -289,7 +290,7 @@ struct flight_moment {
 
 struct flight_header {
 	char magic[8];
-	uint32_t version; /* 1 */
+	uint32_t version; /* FLIGHT_VERSION */
 	uint32_t nrings;
 	uint32_t nrecords;   /* of a ring, a power of two */
 	uint32_t ring_bytes; /* from one ring to the next, whole pages */
@@ -316,6 +317,8 @@ struct flight_header {
 };
 
 _Static_assert(sizeof(struct flight_header) <= FLIGHT_PAGE, "one page");
+_Static_assert(sizeof(struct flight_header) == 448 && sizeof(struct flight_ring) == 33856,
+	       "files of another layout need another FLIGHT_VERSION");
 
 /* Where things lie, from the area's beginning. */
 #define FLIGHT_HEAD_BYTES \

@@ -156,7 +156,7 @@ flight_open(void *area, uint64_t nbytes, uint32_t nrecords, const struct flight_
 	    flight_reserve_fn *reserve, void *arg, struct flight **out, struct err *err)
 {
 	struct flight_header *h = area,
-			     want = {.version = 1,
+			     want = {.version = FLIGHT_VERSION,
 				     .nrings = rings_in(nbytes, nrecords),
 				     .nrecords = nrecords,
 				     .ring_bytes = (uint32_t)FLIGHT_RING_BYTES(nrecords)};

@@ -5,8 +5,10 @@
 #include "mem/dtype.h"
 
 #define ONE(constant, ...) +1
-#define DATA(constant, name, fold, mean, identity, small, ...) \
-	[GPUSIM_##constant] = {#name, mean, identity, small},
+enum { ANY, WHOLE };
+enum { EXACT, ROUNDS };
+#define DATA(constant, name, fold, types, sum, mean, identity, small, ...) \
+	[GPUSIM_##constant] = {#name, (types) == WHOLE, (sum) == ROUNDS, mean, identity, small},
 
 _Static_assert(REDOPS(ONE, ) == GPUSIM_NREDOPS, "each constant of enum gpusim_redop has a row");
 const struct redop redops[GPUSIM_NREDOPS] = {REDOPS(DATA, )};
@@ -17,33 +19,19 @@ redop_name(enum gpusim_redop redop)
 	return (size_t)redop < GPUSIM_NREDOPS ? redops[redop].name : "?";
 }
 
-#define IS(constant, ...)       \
-	case GPUSIM_##constant: \
-		return true;
-
-static bool
-is_of_bits(enum gpusim_redop redop)
-{
-	switch (redop) {
-		REDOPS_BITS(IS, )
-	default:
-		return false;
-	}
-}
-
 bool
 redop_takes(enum gpusim_redop redop, enum gpusim_dtype t)
 {
 	return (size_t)redop < GPUSIM_NREDOPS && dtype_size(t) > 0 &&
-	       !(is_of_bits(redop) && dtype_is_float(t));
+	       !(redops[redop].whole && dtype_is_float(t));
 }
 
 unsigned
 redop_widening(enum gpusim_redop redop, enum gpusim_dtype t)
 {
-	bool rounds = redop != GPUSIM_MIN && redop != GPUSIM_MAX;
+	bool wide = dtype_is_half(t) && (size_t)redop < GPUSIM_NREDOPS && redops[redop].rounds;
 
-	return dtype_is_half(t) && rounds ? (unsigned)(sizeof(float) / dtype_size(t)) : 1;
+	return wide ? (unsigned)(sizeof(float) / dtype_size(t)) : 1;
 }
 
 enum rc

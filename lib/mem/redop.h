@@ -15,31 +15,27 @@
  *	constant	GPUSIM_constant, and ReduceOp's in gpu_sim.proto
  *	name		on command lines
  *	fold		makes one element of two: an expression in reduce_isa.c
+ *	types		ANY, or WHOLE: of integers only
+ *	sum		ROUNDS, or EXACT: the result is one of the inputs, so partial results need no longer type
  *	mean		the result is divided by the number of ranks (integers truncate toward zero)
  *	identity	folded with a number from 0 to 127 it leaves the number
  *	small		six numbers from 1 to this one fold to at most 127, exact in every type but
  *			those of 8 bits with a fraction, which round them
  *
- * A redop that has a constant and no row, or a row and no constant, does not compile; neither does
- * one without its fold, nor without its case in number.c.
+ * A constant without a row, or a row without a constant, does not compile; neither does a row
+ * without its fold, nor without its case in number.c.
  */
 /* clang-format off */
-#define REDOPS(ROW, ...)                  \
-	REDOPS_NUMBERS(ROW, __VA_ARGS__)  \
-	REDOPS_BITS(ROW, __VA_ARGS__)
-
-/* Those of every type, and those of integers alone. */
-#define REDOPS_NUMBERS(ROW, ...)                                    \
-	ROW(SUM,       sum,       add, false, 0,   21,  __VA_ARGS__) \
-	ROW(PROD,      prod,      mul, false, 1,   2,   __VA_ARGS__) \
-	ROW(MIN,       min,       min, false, 127, 127, __VA_ARGS__) \
-	ROW(MAX,       max,       max, false, 0,   127, __VA_ARGS__) \
-	ROW(AVG,       avg,       add, true,  0,   21,  __VA_ARGS__) \
-	ROW(PREMULSUM, premulsum, add, false, 0,   21,  __VA_ARGS__)
-#define REDOPS_BITS(ROW, ...)                                       \
-	ROW(BAND,      band,      and, false, 127, 127, __VA_ARGS__) \
-	ROW(BOR,       bor,       or,  false, 0,   127, __VA_ARGS__) \
-	ROW(BXOR,      bxor,      xor, false, 0,   127, __VA_ARGS__)
+#define REDOPS(ROW, ...)                                                           \
+	ROW(SUM,       sum,       add, ANY,   ROUNDS, false, 0,   21,  __VA_ARGS__) \
+	ROW(PROD,      prod,      mul, ANY,   ROUNDS, false, 1,   2,   __VA_ARGS__) \
+	ROW(MIN,       min,       min, ANY,   EXACT,  false, 127, 127, __VA_ARGS__) \
+	ROW(MAX,       max,       max, ANY,   EXACT,  false, 0,   127, __VA_ARGS__) \
+	ROW(AVG,       avg,       add, ANY,   ROUNDS, true,  0,   21,  __VA_ARGS__) \
+	ROW(PREMULSUM, premulsum, add, ANY,   ROUNDS, false, 0,   21,  __VA_ARGS__) \
+	ROW(BAND,      band,      and, WHOLE, EXACT,  false, 127, 127, __VA_ARGS__) \
+	ROW(BOR,       bor,       or,  WHOLE, EXACT,  false, 0,   127, __VA_ARGS__) \
+	ROW(BXOR,      bxor,      xor, WHOLE, EXACT,  false, 0,   127, __VA_ARGS__)
 /* clang-format on */
 
 /* " sum prod ...", for messages. */
@@ -48,6 +44,8 @@
 
 struct redop {
 	const char *name;
+	bool whole;  /* of integers only */
+	bool rounds; /* partial results of short floats are kept in f32 */
 	bool mean;
 	int identity, small;
 };

@@ -93,7 +93,9 @@ DTYPES(FOLDS)
 #define LOOPS_UNSIGNED(name) \
 	LOOPS_NUMBERS(LOOP, name) LOOP(and, name) LOOP(or, name) LOOP(xor, name)
 #define LOOPS(constant, name, type, kind, ...) LOOPS_##kind(name)
-#define ENTRY_REAL(name)		       REDOPS_NUMBERS(ENTRY, name)
+#define ENTRY_REAL(name)		       REDOPS(ENTRY_FLOAT, name)
+#define FLOATS_ANY(...)			       __VA_ARGS__
+#define FLOATS_WHOLE(...)
 #define ENTRY_HALF(name)
 #define ENTRY_SIGNED(name)			 REDOPS(ENTRY_SIGNLESS, name)
 #define ENTRY_UNSIGNED(name)			 REDOPS(ENTRY, name)

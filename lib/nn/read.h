@@ -1,5 +1,5 @@
 /*
- * read.h - the readers of data sets, one a format. Of dataset.c alone.
+ * read.h - the readers of data sets, one a format. Only dataset.c calls them.
  *
  * A reader fills in the shape and type of items, the classes and their names, and the parts.
  * `train` is never empty; another part is empty when the files have none. Readers neither split
@@ -41,12 +41,13 @@ struct cifar10_batch;
 enum rc npz_samples(const void *bytes, size_t nbytes, const char *name, struct buf *out,
 		    struct ndarray *a, struct err *err);
 
-/* The test batch of CIFAR-10's archive in memory, else all batches that are there. The caller releases
+/* The test batch of CIFAR-10's archive in memory, else all its batches. The caller releases
  * *batch in any case. */
 enum rc cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
 			struct err *err);
 
-/* The names in a folder that are not hidden, sorted. {0} is empty; released with read_list_free. RC_FAILED, RC_NOMEM. */
+/* The names in a folder, sorted, without hidden ones. {0} is empty; read_list_free releases.
+ * RC_FAILED, RC_NOMEM. */
 struct read_list {
 	struct dirent **entry;
 	uint32_t n;

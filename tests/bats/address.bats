@@ -27,9 +27,9 @@ modes() { stat -c %a "$@" | xargs; }
 	background gpudev -m 1M --mem-scratch "$T/mem" 2>dev.log
 	wait_until 10 grep -q . dev.log
 	assert_equal "$(<dev.log)" \
-		"gpudev: no coordinator at ipc://$T/gpusim/gpucoord.sock yet: serving alone until one appears there"
+		"gpudev: no coordinator at ipc://$T/gpusim/gpucoord.sock yet: serving alone until one appears"
 	ready coord gpucoord
-	wait_until 10 grep -q 'the coordinator is there' dev.log
+	wait_until 10 grep -q 'the coordinator is available now' dev.log
 	run bounded sh -c 'echo 7 | gpuctl allreduce'
 	assert_output 7
 	ready second gpudev -m 1M --mem-scratch "$T/mem2"
@@ -51,7 +51,7 @@ modes() { stat -c %a "$@" | xargs; }
 @test "a device that was given a coordinator says that nobody is there, and gives up" {
 	run bounded gpudev -m 1M --mem-scratch "$T/mem" --coordinator "ipc://$T/none"
 	assert_status 3
-	assert_equal "${lines[0]}" "gpudev: no coordinator at ipc://$T/none yet: trying for some seconds more"
+	assert_equal "${lines[0]}" "gpudev: no coordinator at ipc://$T/none yet: trying for some more seconds"
 	assert_match $'\n'"gpudev: coordinator ipc://$T/none: [^"$'\n'']*$'
 }
 

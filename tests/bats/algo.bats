@@ -53,5 +53,5 @@ setup() {
 	assert_match "no algorithm 'nobody', built in or of a file"
 	mkfifo fifo # without a writer
 	GPUSIM_ALGO_FILES=$PWD/fifo run bounded gpuctl run -n 2 -- true
-	assert_match "fifo: no regular file"
+	assert_match "fifo: not a regular file"
 }

@@ -57,7 +57,7 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 	refused 2 "is of 4 ranks, but -n 5" allreduce --algo-file "$ALGOS/ring.algo" -n 5
 	refused 2 "is of allreduce, not of reduce-scatter" reducescatter --algo-file "$ALGOS/ring.algo"
 	refused 2 "is of allreduce, not of custom" custom --algo-file "$ALGOS/ring.algo"
-	refused 2 "not with --algo" allreduce --algo-file "$ALGOS/ring.algo" --algo ring
+	refused 2 "cannot be combined with --algo" allreduce --algo-file "$ALGOS/ring.algo" --algo ring
 	refused 2 "the algorithm's root is 0, but --root 1" allreduce --algo-file "$ALGOS/ring.algo" --root 1
 	refused 1 "No such file" allreduce --algo-file nowhere
 	sed '/^reduce l/d; s/^  reduce l.*//' "$ALGOS/hierarchical.algo" >wrong

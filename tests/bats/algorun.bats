@@ -86,7 +86,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_output '15 15 15'
 	run bounded gpuctl allreduce --algo away <vectors
 	assert_status 2
-	assert_match "unknown algorithm 'away'.*; of files: mine"
+	assert_match "unknown algorithm 'away'.*; from files: mine"
 	run bounded gpuctl allreduce --algo-file "$ALGOS/ring.xml" <vectors
 	assert_output '15 15 15'
 	gpuctl algo list | diff after - # the name of a file that one call used is gone with the call
@@ -218,7 +218,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_equal "$(sort -u out | xargs)" '15 15 15 ring-blocks'
 	run bounded gpuctl replay tape
 	assert_status 0
-	assert_match 'replayed: 12 ended well again, with the same results to the bit,'
+	assert_match 'replayed: 12 succeeded again, with bit-identical results,'
 	built_in xml .
 	MSCCL_XML_FILES=allreduce bounded gpuctl run --nccl -n 3 --record queues -- "$BUILD/e2e/nccl/nccl_premulsum" >out
 	grep -qa ring queues/device-0.rec
@@ -228,7 +228,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	rm tape/coordinator.rec
 	run bounded gpuctl replay tape
 	assert_status 5
-	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, and the recording does not have the file: its coordinator had taken it before'
+	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, but the recording does not have the file: the coordinator read it before the recording began'
 }
 
 @test "algorun: tuner files and programs in C choose them" {
@@ -317,6 +317,6 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	run bounded gpuctl run -n 4 -- bash train
 	[[ ${lines[0]} == 'params sha256 '* && ${lines[1]} == "${lines[0]}" ]]
 	assert_match "algorithm eight is for 8 ranks, not 4"
-	assert_match "unknown algorithm 'nobody'.*; of files: eight, mine"
+	assert_match "unknown algorithm 'nobody'.*; from files: eight, mine"
 	assert_match "'mine' is not built in; algorithms of files only with --sync allreduce"
 }

@@ -15,7 +15,7 @@ load helper
 	assert_match "\"alpha_us\":$(sed 's/.*alpha_us=\([0-9]*\).*/\1/' costs.csv)"
 	run bounded gpuctl run -n 1 -- gpuctl tune --calibrate
 	assert_status 2
-	assert_output "gpuctl: tune: --calibrate wants two devices or more"
+	assert_output "gpuctl: tune: --calibrate: needs at least two devices"
 	run bounded gpuctl tune --calibrate broadcast
 	assert_status 2
 }

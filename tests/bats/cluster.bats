@@ -67,8 +67,8 @@ teardown() { house_teardown; }
 	gpuctl simulate allgather -c ./real.ini -n 32 -b 1K -e 4G -f 4 | sed 's/^/[1,0]<stdout>: /' >all_gather_32.txt
 	gpuctl simulate --fit all_reduce_8.txt all_gather_32.txt -c ./asked.ini -o fitted.ini >report
 	grep -qE '^  network share +0.96 +0.(39|4|41)' report
-	grep -q '^  message .* these tables do not tell it' report
-	grep -q 'all_gather_32.txt: from 16 MiB 2.* times slower than this cluster should be: look at the NICs' report
+	grep -q '^  message .* these tables do not determine it' report
+	grep -q 'all_gather_32.txt: from 16 MiB 2.* times slower than this cluster should be: check the NICs' report
 	real=$(gpuctl simulate reducescatter -c ./real.ini -n 16 -b 256M -e 256M | awk '!/^#/ { print $6 }')
 	fitted=$(gpuctl simulate reducescatter -c ./fitted.ini -n 16 -b 256M -e 256M | awk '!/^#/ { print $6 }')
 	awk -v a="$real" -v b="$fitted" 'BEGIN { exit !(b > a * 0.95 && b < a * 1.05) }' || fail "$fitted is not $real"

@@ -45,7 +45,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 		for line in "allreduce --algo my" "allgather --algo my" "algo remove my" "algo list my"; do
 			gpuctl completion -- $line
 		done' - "$ROOT/examples/algos/ring.algo" >out
-	assert_equal "$(tr '\t\n' '  ' <out)" 'my-ring my-ring allreduce of 4 ranks, of a file my-ring allreduce of 4 ranks, of a file '
+	assert_equal "$(tr '\t\n' '  ' <out)" 'my-ring my-ring allreduce for 4 ranks, from a file my-ring allreduce for 4 ranks, from a file '
 }
 
 @test "ready clusters, communicators and devices that are there" {

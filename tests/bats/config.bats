@@ -67,7 +67,7 @@ refused() {
 	printf 'epochs 3\n' >my.ini
 	refused 'my.ini:1: neither name = value nor [section]' --config my.ini
 	printf 'sync = local\nstaleness = 3\n' >my.ini
-	refused 'my.ini:2: staleness: only with --sync ps' --config my.ini
+	refused 'my.ini:2: staleness: needs --sync ps' --config my.ini
 	printf 'data = %05000d\n' 1 >my.ini
 	refused 'my.ini:1: longer than 4096 bytes' --config my.ini
 	printf 'data = a\a\n' >my.ini
@@ -82,11 +82,11 @@ refused() {
 }
 
 @test "config: options that do not go together" {
-	refused '--devices: 3, and --workers 3 take 4' --devices 3 --workers 3 --sync sendrecv
-	refused '--workers: several only with --compare' --workers 1,2
-	refused '--local-steps: only with --sync local' --local-steps 3
+	refused '--devices: 3 devices are given, but --workers 3 needs 4' --devices 3 --workers 3 --sync sendrecv
+	refused '--workers: several numbers need --compare' --workers 1,2
+	refused '--local-steps: needs --sync local' --local-steps 3
 	refused '--eval: needs --load FILE' --eval
-	refused '--momentum: such an optimizer has some' --optimizer momentum --momentum 0
+	refused '--momentum: this optimizer needs a momentum above 0' --optimizer momentum --momentum 0
 	run bounded mnist-train --data $'a\eb' --print-config
 	assert_status 2
 	assert_output "mnist-train: data: no line of a file can hold '"$'a\eb'"'"

@@ -89,7 +89,7 @@ id = 0x11
 [device two]
 address = ipc:///run/2"
 	echo 'colour = red' >>conf
-	refused '6: colour: a device has an id and an address'
+	refused '6: colour: a device has only an id and an address'
 	sed -i '$d' conf
 	printf '[device three]\nid = 0x11\naddress = ipc:///run/3\n' >>conf
 	refused ' [device one] and [device three] are the same device'
@@ -103,13 +103,13 @@ address = ipc:///run/2"
 	[[ $output == "gpucoord: conf:2: address: "* ]]
 }
 
-@test "what is none of it" {
+@test "unknown options and sections" {
 	printf '[coordinator]\nheart-beats = 1s\n' >conf
 	refused "2: no option 'heart-beats'; did you mean 'heartbeat'?"
 	printf '[coordinator]\nheartbeat = 1s\nheart-beat = 2s\n' >conf
 	refused '3: heart-beat: given in line 2 already'
 	printf '[coordinate]\nheartbeat = 1s\n' >conf
-	refused '2: heartbeat: no section [coordinate]: [coordinator], [device NAME]'
+	refused '2: heartbeat: no section [coordinate]; must be [coordinator] or [device NAME]'
 	printf 'heartbeat\n' >conf
 	refused '1: neither name = value nor [section]'
 	run bounded gpucoord -c nowhere

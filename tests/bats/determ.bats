@@ -123,7 +123,7 @@ machine() {
 	assert_match 'same'
 	assert_match 'rank 2    995dc9bbdf1939fa'
 	assert_match 'rank 1    [0-9a-f]{16}  differs first in element 100002: 825307399, not 825307441'
-	assert_match 'comm 1: rank 1 has not the bits that most ranks have'
+	assert_match 'comm 1: rank 1 has different bits from most ranks'
 	assert_match 'exit 1'
 	assert_match '"rank":1,.*"first_difference":100002'
 	assert_match 'exit 2'
@@ -155,10 +155,10 @@ machine() {
 		true'
 	[[ $output != *'wrong '[fb]* && $output != *'wrong ring'* ]] || fail "$output"
 	assert_match 'right'
-	assert_match 'verify: rank 2 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its input is [^ ]+, not [^ ]+'
-	assert_match 'verify: rank 2 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its result is'
-	assert_match 'verify: rank 1 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its part, which it reduced for all, is'
-	assert_match 'verify: rank 1 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its result is'
+	assert_match 'verify: rank 2 \(device [0-9a-f]{16}\) is faulty: element [0-9]+ of its input is [^ ]+, not [^ ]+'
+	assert_match 'verify: rank 2 \(device [0-9a-f]{16}\) is faulty: element [0-9]+ of its result is'
+	assert_match 'verify: rank 1 \(device [0-9a-f]{16}\) is faulty: element [0-9]+ of its part, which it reduced for all, is'
+	assert_match 'verify: rank 1 \(device [0-9a-f]{16}\) is faulty: element [0-9]+ of its result is'
 	[ "$(grep -c '^exit 5$' <<<"$output")" = 5 ]
 	assert_match 'flip needs at='
 	assert_match 'kill happens before a step, not at the end'

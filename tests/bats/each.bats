@@ -34,7 +34,7 @@ stays() { mkfifo never; }
 	done
 	# --rank and --device are stronger than the environment.
 	run each -n 2 -- sh -c 'c=$(gpuctl comm-init -n 2 --wait 20s) || exit 5; gpuctl malloc --comm "$c" --rank 1 8 >/dev/null && gpuctl malloc --device 0 8 >/dev/null &&
-		! gpuctl malloc --device 0 --comm "$c" --rank 1 8 2>err && grep -c "both name the device" err >>seen; gpuctl comm-destroy "$c"'
+		! gpuctl malloc --device 0 --comm "$c" --rank 1 8 2>err && grep -c "cannot be combined with --rank" err >>seen; gpuctl comm-destroy "$c"'
 	assert_status 0
 	assert_equal "$(<seen)" $'1\n1'
 }
@@ -63,7 +63,7 @@ stays() { mkfifo never; }
 	assert_equal "$(tail -n 1 <<<"$output")" 141
 	run bounded gpuctl run --label -n 2 -- true
 	assert_status 2
-	assert_output 'gpuctl: run: --label: there is no --each'
+	assert_output 'gpuctl: run: --label: requires --each'
 	assert_nothing_left
 }
 

@@ -96,7 +96,7 @@ gpuctl: allreduce: --op premulsum: --scalar X[,...] is missing
 gpuctl: allreduce: --scalar: fewer factors than the 3 ranks
 gpuctl: allreduce: --scalar: more factors than the 3 ranks
 gpuctl: allreduce: --scalar: '"'0.5'"' is not a number of type i8
-gpuctl: allreduce: --scalar is for --op premulsum'
+gpuctl: allreduce: --scalar: only for --op premulsum'
 }
 
 @test "sums of short floats round once, by sockets and any algorithm; means do not overflow" {
@@ -225,13 +225,13 @@ gpuctl: allreduce: no vectors on standard input
 5
 gpuctl: alltoall: 3 elements a vector do not divide by 2 ranks
 5
-gpuctl: broadcast: takes one vector, the root's; standard input has 2
+gpuctl: broadcast: needs one vector, the root's; standard input has 2
 5
 gpuctl: allreduce: 2 vectors, but -n 3
 5
-gpuctl: allreduce: 5 bytes on standard input are no whole number of f32 elements for each of 2 ranks: not a multiple of 8
+gpuctl: allreduce: 5 bytes on standard input are not a whole number of f32 elements for each of 2 ranks: must be a multiple of 8
 5
-gpuctl: broadcast: 5 bytes on standard input are no whole number of f16 elements for each of 1 rank: not a multiple of 2
+gpuctl: broadcast: 5 bytes on standard input are not a whole number of f16 elements for each of 1 rank: must be a multiple of 2
 5"
 }
 
@@ -255,7 +255,7 @@ gpuctl: barrier: 1 rank: busy: 1 device wanted, 0 free of 4: comm 1, made by gpu
 LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \$7 }"); kill -9 "$pid"
 	until gpuctl devices | awk -v k=$1 -v p="$pid" "\$1 == k && (\$7 != p || \$0 ~ /lost/) { found = 1 } END { exit !found }"; do :; done; }; '
 
-@test "how many ranks there are does not depend on who is alive" {
+@test "the number of ranks does not depend on which devices are alive" {
 	perl -e 'print pack("l*", (1 << $_) x 12) for 0 .. 3' >in
 	for policy in abort shrink; do
 		run machine 4 --on-failure $policy "$LOSE"'lose 2
@@ -268,14 +268,14 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 	done
 }
 
-@test "nobody says how many ranks: exit 2, before stdin is read" {
+@test "without a number of ranks: exit 2, before stdin is read" {
 	run machine 4 'unset GPUSIM_NDEVICES
 		for v in "allreduce --raw i32" broadcast "scatter --raw u8" barrier; do
 			gpuctl $v <> <(:); echo $?
 		done 2>&1; GPUSIM_NDEVICES=x gpuctl barrier; echo $?; seq 3 | gpuctl allreduce; gpuctl barrier -n 2
 		gpuctl bench -e 8 --iters 1 | grep -c "^#  Rank"'
 	for v in allreduce broadcast scatter barrier; do
-		assert_match "gpuctl: $v: how many ranks\? -n N says it; GPUSIM_NDEVICES, which 'gpuctl run' sets, is not set"$'\n2\n'
+		assert_match "gpuctl: $v: the number of ranks is missing: use -n N; GPUSIM_NDEVICES, which 'gpuctl run' sets, is not set"$'\n2\n'
 	done
 	assert_match $'gpuctl: barrier: GPUSIM_NDEVICES: .*x.*\n2\n6\n4$'
 }
@@ -290,9 +290,9 @@ gpuctl: reduce: --type: 'f31' is not a type ($(gpuctl completion -- reduce --typ
 2
 gpuctl: reduce: --op: 'mean' is not an operation ($(gpuctl completion -- reduce --op '' | cut -f 1 | xargs))
 2
-gpuctl: reduce: --count goes with --addr, or --send and --recv
+gpuctl: reduce: --count: needs --addr, or --send and --recv
 2
-gpuctl: reduce: --async goes with --addr, or --send and --recv
+gpuctl: reduce: --async: needs --addr, or --send and --recv
 2"
 }
 
@@ -469,17 +469,17 @@ gpuctl: allreduce: unexpected operand .x.;[^
 2
 gpuctl: allreduce: --stream: 64 is not 0 to 63
 2
-gpuctl: allreduce: --count goes with --raw: lines say how long they are
+gpuctl: allreduce: --count: needs --raw; lines need no count
 2
 gpuctl: allreduce: --count N is missing: elements of each rank.s vector in a block
 2
 gpuctl: allreduce: --stream: which\? Without a number it is for vectors on standard input
 2
-gpuctl: allreduce: --async goes with --addr, or --send and --recv
+gpuctl: allreduce: --async: needs --addr, or --send and --recv
 2
 gpuctl: launch: --stream: .--device. is not a whole number
 2
-gpuctl: allreduce: how many ranks\?[^
+gpuctl: allreduce: the number of ranks is missing[^
 ]*
 2$'
 }

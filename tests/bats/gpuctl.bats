@@ -15,8 +15,9 @@ machine() {
 is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 
 @test "help, version and completion come from one table" {
-	run gpuctl -h
+	run gpuctl help all
 	assert_status 0
+	assert_equal "$(grep -c '^[A-Z].*:$' <<<"$output")" 6
 	listed=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' <<<"$output")
 	run bash -c 'gpuctl completion | cut -f 1'
 	assert_output "$listed"
@@ -30,9 +31,47 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 			assert_match $'\n'"  (-[A-Za-z], )?${option}[ ,]"
 		done
 	done
+	# The short form: ten verbs first, then the names of all, on one screen.
+	run gpuctl help
+	assert_status 0
+	assert_equal "$(gpuctl -h)" "$output"
+	[[ $(wc -l <<<"$output") -le 48 ]]
+	first=$(sed -n '/^To begin with:/,/^$/p' <<<"$output" | sed -n 's/^  \([a-z-]*\)  .*/\1/p')
+	assert_equal "$(wc -w <<<"$first") $(head -n 1 <<<"$first")" '10 run'
+	for verb in $listed; do
+		sed '1,/^Run commands/d' <<<"$output" | grep -qwe "$verb" || fail "help does not name $verb"
+	done
 	run gpuctl -V
 	assert_match '^gpuctl [0-9]+\.[0-9]+\.[0-9]+$'
 	assert_equal "$(gpuctl version)" "$output"
+}
+
+# on_terminal CMD - what CMD prints on a terminal
+on_terminal() {
+	local text
+	text=$(SHELL=/bin/sh /usr/bin/script -qec "$1" /dev/null </dev/null)
+	echo "${text//$'\r'/}"
+}
+
+starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
+
+@test "help VERB opens the verb's page on a terminal that has man, else prints the verb's options" {
+	mkdir fake
+	printf '#!/bin/sh\necho "man $*"\n' >fake/man
+	chmod +x fake/man
+	for verb in simulate synth tune chaos replay bench; do
+		page=$(PATH=$T/fake:$PATH on_terminal "gpuctl help $verb")
+		[[ $page =~ ^man\ -l\ (/.*/gpuctl-$verb\.1)$ ]] || fail "$page"
+		assert_file "${BASH_REMATCH[1]}"
+		# No terminal, --help, and a terminal without man: the options.
+		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH gpuctl help "$verb")"
+		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH on_terminal "gpuctl $verb --help")"
+		starts "usage: gpuctl $verb" "$(PATH=$BUILD/bin on_terminal "gpuctl help $verb")"
+	done
+	# A verb of gpuctl(1) has no page of its own.
+	assert_equal "$(PATH=$T/fake:$PATH on_terminal 'gpuctl help malloc')" "$(gpuctl malloc -h)"
+	needs man
+	[[ $(MANPAGER=cat on_terminal 'gpuctl help bench') == *'GPUCTL-BENCH(1)'* ]]
 }
 
 @test "daemons' help and version are seen to arrive, too" {
@@ -212,9 +251,9 @@ END
 		try gpuctl malloc --device 00000000000000aa 1'
 	assert_status 0
 	assert_output 'AABAABAAB
-gpuctl: malloc: no device 3: there are 3, counted from 0
+gpuctl: malloc: no device 3: 3 devices are known, counted from 0
 1
-gpuctl: malloc: communicator 1 has no rank 2: it has 2
+gpuctl: malloc: communicator 1 has no rank 2: it has 2 ranks
 1
 gpuctl: malloc: no device 00000000000000aa
 1'
@@ -234,7 +273,7 @@ gpuctl: malloc: no device 00000000000000aa
 	assert_match '^0x[0-9a-f]+'$'\n0\n''gpuctl: free: device [0-9a-f]{16}: 0x[0-9a-f]+ is not the start of an allocation'$'\n2$'
 }
 
-@test "memcpy that cannot be: nothing is written" {
+@test "an impossible memcpy writes nothing" {
 	echo hello >in
 	run machine 1 'try gpuctl memcpy 0:0x10000:1T out; ls out
 		try gpuctl memcpy 0:0x10000 out; try gpuctl memcpy none 0:0x10000
@@ -244,11 +283,11 @@ gpuctl: malloc: no device 00000000000000aa
 	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/' <<<"$output")" "gpuctl: memcpy: device ID: 0x10000, 1099511627776 bytes: outside its memory 0x10000..0x10010000
 2
 ls: cannot access 'out': No such file or directory
-gpuctl: memcpy: how many bytes? SRC is DEVICE:ADDR:NBYTES
+gpuctl: memcpy: the number of bytes is missing: SRC must be DEVICE:ADDR:NBYTES
 2
 gpuctl: memcpy: none: No such file or directory
 1
-gpuctl: memcpy: in has 6 bytes, 7 are due
+gpuctl: memcpy: in has 6 bytes, but 7 are needed
 5
 gpuctl: memcpy: device ID: 0x10, 6 bytes: outside its memory 0x10000..0x10010000
 2
@@ -279,7 +318,7 @@ gpuctl: launch: 'n' is not name=value
 2
 gpuctl: launch: op 0 (fill): fill: no argument is named 'bad'
 2
-gpuctl: launch: --stream: not 0 to 63
+gpuctl: launch: --stream: must be 0 to 63
 2"
 }
 
@@ -330,7 +369,7 @@ success
 3'
 }
 
-@test "wrong buffers are told at once" {
+@test "wrong buffers are reported at once" {
 	run machine 3 "$THREE"'
 		try gpuctl allreduce --comm $C --addr $A,$B --count 1
 		try gpuctl allreduce --comm $C --addr $A,$B,x --count 1
@@ -349,9 +388,9 @@ gpuctl: allreduce: --addr: 'x' is not a whole number
 2
 gpuctl: allreduce: --count N is missing
 2
-gpuctl: allreduce: which buffers? --addr, or --send and --recv
+gpuctl: allreduce: the buffers are missing: use --addr, or --send and --recv
 2
-gpuctl: alltoall: --addr: alltoall has no in-place form; give --send and --recv
+gpuctl: alltoall: --addr: alltoall has no in-place form; use --send and --recv
 2
 gpuctl: allreduce: --count: 99999999999999999999 is out of range (0 to 18446744073709551615)
 2
@@ -431,9 +470,9 @@ END
 	assert_output "0
 6 1 2 1
 6 1 2 2
-gpuctl: group: line 3: 'frob' is no collective, send or recv
+gpuctl: group: line 3: 'frob' is not a collective, send or recv
 2
-gpuctl: group: line 3: 'launch' is no collective, send or recv
+gpuctl: group: line 3: 'launch' is not a collective, send or recv
 2
 gpuctl: group: line 3: --count: 'x' is not a whole number
 2
@@ -441,7 +480,7 @@ gpuctl: group: line 3: broadcast: --count N is missing
 2
 gpuctl: group: line 3: --comm: the group is on communicator 1
 2
-gpuctl: group: line 3: --async, --all, --raw, -n and --on-failure have no meaning here
+gpuctl: group: line 3: --async, --all, --raw, -n and --on-failure: not allowed in a group
 2
 gpuctl: group: line 3: send: --peer: rank 0 is its own peer
 2
@@ -539,7 +578,7 @@ gpuctl: allreduce: 1 vector: busy: 1 device wanted, 0 free of 1: ...
 8
 gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2
-gpuctl: allreduce: --on-failure is for a new communicator, not for --comm
+gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 2"
 	run bounded gpuctl run -n 1 --on-failure respawn -- sh -c 'echo $GPUSIM_ON_FAILURE'
 	assert_output respawn

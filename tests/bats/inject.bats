@@ -71,8 +71,8 @@ rehearse() {
 	assert_match 'from rank 3 \(device [0-9a-f]{16}\) came damaged'
 	assert_match $'\n04040404\n'
 	assert_match $'\n10101010\n'
-	assert_match ': 0 took place, 3 damaged frames came'
-	assert_match ': 0 took place, 4 damaged frames came'
+	assert_match ': 0 faults took place, 3 damaged frames arrived'
+	assert_match ': 0 faults took place, 4 damaged frames arrived'
 }
 
 @test "frames that are lost are sent again" {
@@ -118,8 +118,8 @@ rehearse() {
 		gpuctl inject kill coordinator
 		until ! gpuctl devices >/dev/null 2>&1; do :; done; try gpuctl --timeout 2s devices'
 	assert_match 'coordinator: 1 took place'
-	assert_match 'the coordinator: takes part in no collective: at=now'
-	assert_match 'the coordinator: has no peers: kill, stop or slow'
+	assert_match 'the coordinator: takes part in no collective; use at=now'
+	assert_match 'the coordinator: has no peers; must be kill, stop or slow'
 	assert_match 'gpucoord: inject: kill now'
 	assert_match 'exit [34]'
 }
@@ -130,7 +130,7 @@ rehearse() {
 		gpuctl inject kill coordinator; echo "exit $?"
 		gpuctl inject list; echo "exit $?"; gpuctl devices | wc -l'
 	assert_match 'inject: device [0-9a-f]{16}: takes no faults: it was started without --allow-inject'
-	assert_match 'inject: the coordinator: takes no faults: it was started without --allow-inject'
+	assert_match 'inject: the coordinator: does not accept faults: it was started without --allow-inject'
 	assert_equal "$(grep -c 'exit 2' <<<"$output")" 3
 	assert_match $'\n2$'
 }
@@ -190,7 +190,7 @@ rehearse() {
 @test "chaos: refused without --allow-inject, wrong options" {
 	run bounded gpuctl run -n 2 -- gpuctl chaos --ops 3
 	assert_status 2
-	assert_match 'chaos: the coordinator: takes no faults: it was started without --allow-inject'
+	assert_match 'chaos: the coordinator: does not accept faults: it was started without --allow-inject'
 	run bounded gpuctl run -n 1 --allow-inject -- gpuctl chaos --ops 3
 	assert_status 1
 	assert_match 'chaos: it takes at least 2 devices, not 1'

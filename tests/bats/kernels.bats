@@ -261,5 +261,5 @@ die_with_kernels() {
 	cp "$SAXPBY" own.so
 	chmod 777 own.so
 	die_with_kernels ./own.so
-	wait_until 15 grep -q "cannot be started again: $T/own.so: .*others can write there" coord.log
+	wait_until 15 grep -q "cannot be started again: $T/own.so: .*other users can write to it" coord.log
 }

@@ -89,13 +89,13 @@ said() { [[ -s $1 ]]; }
 	gpuctl comm-status 1 --json | grep -q "\"devices\":\[\"$first\"" || fail "$(gpuctl comm-status 1 --json)"
 	run bounded gpuctl comm-init --id "$(gpuctl unique-id)"
 	assert_status 2
-	assert_match 'which rank\? --rank R, or under mpirun or srun$'
+	assert_match 'the rank is missing: use --rank R, or run under mpirun or srun$'
 	run bounded env SLURM_PROCID=first gpuctl comm-init --id "$(gpuctl unique-id)"
 	assert_status 2
 	assert_match "SLURM_PROCID: 'first' is not a whole number$"
 	run bounded gpuctl comm-init --id 123 --rank 0 --nranks 1
 	assert_status 2
-	assert_match "'123' is no unique id, which has 32 hexadecimal digits$"
+	assert_match "'123' is not a unique id, which has 32 hexadecimal digits$"
 	run bounded gpuctl comm-init -n 2 --rank 1
 	assert_status 2
 	assert_match 'go with --id$'

@@ -82,9 +82,9 @@ learnt() {
 		assert_equal "$(grep -c '^mnist-train: ' <<<"$stderr")" 1
 		[[ $stderr == *"mnist-train: $sentence"* ]] || fail "$stderr"
 	done <<-'END'
-		2|--workers 3|--workers 3: the MPI job has 2 ranks, and each is one
-		2|--devices 1|--devices 1: the MPI job has 2 ranks
-		2|--checkpoint x|--checkpoint: not with --backend mpi
+		2|--workers 3|--workers 3: must match the MPI job, which has 2 ranks
+		2|--devices 1|--devices 1: must match the MPI job, which has 2 ranks
+		2|--checkpoint x|--checkpoint: cannot be combined with --backend mpi
 		2|--on-failure shrink|--on-failure: with --backend mpi
 		5|--layers 785,10|
 		1|--json nowhere/x|nowhere/x: No such file

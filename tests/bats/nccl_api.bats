@@ -89,7 +89,7 @@ says() {
 	NCCL_ALGO='^NVLS,NVLSTree' says 2 nccl_premulsum 'premulsum is well'
 	NCCL_ALGO=Rign run nccl 2 nccl_premulsum
 	assert_status 0
-	assert_match "NCCL WARN NCCL_ALGO : no algorithm 'rign'; there are allreduce:ring "
+	assert_match "NCCL WARN NCCL_ALGO : unknown algorithm 'rign'; available are allreduce:ring "
 	printf 'allreduce,0,-1,ring,ll128,4,1,-1,-1,-1\n' >tuner
 	NCCL_TUNER_CONFIG_FILE=$T/tuner says 4 nccl_groups 'groups are well'
 	NCCL_TUNER_CONFIG_FILE=$T/none run nccl 2 nccl_premulsum

@@ -30,9 +30,9 @@ machine() {
 
 LEGEND='
 X    itself
-P2P  by memory: each has mapped the other'"'"'s
-NET  by sockets
--    not known: no communicator has them both'
+P2P  through memory: each has mapped the other'"'"'s
+NET  through sockets
+-    unknown: no communicator has both devices'
 
 @test "devices of one host reach each other by memory" {
 	run machine 3 'gpuctl topo; gpuctl status --json'
@@ -135,8 +135,8 @@ dev1  NET   X     NET
 dev2  P2P   NET   X
 $LEGEND
 
-dev1: of it and dev0, one could not map the other's memory file
-dev2: of it and dev1, one could not map the other's memory file"
+dev1: cannot share memory with dev0: one could not map the other's memory file
+dev2: cannot share memory with dev1: one could not map the other's memory file"
 }
 
 @test "devices of another host are not mapped" {

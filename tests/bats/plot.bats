@@ -131,6 +131,6 @@ needs_gnuplot() { needs gnuplot; }
 		2|gpuctl bench --algo ring,|^gpuctl: bench: --algo: a name is missing
 		2|mnist-train --devices 1 --epochs 1000000 --plot x.pdf|mnist-train: --plot: 'x.pdf' does not end
 		1|mnist-train --devices 1 --epochs 1000000 --plot nowhere/x.svg|mnist-train: --plot: nowhere/x.svg
-		2|mnist-train --compare allreduce --plot x.svg|^mnist-train: --plot: not with --compare
+		2|mnist-train --compare allreduce --plot x.svg|^mnist-train: --plot: cannot be combined with --compare
 	END
 }

@@ -79,7 +79,7 @@ whole() {
 	assert_equal "$(records mem | grep -c '^mark start')" 1
 	run bounded gpudev --recorder 100
 	assert_status 2
-	assert_match "^gpudev: .*--recorder.*'100' is not 0, nor 256 to 1M records$"
+	assert_match "^gpudev: .*--recorder.*'100' is neither 0 nor 256 to 1M records$"
 }
 
 @test "without room for records the device works, and says so in one line" {

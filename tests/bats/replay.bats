@@ -26,14 +26,14 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 		gpuctl allreduce --comm $comm --addr $addr --count 8 --op premulsum --scalar 1,2,3' >out
 	replayed
 	assert_equal "$(number 'operations of ranks')" 15
-	assert_equal "$(number 'ended well again')" 15
+	assert_equal "$(number 'succeeded again')" 15
 }
 
 @test "a program of NCCL: its queues are queues again" {
 	record 2 --nccl --record-data -- "$PROGRAMS/nccl_premulsum"
 	replayed
 	at_least "$(number 'from queues')" 10
-	assert_equal "$(number 'ended well again')" "$(number 'from queues')"
+	assert_equal "$(number 'succeeded again')" "$(number 'from queues')"
 }
 
 @test "sends, receives and split communicators of NCCL" {
@@ -46,7 +46,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 @test "a training's steps" {
 	record 2 --record-data -- mnist-train --data "$ROOT/tests/data/iris.csv" --epochs 1 >out
 	replayed
-	at_least "$(number 'ended well again')" 2
+	at_least "$(number 'succeeded again')" 2
 }
 
 @test "chaos: faults take place at the same steps" {
@@ -97,7 +97,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	python3 change
 	run bounded gpuctl replay tape
 	assert_status 1
-	[[ $output == *'first difference: allreduce #0 (oneshot) of communicator 1 epoch 1, rank 1 (device 1): its result has the checksum '* ]] || fail "$output"
+	[[ $output == *'first difference: allreduce #0 (oneshot) of communicator 1 epoch 1, rank 1 (device 1): recorded output checksum '* ]] || fail "$output"
 }
 
 @test "a damaged recording is refused, an incomplete one says so" {
@@ -140,7 +140,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	run --separate-stderr bounded gpuctl replay tape
 	assert_status 5
 	[[ $output == *', 0 were in operations that failed again '*', 0 differ;'* ]] || fail "$output"
-	assert_equal "$stderr" 'gpuctl: replay: tape: the recording is incomplete: writing it failed, as on a full disk; only what it has was replayed'
+	assert_equal "$stderr" 'gpuctl: replay: tape: the recording is incomplete: writing it failed, as on a full disk; only the recorded part was replayed'
 }
 
 @test "a folder with a recording is not written to" {
@@ -155,7 +155,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 @test "a failing chaos run leaves a recording, and prints the command that replays it" {
 	run bounded gpuctl --timeout 300ms chaos -n 3 --record tape --ops 20 --seed 1 --kinds stop --rate 1/op
 	assert_status 1
-	[[ $output == *'to run it again: gpuctl replay tape'* ]] || fail "$output"
+	[[ $output == *'replay this run with: gpuctl replay tape'* ]] || fail "$output"
 	replayed
 	run bounded gpuctl chaos -n 2 --record other --ops 5
 	assert_status 0
@@ -223,16 +223,16 @@ refused() {
 }
 
 @test "execution traces that make no sense are refused" {
-	refused 'comp1 (node 1 of rank 0) waits for itself: dependencies form a circle' 5 <<<$'ranks 1\n0 1 comp 2\n0 2 comp 1'
-	refused 'node 1 of rank 0) depends on node 9, which is not there' 5 <<<$'ranks 1\n0 1 comp 9'
+	refused 'comp1 (node 1 of rank 0) waits for itself: dependencies form a cycle' 5 <<<$'ranks 1\n0 1 comp 2\n0 2 comp 1'
+	refused 'node 1 of rank 0) depends on node 9, which does not exist' 5 <<<$'ranks 1\n0 1 comp 9'
 	refused 'two nodes have the id 1' 5 <<<$'ranks 1\n0 1 comp\n0 1 comp'
 	refused 'has no counterpart on rank 1' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 comp'
 	refused 'is allreduce of 8 bytes, all_reduce1 (node 1 of rank 1) is allreduce of 16 bytes' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 all_reduce size=16'
-	refused 'has no counterpart of its tag and size' 5 <<<$'ranks 2\n0 1 send size=8 dst=1 tag=3\n1 1 recv size=8 src=0 tag=4'
-	refused 'has a comm_dst that is no other rank' 5 <<<$'ranks 2\n0 1 send size=8 dst=2\n1 1 comp'
-	refused 'nothing goes on: ' 1 <<<$'ranks 2\n0 1 recv size=8 src=1\n0 2 send 1 size=8 dst=1\n1 1 recv size=8 src=0\n1 2 send 1 size=8 dst=0'
+	refused 'has no counterpart with its tag and size' 5 <<<$'ranks 2\n0 1 send size=8 dst=1 tag=3\n1 1 recv size=8 src=0 tag=4'
+	refused 'has a comm_dst that is not another rank' 5 <<<$'ranks 2\n0 1 send size=8 dst=2\n1 1 comp'
+	refused 'no progress: ' 1 <<<$'ranks 2\n0 1 recv size=8 src=1\n0 2 send 1 size=8 dst=1\n1 1 recv size=8 src=0\n1 2 send 1 size=8 dst=0'
 	printf 'no trace' >job.0.et
 	run bounded gpuctl replay job.0.et
 	assert_status 5
-	[[ $output == *'job.0.et: byte 0: a damaged length' ]] || fail "$output"
+	[[ $output == *'job.0.et: byte 0: damaged length' ]] || fail "$output"
 }

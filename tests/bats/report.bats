@@ -63,7 +63,7 @@ has() {
 	touch file
 	four KILL --report-dir file/in
 	assert_match 'gpuctl: allreduce: comm 1: .* lost: killed by signal 9; last progress [0-9.]*s ago'
-	assert_match 'gpucoord: no report of a failure: .*/file/in: Not a directory'
+	assert_match 'gpucoord: cannot write a failure report: .*/file/in: Not a directory'
 	assert_equal "$(grep -c 'no report' <<<"$output")" 1
 	four KILL --report-dir none
 	[[ $output != *report* ]] || fail "$output"

@@ -197,7 +197,7 @@ assert_no_memory() {
 	fake_daemons gpucoord=mute
 	run gpurun -n 1 -- touch ran
 	assert_status 1
-	assert_output 'gpuctl: run: gpucoord did not start (still running, never ready)'
+	assert_output 'gpuctl: run: gpucoord did not start (still running, but not ready)'
 	refute_file ran
 	assert_nothing_left
 }
@@ -458,7 +458,7 @@ cpus_of() {
 	refute_file seen/gpudev3.args
 	run gpurun -n 1000 --spares 25 -- true
 	assert_status 2
-	assert_output 'gpuctl: run: --spares: 25 and 1000 devices are more than 1024'
+	assert_output 'gpuctl: run: --spares: 25 spares and 1000 devices exceed the limit of 1024'
 }
 
 @test "a device with its socket in the private folder ends with the others, whoever started it" {

@@ -31,9 +31,9 @@ gpuctl: comm-init: --wait: '"'0'"' is not 1ms to 24 days
 2
 gpuctl: comm-init: 4 devices wanted, there are 3
 1
-gpuctl: allreduce: --wait is for free devices, not for --comm
+gpuctl: allreduce: --wait: only for free devices, not with --comm
 2
-gpuctl: comm-init: --wait goes with -n
+gpuctl: comm-init: --wait: needs -n
 2
 gpuctl: allreduce: --wait: '"'soon'"' is not a duration (such as 500ms, 5s, 2m)
 2'

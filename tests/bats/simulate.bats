@@ -57,10 +57,10 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 @test "simulate: wrong usage is 2, a file that is not proven 5" {
 	refused 2 'the cluster has 2' allreduce -c two-cores -n 3 --algo pairwise
 	refused 2 'is no algorithm of allreduce' allreduce -c h100-ib400 -n 8 --algo oneshot
-	refused 2 "--channels are NCCL's" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
+	refused 2 "--channels: only for NCCL's algorithms" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
 	refused 2 'is of 4 ranks, but -n 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
 	refused 2 'is of allreduce, not of alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
-	refused 2 'not with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
+	refused 2 'cannot be combined with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
 	printf '%s\n' 'algorithm wrong' 'collective allreduce' 'ranks 2' 'chunks 1' \
 		'reduce 0.data[0] -> 1.data[0]' >wrong.algo
 	refused 5 'rank 0 chunk 0 ends without the contribution of rank 1' allreduce -c h100-ib400 --algo-file wrong.algo
@@ -123,5 +123,5 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	file=$(gpuctl simulate custom -c l40s-pcie -b 1K -e 1K --algo-file custom.algo | awk '!/^#/ { print $6 }')
 	near "$file" "$own" 1.1
 	run -2 gpuctl simulate custom --latency 1ms --algo-file custom.algo
-	assert_match 'a custom algorithm is simulated on a --cluster'
+	assert_match '--simulate: a custom algorithm needs --cluster'
 }

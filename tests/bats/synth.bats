@@ -28,7 +28,7 @@ load helper
 	assert_status 0
 	times=$(awk 'NR == 2 { best = $2 } $3 == "built-in" { print best < $2; exit }' <<<"$output")
 	assert_equal "$times" 1
-	assert_match 'drafts; proven: [0-9]+ steps, 1 slot a connection$'
+	assert_match 'drafts; verified: [0-9]+ steps, 1 slot per connection$'
 	run gpuctl synth all-reduce -n 8 --cluster ./two.ini --bytes 4M --tries 1 -o two.xml --json
 	assert_status 0
 	assert_match '^\{"tried":[0-9]+,"min_slots":1,"steps":[0-9]+,"candidates":\[\{"name":"'
@@ -41,10 +41,10 @@ load helper
 	assert_status 0
 	run gpuctl synth
 	assert_status 2
-	assert_output 'gpuctl: synth: which collective?'
+	assert_output 'gpuctl: synth: a collective is missing'
 	run gpuctl synth allreduce
 	assert_status 2
-	assert_output 'gpuctl: synth: how many ranks? -n N'
+	assert_output 'gpuctl: synth: the number of ranks is missing: use -n N'
 	run gpuctl synth barrier -n 4
 	assert_status 2
 	assert_output 'gpuctl: synth: barrier: none is searched for; of allreduce, allgather, reducescatter, alltoall, broadcast and reduce'
@@ -54,7 +54,7 @@ load helper
 	assert_output 'gpuctl: synth: ./two.ini has 8 GPUs, not 9'
 	run gpuctl synth allreduce -n 8 --cluster ./two.ini --latency 5us
 	assert_status 2
-	assert_output 'gpuctl: synth: --latency and --bandwidth are of equal links, not of a cluster'
+	assert_output 'gpuctl: synth: --latency and --bandwidth: only for equal links, not with --cluster'
 }
 
 @test "on clusters no built-in algorithm is faster than what synth finds for few bytes; it would say so" {

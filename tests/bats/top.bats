@@ -89,7 +89,7 @@ stop_rank_2() {
 	keys f
 	sees '^  2 .*lost +its connection broke'
 	keys '?'
-	sees 'this help, and back'
+	sees 'show or hide this help'
 	keys h +
 	sees 'every 0.2 s'
 	keys q
@@ -170,15 +170,15 @@ stop_rank_2() {
 	cluster
 	run bounded gpuctl top
 	assert_status 2
-	assert_output 'gpuctl: top: standard input and output are no terminal; --batch prints text'
+	assert_output 'gpuctl: top: standard input and output must be a terminal; --batch prints text'
 	terminal() { TERM=$1 LIMIT=2 bounded script -qec 'gpuctl top' /dev/null </dev/null | tr -d '\r'; }
 	needs script
 	run terminal nothing
-	assert_output "gpuctl: top: TERM: terminal 'nothing' is not known; --batch needs none"
+	assert_output "gpuctl: top: TERM: unknown terminal 'nothing'; --batch needs no terminal"
 	run terminal dumb
-	assert_output "gpuctl: top: TERM: terminal 'dumb' cannot move its cursor; --batch needs none"
+	assert_output "gpuctl: top: TERM: terminal 'dumb' cannot move its cursor; --batch needs no terminal"
 	run terminal ''
-	assert_output "gpuctl: top: TERM is not set; --batch needs none"
+	assert_output "gpuctl: top: TERM: not set; --batch needs no terminal"
 }
 
 @test "status --watch: again when something happens, and each interval" {

@@ -162,7 +162,7 @@ away() {
 	kill -KILL "$coord" && wait_until 5 gone "$coord"
 	background "$@" --devices 2 --epochs 1 >out 2>err
 	trainer=$PID
-	wait_until 10 grep -q 'waits for the coordinator' err
+	wait_until 10 grep -q 'waiting for the coordinator' err
 	ready coord gpucoord --state "$T/state"
 	kill -KILL "$PID" && wait_until 5 gone "$PID"
 	ready coord gpucoord --state "$T/state"

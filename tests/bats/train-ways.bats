@@ -115,7 +115,7 @@ resnet() {
 	cmp allreduce2.npz rest.npz
 	run bounded "${TRAIN[@]}" --workers 2 --batch 12 --augment crop --checkpoint ck --resume
 	assert_status 2
-	assert_match 'ck: was made with --augment crop,flip, now it is crop$'
+	assert_match 'ck: was made with --augment crop,flip; it is now crop$'
 }
 
 @test "augmented images and layer norm: what has none is refused; a model knows that it is normed" {
@@ -127,10 +127,10 @@ resnet() {
 		assert_output "mnist-train: $sentence"
 	done <<-'END'
 		2|--augment rotate|--augment: 'rotate' is none of none, crop, flip, crop,flip
-		2|--eval --load x --augment flip|--augment: only in training
-		5|--data table.csv --augment flip|--augment: the samples are no images: they have 2x1x1 values
-		2|--model lenet --layer-norm|--layer-norm: only with --model mlp
-		5|--layers 784,10 --layer-norm|there is no hidden layer to normalise
+		2|--eval --load x --augment flip|--augment: only for training
+		5|--data table.csv --augment flip|--augment: the samples are not images: they have 2x1x1 values
+		2|--model lenet --layer-norm|--layer-norm: needs --model mlp
+		5|--layers 784,10 --layer-norm|the net has no hidden layer to normalise
 	END
 	trained m --workers 1 --epochs 1 --layer-norm --augment flip
 	assert_equal "$(grep -ao 'ln[12]\.[a-z]*' m.npz | sort -u | xargs)" 'ln1.bias ln1.weight'

@@ -22,7 +22,7 @@ taken() { gpuctl plan allreduce -n 8 --bytes 1M --type f32 "$@" | sed -n '1s/^au
 @test "plan --simulate compares the algorithms in virtual time" {
 	run gpuctl plan allreduce -n 8 --bytes 1M --type f32 --simulate
 	assert_status 0
-	assert_match '^allreduce, ranks 8, bytes 1048576; a message 8 us and 16 us of each host, a byte 1 ns, a byte reduced 0.04 ns'$'\n'
+	assert_match '^allreduce, ranks 8, bytes 1048576; per message 8 us, and 16 us on each host; per byte 1 ns; per byte reduced 0.04 ns'$'\n'
 	# 2(p-1) (alpha + 2 host) + 2n(p-1)/p beta + n(p-1)/p gamma
 	assert_equal "$(awk '$1 == "ring" { print $2, $3, $4, $5 }' <<<"$output")" '2431.7 2431.7 14 14'
 	assert_equal "$(awk '$NF == "auto" { print $1 }' <<<"$output")" halving-doubling

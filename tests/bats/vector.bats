@@ -88,7 +88,7 @@ reduce-scatterv
 gpuctl: reduce-scatterv: --counts N,... is missing
 2
 alltoallv --counts 1,2,3
-gpuctl: alltoallv: --counts: 3 numbers are no square matrix
+gpuctl: alltoallv: --counts: 3 numbers are not a square matrix
 2
 alltoallv --counts 1,1,1,0 --algo bruck
 gpuctl: alltoallv: rank 0 operation 0: alltoall: algorithm bruck takes no counts; pairwise does
@@ -100,13 +100,13 @@ scatterv --counts 1,1 --raw u8
 gpuctl: scatterv: 3 bytes on standard input, --counts say 2
 5
 scatterv --counts 1,x
-gpuctl: scatterv: --counts: 1,x: neither numbers nor a file: No such file or directory
+gpuctl: scatterv: --counts: 1,x: not a list of numbers, and no such file: No such file or directory
 1
 scatterv --counts 1,0 --displs 0,1
-gpuctl: scatterv: --displs goes with --addr, or --send and --recv
+gpuctl: scatterv: --displs: needs --addr, or --send and --recv
 2
 scatterv --counts 1,0 -n 3
-gpuctl: scatterv: --counts are for 2 ranks, but -n 3
+gpuctl: scatterv: --counts: for 2 ranks, but -n is 3
 2'
 }
 

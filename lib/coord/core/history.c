@@ -179,6 +179,10 @@ events_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
 		return err_set(err, RC_BADDATA, "the record %s makes no sense", key);
 	}
 	e = slot(c, m->number);
+	if (e->number > m->number) { /* a ring of another size has left this record */
+		gpu_sim__history_event__free_unpacked(m, NULL);
+		return RC_OK;
+	}
 	*e = (struct happened){.number = m->number,
 			       .at_ms = m->atms,
 			       .what = {.kind = m->kind,

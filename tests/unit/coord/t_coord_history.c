@@ -143,6 +143,10 @@ t_bound(void)
 	struct harness h;
 	size_t stored = 0;
 	bool good = true;
+	GpuSim__HistoryEvent m = GPU_SIM__HISTORY_EVENT__INIT;
+	char text[] = "old";
+	uint8_t old[64];
+	struct err err = {0};
 
 	h_init(&h);
 	h_devices(&h, 1);
@@ -160,6 +164,14 @@ t_bound(void)
 	ok(r->last == 1203 && r->n_events == 1024 && good && stored == 1024,
 	   "the last 1024 are remembered");
 	ok(events(&h, 1200)->n_events == 3, "of which one may ask for the newest");
+	/* A ring of another size has left a record of an older event, which would have the same place. */
+	m.number = 1203 - 1024;
+	m.text = text;
+	gpu_sim__history_event__pack(&m, old);
+	ok(coord_restore(h.c, "6/event/0cb3", (const char *)old,
+			 gpu_sim__history_event__get_packed_size(&m), &h.out, &err) == RC_OK &&
+	       events(&h, 0)->n_events == 1024 && events(&h, 1202)->events[0]->number == 1203,
+	   "an older record takes no newer event's place");
 	h_fini(&h);
 }
 

@@ -153,7 +153,7 @@ test_jpeg(void)
 	free(p.bytes);
 	memset(other, 100, sizeof other);
 	p = make_jpeg(ROWS, COLS, 4, 0, other);
-	ok(refused(p.bytes, p.nbytes, "a JPEG of four inks"), "a CMYK JPEG");
+	ok(refused(p.bytes, p.nbytes, "a CMYK JPEG; only grey"), "a CMYK JPEG");
 	free(p.bytes);
 }
 
@@ -198,7 +198,8 @@ test_damage(void)
 	claim_png(&p, COLS, ROWS + 1);
 	ok(refused(p.bytes, p.nbytes, "damaged PNG"), "a PNG with fewer rows than it claims");
 	claim_png(&p, 30000, 30000);
-	ok(refused(p.bytes, p.nbytes, "an image of 30000x30000 pixels, the limit is 32768 a side"),
+	ok(refused(p.bytes, p.nbytes,
+		   "an image of 30000x30000 pixels; the limits are 32768 a side"),
 	   "a PNG that claims 900 million pixels");
 	claim_png(&p, 900000, 1);
 	ok(refused(p.bytes, p.nbytes, "an image of 900000x1 pixels"), "one that claims a long row");

@@ -181,10 +181,10 @@ static const struct pair refused[] = {
     {"= <<<1,2>>>();", "x.cu:1: error: <<< has no kernel before it"},
     {"k<<<1,2>> (a);", "x.cu:1: error: <<< has no >>>("},
     {"k<<<1,2>>>(a;", "do not end"},
-    {"\n\n\"abc\n", "x.cu:3: error: this string does not end"},
-    {"/* x", "x.cu:1: error: this comment does not end"},
-    {"R\"a(b)\"", "raw string does not end"},
-    {"__gpusim_global__ int x;", "__global__ marks no function"},
+    {"\n\n\"abc\n", "x.cu:3: error: unterminated string"},
+    {"/* x", "x.cu:1: error: unterminated comment"},
+    {"R\"a(b)\"", "unterminated raw string"},
+    {"__gpusim_global__ int x;", "__global__ must mark a function"},
     {"void f() { extern __gpusim_shared__ int x; }", "wants an array"},
 };
 

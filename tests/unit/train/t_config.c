@@ -199,8 +199,8 @@ test_flags(void)
 	ok(PARSE("--layers", "4") == RC_INVAL && PARSE("--layers", "4,0,3") == RC_INVAL &&
 	       PARSE("--split", "0.8,0.3") == RC_INVAL && PARSE("--split", "0.8") == RC_INVAL,
 	   "layers and splits that are none");
-	REFUSED_FLAGS("--image-size: '32x' is no size such as 32 or 32x48, to 1024", "--image-size",
-		      "32x");
+	REFUSED_FLAGS("--image-size: '32x' is not a size such as 32 or 32x48, at most 1024",
+		      "--image-size", "32x");
 	REFUSED_FLAGS("--resume: 'maybe' is neither true nor false", "--resume=maybe");
 	REFUSED_FLAGS("--save: '' is not a FILE", "--save", "");
 }
@@ -217,38 +217,37 @@ test_fit(void)
 	ok(PARSE("--compare", "allreduce,ps", "--workers", "1,2,4", "--staleness", "2") == RC_OK &&
 	       c.nworkers == 3 && c.workers[2] == 4 && c.devices == 0,
 	   "several workers to compare");
-	REFUSED_FLAGS("--devices: 3, and --workers 3 take 4", "--devices", "3", "--workers", "3",
-		      "--sync", "ps");
-	REFUSED_FLAGS("--workers: several only with --compare", "--workers", "1,2");
-	REFUSED_FLAGS("--devices: with --compare it is --workers that says how many", "--devices",
-		      "2", "--compare", "ps");
-	REFUSED_FLAGS("--devices: one that holds the weights and one that trains are due",
-		      "--devices", "1", "--sync", "ps");
-	REFUSED_FLAGS("--staleness: only with --sync ps", "--staleness", "1");
-	REFUSED_FLAGS("--feed: only with --sync ps", "--feed", "data");
+	REFUSED_FLAGS("--devices: 3 devices are given, but --workers 3 needs 4", "--devices", "3",
+		      "--workers", "3", "--sync", "ps");
+	REFUSED_FLAGS("--workers: several numbers need --compare", "--workers", "1,2");
+	REFUSED_FLAGS("--devices: use --workers with --compare", "--devices", "2", "--compare",
+		      "ps");
+	REFUSED_FLAGS("--devices: needs 2: one device holds the weights, one trains", "--devices",
+		      "1", "--sync", "ps");
+	REFUSED_FLAGS("--staleness: needs --sync ps", "--staleness", "1");
+	REFUSED_FLAGS("--feed: needs --sync ps", "--feed", "data");
 	ok(PARSE("--learn", "ipc:///x", "--feed", "data") == RC_OK && c.feed == FEED_DATA,
 	   "a learner that has no files");
 	config_fini(&c);
-	REFUSED_FLAGS("--ps-aggregate: only with --sync ps", "--ps-aggregate", "1", "--sync",
-		      "local");
-	REFUSED_FLAGS("--local-steps: only with --sync local", "--local-steps", "4");
-	REFUSED_FLAGS("--lr-step: only with --lr-schedule step", "--lr-step", "4", "--lr-schedule",
+	REFUSED_FLAGS("--ps-aggregate: needs --sync ps", "--ps-aggregate", "1", "--sync", "local");
+	REFUSED_FLAGS("--local-steps: needs --sync local", "--local-steps", "4");
+	REFUSED_FLAGS("--lr-step: needs --lr-schedule step", "--lr-step", "4", "--lr-schedule",
 		      "cosine");
-	REFUSED_FLAGS("--layers: only with --model mlp", "--layers", "4,3", "--model", "lenet");
-	REFUSED_FLAGS("--activation: only with --model mlp", "--activation", "tanh", "--model",
+	REFUSED_FLAGS("--layers: needs --model mlp", "--layers", "4,3", "--model", "lenet");
+	REFUSED_FLAGS("--activation: needs --model mlp", "--activation", "tanh", "--model",
 		      "softmax");
 	REFUSED_FLAGS("--resume: needs --checkpoint DIR", "--resume");
 	REFUSED_FLAGS("--checkpoint-every: needs --checkpoint DIR", "--checkpoint-every", "3");
-	REFUSED_FLAGS("--momentum: such an optimizer has some", "--momentum", "0", "--optimizer",
-		      "momentum");
-	REFUSED_FLAGS("--momentum: such an optimizer has some", "--momentum", "0", "--optimizer",
-		      "nesterov");
+	REFUSED_FLAGS("--momentum: this optimizer needs a momentum above 0", "--momentum", "0",
+		      "--optimizer", "momentum");
+	REFUSED_FLAGS("--momentum: this optimizer needs a momentum above 0", "--momentum", "0",
+		      "--optimizer", "nesterov");
 	REFUSED_FLAGS("--eval: needs --load FILE", "--eval");
-	REFUSED_FLAGS("--infer: not together with --eval", "--infer", "--eval", "--load", "x");
-	REFUSED_FLAGS("--eval: not together with --compare", "--eval", "--load", "x", "--compare",
+	REFUSED_FLAGS("--infer: cannot be used with --eval", "--infer", "--eval", "--load", "x");
+	REFUSED_FLAGS("--eval: cannot be used with --compare", "--eval", "--load", "x", "--compare",
 		      "ps");
-	REFUSED_FLAGS("--out: only with --compare", "--out", "x");
-	REFUSED_FLAGS("--backend: only for training with --sync allreduce", "--backend", "mpi",
+	REFUSED_FLAGS("--out: needs --compare", "--out", "x");
+	REFUSED_FLAGS("--backend: needs training with --sync allreduce", "--backend", "mpi",
 		      "--sync", "ps");
 }
 
@@ -295,7 +294,7 @@ test_text(void)
 	refused("eval = yes\n", "f.ini:1: eval: 'yes' is neither true nor false");
 	refused("config = x\n", "f.ini:1: config: not in a file");
 	refused("print-config = true\n", "f.ini:1: print-config: not in a file");
-	refused("\nstaleness = 1\n", "f.ini:2: staleness: only with --sync ps");
+	refused("\nstaleness = 1\n", "f.ini:2: staleness: needs --sync ps");
 	refused("hiddenLayerNeurons=3\nlayers=4,3\n",
 		"f.ini:1: layers and their neurons are both given");
 	refused("outputLayerNeurons=3\n", "f.ini:1: outputLayerNeurons needs the layers before it");
@@ -433,7 +432,7 @@ test_dims(void)
 		snprintf(text, sizeof text, "inputdataDims='%s'\n", none[i]);
 		all = all && check_dims(text) == RC_INVAL;
 	}
-	ok(all, "what is no shape");
+	ok(all, "what is not a shape");
 	ok(check_dims("inputdataDims=30x30\n") == RC_BADDATA &&
 	       strcmp(err.text, "f.ini:1: inputdataDims: 30x30, but a sample of DATA has 784 "
 				"values, 1x28x28 (100 of 120 samples train)") == 0,
@@ -447,7 +446,7 @@ test_dims(void)
 	       check_dims("labelOnehotDims=(60000,10)\ntrain-items=100\n") == RC_OK,
 	   "as many samples as there are, or of which some are chosen");
 	refused("inputdataDims=many\n",
-		"f.ini:1: inputdataDims: 'many' is no shape such as 784, 28x28 or (60000, 784)");
+		"f.ini:1: inputdataDims: 'many' is not a shape such as 784, 28x28 or (60000, 784)");
 }
 
 static void
