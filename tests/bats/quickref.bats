@@ -75,5 +75,5 @@ END
 	needs mandoc
 	mandoc -T utf8 -O width=78 "$ROOT/man/gpusim-quickref.7" | col -b >shown
 	at_least 66 "$(wc -l <shown)"
-	! grep -nE '^.{79}' shown
+	not grep -nE '^.{79}' shown
 }
