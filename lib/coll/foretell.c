@@ -5,9 +5,9 @@
 
 #include "coll/check.h"
 
-#define LOOKED_AT 4 /* ranks that are compared before one stands for all */
+#define LOOKED_AT 4 /* ranks that are compared before one represents all */
 
-/* Does one rank's plan show that all will be too many? */
+/* Return true if the last rank's plan shows that all ranks' steps will be too many. */
 static bool
 hopeless(const struct plan_args *all, const char *algo)
 {
@@ -23,7 +23,7 @@ hopeless(const struct plan_args *all, const char *algo)
 	return too_many;
 }
 
-/* All ranks' plans. *fit is false when they are too many; that is no error. */
+/* Build all ranks' plans. *fit is false when they have too many steps; that is not an error. */
 static enum rc
 build(const struct plan_args *all, const char *algo, struct plan **out, bool *fit, struct err *err)
 {
@@ -54,7 +54,7 @@ build(const struct plan_args *all, const char *algo, struct plan **out, bool *fi
 	return RC_OK;
 }
 
-/* Do ranks a and b the same, each with its own neighbours? */
+/* Return true if ranks a and b do the same, each with its own neighbours. */
 static bool
 alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
 {
@@ -72,7 +72,7 @@ alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32
 	return true;
 }
 
-/* One rank's plan, if it stands for all; *fit is false when it does not. */
+/* Build rank 0's plan; *fit is false when it does not represent all ranks. */
 static enum rc
 build_one(const struct plan_args *all, const char *algo, struct plan *out, bool *fit,
 	  struct err *err)
@@ -136,7 +136,7 @@ by_shift(const struct plan_args *a, const char *algo, size_t elem, const struct 
 	return rc;
 }
 
-/* The longest vector that fits, halving it, and half of that. */
+/* Halve the vector until the plans fit, simulate that length and half of it, and extrapolate. */
 static enum rc
 by_slope(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
 	 struct foretelling *out, struct err *err)

@@ -32,7 +32,7 @@ DEADLY='
 		assert_equal "$(xargs <out)" "100000 $sum"
 		grep -q 'note: comm 1: rank 2 ' err
 		[[ $policy != shrink ]] ||
-			grep -q 'algorithm ring-blocks[.][0-9a-f]* is for more ranks, so another was taken' err
+			grep -q 'algorithm ring-blocks[.][0-9a-f]* is for more ranks, so another was used' err
 	done <<-'END'
 		respawn 15
 		spare 15 --spares 1
@@ -148,7 +148,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 		coordinator
 		gpuctl algo list | diff want -
 		gpuctl status --json | grep -q '"devices":\[\],"comms":\[\]'
-		gpuctl events | grep 'the coordinator has started'
+		gpuctl events | grep 'the coordinator started'
 	done
 	gpuctl algo remove mine
 	kill "$COORD"

@@ -95,7 +95,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 	run bounded gpuctl run -n 3 -- bash -c 'gpuctl bench -e 8 --iters 1 | grep -c "^#  Rank"
 		gpuctl bench -n 2 -e 8 --iters 1 | grep -c "^#  Rank"; gpuctl bench -n 4 -e 8; echo $?
 		gpuctl comm-init -n 3; gpuctl bench; echo $?; gpuctl comm-status 3'
-	assert_match $'^3\n2\ngpuctl: bench: 4 ranks: 4 devices wanted, there are 3\n1\n3\ngpuctl: bench: 3 ranks: busy: 3 devices wanted, 0 free of 3: comm 3, made by gpuctl comm-init .pid [0-9]*., has 3\n8\nsuccess$'
+	assert_match $'^3\n2\ngpuctl: bench: 4 ranks: needs 4 devices; 3 exist\n1\n3\ngpuctl: bench: 3 ranks: busy: needs 3 devices; 0 of 3 are free: comm 3, made by gpuctl comm-init .pid [0-9]*., has 3\n8\nsuccess$'
 }
 
 @test "bench/run, short: gpusim and what peers there are sum right, in one table a case" {

@@ -77,7 +77,7 @@ told() {
 		lose 1; wait_until 10 is 1 lost; seq 3 | gpuctl allreduce'
 	assert_status 1
 	assert_output 6
-	told 'gpuctl: allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 1\) was lost [0-9.]+ s ago: killed by signal 9$'
+	told 'gpuctl: allreduce: 3 vectors: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 1\) was lost [0-9.]+ s ago: killed by signal 9$'
 }
 
 @test "spare: what was on the lost device is on the one in its place" {
@@ -95,8 +95,8 @@ told() {
 		kill -TERM $(gpuctl devices | awk "\$1 == 1 { print \$7 }"); wait_until 10 is 1 lost; gpuctl comm-init -n 3'
 	assert_match ' lost .*  lost at 20[0-9-]+ [0-9:]+: killed by signal 9'$'\n'
 	assert_match '"lost_at_ms":[0-9]+,"lost_why":"killed by signal 9","lost_remedy":""'
-	told 'comm-init: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
-	told 'allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
+	told 'comm-init: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
+	told 'allreduce: 3 vectors: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
 	told '1 of 3 there; device [0-9a-f]{16} \(gpu 1\) .* ago: ended with exit status 0; device [0-9a-f]{16} \(gpu 2\) '
 }
 

@@ -122,7 +122,7 @@ refused() {
 		echo $(($(wc -l <log) - before))
 		kill -KILL $one'
 	assert_equal "$output" 8$'\n'0
-	[[ $stderr == *'mnist-train: no device is free: busy: 1 device wanted, 0 free of 1: comm 1 of mnist-train (pid '*') has 1' ]] ||
+	[[ $stderr == *'mnist-train: no device is free: busy: needs 1 device; 0 of 1 are free: comm 1 of mnist-train (pid '*') has 1' ]] ||
 		fail "$stderr"
 }
 

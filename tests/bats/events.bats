@@ -96,5 +96,5 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 		until gpuctl events | grep restarted; do :; done >/dev/null; gpuctl events'
 	assert_status 0
 	assert_match 'lost  *device [0-9a-f]{16} [(]gpu 1[)] lost: killed by signal 9'$'\n'
-	assert_match 'restarted  *device [0-9a-f]{16} [(]gpu 1[)] was started again by the coordinator, pid [0-9]+$'
+	assert_match 'restarted  *device [0-9a-f]{16} [(]gpu 1[)] was restarted by the coordinator, pid [0-9]+$'
 }

@@ -241,13 +241,13 @@ gpuctl: broadcast: 5 bytes on standard input are not a whole number of f16 eleme
 		gpuctl comm-init 3 >/dev/null; echo 1 | gpuctl broadcast; echo $?
 		gpuctl barrier -n 1; echo $?'
 	output=$(sed -E 's/pid [0-9]+/pid PID/g' <<<"$output")
-	assert_output 'gpuctl: allreduce: 5 vectors: 5 devices wanted, there are 4
+	assert_output 'gpuctl: allreduce: 5 vectors: needs 5 devices; 4 exist
 1
-gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 1 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3
+gpuctl: allreduce: 2 vectors: busy: needs 2 devices; 1 of 4 is free: comm 1, made by gpuctl comm-init (pid PID), has 3
 8
-gpuctl: broadcast: 4 ranks: busy: 4 devices wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+gpuctl: broadcast: 4 ranks: busy: needs 4 devices; 0 of 4 are free: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
 8
-gpuctl: barrier: 1 rank: busy: 1 device wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+gpuctl: barrier: 1 rank: busy: needs 1 device; 0 of 4 are free: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
 8'
 }
 
@@ -263,7 +263,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 			try allreduce --raw i32 <in; try broadcast --all --type i32 <<<1; try barrier
 			try scatter <<<"1 2 3 4"; try bench -e 8 --iters 1; seq 4 | try allreduce'
 		assert_equal "$(grep -cx 1 <<<"$output")" 6
-		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): 4 devices wanted, 3 of 4 there; device [0-9a-f]{16} \(gpu 2\) was lost .* ago: killed by signal 9$' \
+		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): needs 4 devices; 3 of 4 are available; device [0-9a-f]{16} \(gpu 2\) was lost .* ago: killed by signal 9$' \
 			<<<"$output")" 6
 	done
 }

@@ -527,7 +527,7 @@ success"
 		try gpuctl comm-init -n 1; gpuctl comm-destroy $C; try gpuctl comm-status $C
 		try gpuctl comm-init 0 0; gpuctl comm-init -n 1'
 	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/; s/pid [0-9]*/pid PID/' <<<"$output")" 'success
-gpuctl: comm-init: busy: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: comm-init: busy: needs 1 device; 0 of 2 are free: comm 1, made by gpuctl comm-init (pid PID), has 2
 8
 gpuctl: comm-status: no communicator 1
 1
@@ -574,7 +574,7 @@ epoch 1, 1 rank, on failure spare, 0 recoveries
 success
 gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2
-gpuctl: allreduce: 1 vector: busy: 1 device wanted, 0 free of 1: ...
+gpuctl: allreduce: 1 vector: busy: needs 1 device; 0 of 1 are free: ...
 8
 gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2

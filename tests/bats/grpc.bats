@@ -50,7 +50,7 @@ machine() {
 	run bounded "$ROOT/examples/lab_part_a.py" "$AT" 3
 	assert_output '3 devices, 1000 doubles each: 0 wrong'
 	run bounded "$ROOT/examples/lab_part_a.py" "$AT" 9
-	assert_output 'lab_part_a: NOT_FOUND: 9 devices wanted, there are 3'
+	assert_output 'lab_part_a: NOT_FOUND: needs 9 devices; 3 exist'
 }
 
 @test "gpuctl run --grpc: device K has the port 1+K above the coordinator's" {
@@ -92,7 +92,7 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	assert_match '^too large a request: RESOURCE_EXHAUSTED: a message of 41943[0-9]* bytes, at most 4194304'$'\n'
 	assert_match $'\n''too large an answer: RESOURCE_EXHAUSTED: memcpy of 4194304 bytes, at most 4194240 fit a message'
 	assert_match $'\n''outside: INVALID_ARGUMENT: device [0-9a-f]{16}: .*outside'
-	assert_match $'\n''no direction: INVALID_ARGUMENT: memcpy: no direction is given$'
+	assert_match $'\n''no direction: INVALID_ARGUMENT: memcpy: no direction given$'
 }
 
 @test "50 calls of 4 MiB each way, and 300 small ones, at once on one channel" {
@@ -105,8 +105,8 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	machine 2
 	run client "$AT" errors
 	assert_output 'no such comm: NOT_FOUND: no communicator 77
-no devices: INVALID_ARGUMENT: 0 devices wanted; a communicator has at least one
-all taken: RESOURCE_EXHAUSTED: busy: 1 device wanted, 0 free of 2: comm 1 has 2
+no devices: INVALID_ARGUMENT: 0 devices requested: a communicator needs at least one
+all taken: RESOURCE_EXHAUSTED: busy: needs 1 device; 0 of 2 are free: comm 1 has 2
 not a message: INVALID_ARGUMENT: 2 bytes that are no gpu_sim.CommInitRequest
 no such method: UNIMPLEMENTED: there is no such method here
 no such service: UNIMPLEMENTED: there is no such method here

@@ -74,7 +74,7 @@ said() { [[ -s $1 ]]; }
 	assert_equal "$(seq 3 | gpuctl allreduce --comm 1)" 6
 	run bounded gpuctl comm-init --id "$id" --rank 0 --nranks 3
 	assert_status 2
-	assert_output "gpuctl: comm-init: id $id: it is used up: communicator 1 was made by it"
+	assert_output "gpuctl: comm-init: id $id: used up: it made communicator 1"
 }
 
 @test "comm-init --id: over the devices that the ranks name, and rank and number from the launcher" {
@@ -112,7 +112,7 @@ said() { [[ -s $1 ]]; }
 		status=0
 		wait "${pids[r]}" || status=$?
 		assert_equal "$status" 4
-		[[ $(cat err.$r) =~ ^'gpuctl: comm-init: id '$id': rank 1 of 3 has not come while rank '[02]' waited for '[0-9].[0-9]s$ ]] ||
+		[[ $(cat err.$r) =~ ^'gpuctl: comm-init: id '$id': rank 1 of 3 has not joined while rank '[02]' waited for '[0-9].[0-9]s$ ]] ||
 			fail "$(cat err.$r)"
 	done
 }

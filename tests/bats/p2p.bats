@@ -194,7 +194,7 @@ dev2  NET   NET   X
 @test "what has no whole communicator is refused with one line, exit 2" {
 	GPUSIM_P2P_DISABLE=1 run machine 2 'printf "1\n2\n" | gpuctl allreduce --algo twoshot'
 	assert_status 2
-	assert_output "gpuctl: allreduce: rank 0 operation 0: algorithm twoshot needs every rank's memory mapped, and some ranks of comm 1 are reached by sockets"
+	assert_output "gpuctl: allreduce: rank 0 operation 0: algorithm twoshot needs peer memory between all ranks, but some ranks of comm 1 use sockets"
 }
 
 @test "the same bits by memory and by sockets, for each algorithm; one-sided: on every rank" {

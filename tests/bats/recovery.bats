@@ -290,7 +290,7 @@ STREAM='stream() { local phase victim
 	shrunk=$'success\nepoch 2, 3 ranks, on failure abort, 0 recoveries'
 	grown=$'success\nepoch 3, 4 ranks, on failure abort, 0 recoveries'
 	assert_match "^failed: comm 1.* rank $VICTIM .*"$'\n3\n6\n'"$shrunk"$'\n'"$shrunk"$'\n4\n10\n'"$grown\$"
-	told 'gpuctl: comm-grow: busy: 1 device wanted, 0 free of 3: comm 1, made by gpuctl comm-init .pid [0-9]*., has 3'
+	told 'gpuctl: comm-grow: busy: needs 1 device; 0 of 3 are free: comm 1, made by gpuctl comm-init .pid [0-9]*., has 3'
 	told 'gpuctl: comm-grow: device [0-9a-f]{16} lost: '
 	told 'gpuctl: comm-grow: device [0-9a-f]{16} is rank [0-2] of comm 1 already'
 }

@@ -29,7 +29,7 @@ has() {
 @test "a rank that is killed in a collective: the error line names a report with the records of all ranks" {
 	four KILL
 	# Who notices it first says how: its parent, or who was connected.
-	LOST='lost: (killed by signal 9|its connection broke and nobody listens at [^;]*)'
+	LOST='lost: (killed by signal 9|its connection broke and nothing listens at [^;]*)'
 	assert_match "rank 2 .* $LOST; [^;]*; report: $T/state/gpusim/report.1"
 	has state/gpusim/report.1
 	assert_equal "$(stat -c %a state/gpusim/report.1)" 600

@@ -23,13 +23,13 @@ told() {
 	assert_status 0
 	output=$(sed -E 's/waited 0.[0-9] s/waited/' <<<"$output")
 	told '1
-gpuctl: allreduce: 3 vectors: busy: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: allreduce: 3 vectors: busy: needs 3 devices; 1 of 3 is free: comm 1, made by gpuctl comm-init (pid PID), has 2
 8
-gpuctl: barrier: 3 ranks: waited: busy: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: barrier: 3 ranks: waited: busy: needs 3 devices; 1 of 3 is free: comm 1, made by gpuctl comm-init (pid PID), has 2
 4
 gpuctl: comm-init: --wait: '"'0'"' is not 1ms to 24 days
 2
-gpuctl: comm-init: 4 devices wanted, there are 3
+gpuctl: comm-init: needs 4 devices; 3 exist
 1
 gpuctl: allreduce: --wait: only for free devices, not with --comm
 2
@@ -75,7 +75,7 @@ gpuctl: allreduce: --wait: '"'soon'"' is not a duration (such as 500ms, 5s, 2m)
 		done' _ "${train[@]}"
 	assert_status 0
 	told '8
-mnist-train: no device is free: busy: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+mnist-train: no device is free: busy: needs 1 device; 0 of 2 are free: comm 1, made by gpuctl comm-init (pid PID), has 2
 1/1
 1/1
 1/1'
@@ -85,11 +85,11 @@ mnist-train: no device is free: busy: 1 device wanted, 0 free of 2: comm 1, made
 	run machine 2 'gpuctl bench -b 8 -e 8 --iters 1000000 >out & pid=$!
 		until gpuctl devices | grep -q "  *1  *[0-9][0-9]*  *ipc:"; do kill -0 $pid || exit; done
 		kill -KILL $pid; wait $pid
-		until seq 2 | gpuctl allreduce >now 2>&1; status=$?; ((status != 8)) || grep "is gone" now; do :; done
+		until seq 2 | gpuctl allreduce >now 2>&1; status=$?; ((status != 8)) || grep disconnected now; do :; done
 		echo $status
 		seq 2 | gpuctl allreduce --wait 50s'
 	assert_status 0
-	assert_match 'gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 0 free of 2: comm 1 of gpuctl bench \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
+	assert_match 'gpuctl: allreduce: 2 vectors: busy: needs 2 devices; 0 of 2 are free: comm 1 of gpuctl bench \(pid [0-9]+\), which disconnected: free in [0-2]\.[0-9] s'$'\n8\n3$'
 }
 
 in_line() { gpuctl status --json | grep -q "\"waiting\":$1"; }

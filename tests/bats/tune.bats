@@ -57,7 +57,7 @@ us() { gpuctl plan "$1" -n 8 --bytes 1M --type f32 --simulate --latency 5ms --ba
 @test "gpucoord refuses a wrong GPUSIM_ALGO and a wrong tuner file, in one line" {
 	GPUSIM_ALGO=allreduce:rign run bounded gpucoord --listen "ipc://$T/c.sock"
 	assert_status 2
-	assert_output "gpucoord: GPUSIM_ALGO: no algorithm 'rign', built in or of a file"
+	assert_output "gpucoord: GPUSIM_ALGO: unknown algorithm 'rign': neither built in nor from a file"
 	GPUSIM_ALGO='ring;barrier:^dissemination' run bounded gpucoord --listen "ipc://$T/c.sock"
 	assert_status 2
 	assert_output "gpucoord: GPUSIM_ALGO: barrier is left without any algorithm"

@@ -91,7 +91,7 @@ alltoallv --counts 1,2,3
 gpuctl: alltoallv: --counts: 3 numbers are not a square matrix
 2
 alltoallv --counts 1,1,1,0 --algo bruck
-gpuctl: alltoallv: rank 0 operation 0: alltoall: algorithm bruck takes no counts; pairwise does
+gpuctl: alltoallv: rank 0 operation 0: alltoall: algorithm bruck does not accept counts; pairwise does
 2
 scatterv --counts 18446744073709551615,3
 gpuctl: scatterv: line 1: 2 elements, --counts say 18446744073709551615

@@ -107,7 +107,7 @@ test_numbers(void)
 	     "a buffer that there is not"},
 	    {FIELD(1, KIND), 0xff << 8 | STEP_RECV_REDUCE, "unknown flags",
 	     "flags that there are not"},
-	    {4 * NRANKS, 3, "for 3 ranks, there are 2", "a schedule for others"},
+	    {4 * NRANKS, 3, "for 3 ranks, not 2", "a schedule for others"},
 	    {4 * NRANKS, UINT32_MAX, "a bad schedule", "one for too many"},
 	    {4 * RANK, 1, "rank 1 step 0", "another rank's"},
 	    {4 * COLL, GPUSIM_BARRIER, "a bad schedule", "a collective that has none"},
@@ -196,7 +196,7 @@ test_references(void)
 	built("op 0 carries no schedule for it", "one with a schedule");
 	call(&good, N);
 	list_coll(&l, 0, GPUSIM_BROADCAST, a, b, N)->scheduleof = 1;
-	built("algorithm mine is one of allreduce", "another collective");
+	built("algorithm mine is for allreduce, not ", "another collective");
 }
 
 int
