@@ -1,11 +1,10 @@
 /*
  * The program's side of helpers.
  *
- * Design notes. A device has one helper at a time, made under the device's lock. It is a
- * grandchild, so that a program that waits for its children never sees it. It dies with the
- * program, whose pidfd it polls. The program notices its death by a pipe whose other end only the
- * helper holds; a thread reads it, and fails all pending works, so that no queue waits for a dead
- * helper. Later launches fail.
+ * Design notes. A device has one helper at a time, made under the device's lock. It is a grandchild, so
+ * that a program that waits for its children never sees it. It dies with the program, whose pidfd it polls.
+ * The program notices its death by a pipe whose other end only the helper holds; a thread reads it, and
+ * fails all pending works, so that no queue waits for a dead helper. Later launches fail.
  *
  * A queue's works have one writer at a time, under the queue's lock: work n is written before its
  * command is appended, because the device may request it at once. Its space is free again when the

@@ -1,6 +1,5 @@
 /*
- * helper.h - the processes that run kernels: one for a device, forked from the program at the first
- * launch.
+ * helper.h - the processes that run kernels: one for a device, forked from the program at the first launch.
  *
  * The program writes a launch into memory that it shares with the helper, and a CMDQ_EXTERN command
  * into the stream's queue; the device signals its turn, and the helper runs it and signals its end.

@@ -5,9 +5,8 @@
 #include <stdbool.h>
 
 /*
- * In a handler of SIGFPE: give the instruction the result that a GPU gives, and continue after it.
- * A quotient by zero is all ones, its remainder the dividend; the least number divided by -1 is
- * itself.
+ * In a handler of SIGFPE: give the instruction the result that a GPU gives, and continue after it. A
+ * quotient by zero is all ones, its remainder the dividend; the least number divided by -1 is itself.
  *
  *	context	the handler's third argument
  *

@@ -34,10 +34,9 @@ struct gpusim_cuda_place {
 bool gpusim_cuda_find(const void *p, size_t nbytes, struct gpusim_cuda_place *out);
 
 /*
- * Enqueue on a stream in CUDA's order: the legacy stream and blocking streams wait for each other;
- * in a capture the work becomes a node, and `enqueue` is called at each launch of the graph
- * instead. cudart then owns `arg`, and calls done_with when it no longer needs it (at once, or with
- * the graph).
+ * Enqueue on a stream in CUDA's order: the legacy stream and blocking streams wait for each other; in a
+ * capture the work becomes a node, and `enqueue` is called at each launch of the graph instead. cudart then
+ * owns `arg`, and calls done_with when it no longer needs it (at once, or with the graph).
  *
  *	ordinal	the device of the communicator; the stream must be on it
  *	enqueue	appends commands to the queue; may be called on another thread; its failure is the stream's

@@ -1,7 +1,6 @@
 /*
- * Pools: each device has only its default pool, which keeps nothing: freed memory goes back to the
- * device. Advice about managed memory is accepted and has no effect: it is always in the device's
- * memory.
+ * Pools: each device has only its default pool, which keeps nothing: freed memory goes back to the device.
+ * Advice about managed memory is accepted and has no effect: it is always in the device's memory.
  */
 #include "cudart/cuda_impl.h"
 

@@ -1,10 +1,9 @@
 /*
  * The process: its connection, its devices, and each thread's choices.
  *
- * Design notes. The first call connects, under a once; a failure is final, as in CUDA. Nothing is
- * undone at exit: the connection's end frees leases and closes queues, however the process ends. A
- * child of fork has copies of the connection's sockets and none of its threads, so every call in it
- * fails at once.
+ * Design notes. The first call connects, under a once; a failure is final, as in CUDA. Nothing is undone at
+ * exit: the connection's end frees leases and closes queues, however the process ends. A child of fork has
+ * copies of the connection's sockets and none of its threads, so every call in it fails at once.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -79,9 +79,8 @@ void launch_release_stdio(void);
  * launch_start - start the daemons; they run until launch_end or the end of this process.
  *
  * Call it before the first call of gpusim.h, as it forks. Changes no signal, descriptor or environment
- * variable of this process. Errors: RC_INVAL counts or address; RC_FAILED, RC_TIMEOUT as
- * launch_run, with the message in *err; RC_NOMEM. On failure nothing is left behind. Release with
- * launch_end.
+ * variable of this process. Errors: RC_INVAL counts or address; RC_FAILED, RC_TIMEOUT as launch_run, with
+ * the message in *err; RC_NOMEM. On failure nothing is left behind. Release with launch_end.
  */
 struct launch;
 enum rc launch_start(const struct launch_config *cfg, struct launch **out, struct err *err);

@@ -5,9 +5,8 @@
 #include "base/buf.h"
 
 /*
- * NCCL_ALGO for tuner_select: in lower case, without the algorithms that exist only on GPUs
- * (collnetdirect, collnetchain, nvls, nvlstree, pat), and without lists that are then empty. False:
- * out of memory.
+ * NCCL_ALGO for tuner_select: in lower case, without the algorithms that exist only on GPUs (collnetdirect,
+ * collnetchain, nvls, nvlstree, pat), and without lists that are then empty. False: out of memory.
  *
  *	gone	[out] true if a list with only such algorithms was left out
  *	msccl	[out] true if it names "msccl", the algorithms of MSCCL_XML_FILES, which is also left out

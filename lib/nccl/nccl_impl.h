@@ -1,10 +1,9 @@
 /*
  * nccl_impl.h - shared by the files of libnccl.
  *
- * Design notes. A communicator belongs to its program: NCCL lets one thread at a time call with it.
- * Data that its job (an initialisation in the background) or the watcher also uses is atomic, or
- * under the registry's lock. `use` shows whether operations may begin: the hot path reads only
- * that.
+ * Design notes. A communicator belongs to its program: NCCL lets one thread at a time call with it. Data
+ * that its job (an initialisation in the background) or the watcher also uses is atomic, or under the
+ * registry's lock. `use` shows whether operations may begin: the hot path reads only that.
  */
 #ifndef NCCL_IMPL_H
 #define NCCL_IMPL_H

@@ -1,6 +1,5 @@
 /*
- * cifar10.h - the contents of CIFAR-10's files: images of 3 x 32 x 32 bytes, plane by plane, and
- * labels.
+ * cifar10.h - the contents of CIFAR-10's files: images of 3 x 32 x 32 bytes, plane by plane, and labels.
  *
  * Source: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version" and "Python version".
  */

@@ -32,9 +32,8 @@ struct dataset_options {
 	const char *label_column;      /* CSV: its name, or "first", "last"; NULL: guessed */
 	uint32_t rows, cols, channels; /* folder: what images become; 0: 32 x 32, 3 */
 	/* Fractions. All 0: the split of the files, else 0.8, 0, 0.2. validation alone is taken from
-	 * training. Where the files have a test part and test is 0, it stays, and the fractions are
-	 * of the rest; else they are of all samples. Samples beyond the sum of the fractions
-	 * are left out. */
+	 * training. Where the files have a test part and test is 0, it stays, and the fractions are of the
+	 * rest; else they are of all samples. Samples beyond the sum of the fractions are left out. */
 	double train, validation, test;
 	uint64_t seed;	      /* of the split */
 	uint32_t train_items; /* the most training samples to keep; 0: all */

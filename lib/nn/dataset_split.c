@@ -15,8 +15,7 @@ struct fractions {
 	double part[NPARTS]; /* train, validation, test */
 };
 
-/* The samples to deal, those of npools parts one after another, and the number of parts to deal
- * them to. */
+/* The samples to deal, those of npools parts one after another, and the number of parts to deal them to. */
 struct deal {
 	const struct dataset_part *pool[NPARTS];
 	uint32_t npools, n;

@@ -1,11 +1,10 @@
 /*
  * emit.h - a net's work as kernel launches on the ranks of a communicator.
  *
- * Emission hands kernels, addresses and sums over the ranks to a sink, and does nothing else. The
- * trainer's sink records them in a list of operations; other sinks run them at once. Emission goes
- * node by node, and at each node over all ranks, because batch norm sums over the ranks in
- * between. So the gradients of n ranks equal those of one rank with the whole batch, except for
- * rounding.
+ * Emission hands kernels, addresses and sums over the ranks to a sink, and does nothing else. The trainer's
+ * sink records them in a list of operations; other sinks run them at once. Emission goes node by node, and
+ * at each node over all ranks, because batch norm sums over the ranks in between. So the gradients of n
+ * ranks equal those of one rank with the whole batch, except for rounding.
  */
 #ifndef NN_EMIT_H
 #define NN_EMIT_H
@@ -39,8 +38,7 @@ struct emit_place {
 	uint64_t scratch; /* of conv */
 };
 
-/* Take a piece of device memory at *at; pieces begin at multiples of 256 bytes if the first
- * does. */
+/* Take a piece of device memory at *at; pieces begin at multiples of 256 bytes if the first does. */
 uint64_t emit_take(uint64_t *at, uint64_t nbytes);
 
 /* Lay the working memory (all but params and grads, which are the caller's) out from base; returns

@@ -15,8 +15,7 @@ emit_sum(const struct emit_batch *b, uint32_t node, uint64_t first, uint64_t cou
 		s->allreduce(s->arg, GPUSIM_F64, count, addr);
 }
 
-/* Does a later node also pass a gradient to this input? Backward visits it first, so this node
- * adds. */
+/* Does a later node also pass a gradient to this input? Backward visits it first, so this node adds. */
 static bool
 adds(const struct net *n, uint32_t k, uint32_t in)
 {

@@ -32,10 +32,9 @@ struct idx {
  *	name		the name of the bytes in error messages
  *	idx		[out] the caller owns it and releases it with idx_fini; untouched on error
  *
- * Memory grows with the bytes that are there, never with the header's claims.
- * Errors: RC_BADDATA "NAME: reason" for a bad magic, another element type, a dimension of 0,
- * dimensions that overflow or do not fit, missing or trailing bytes, broken gzip;
- * RC_FAILED with the system's reason; RC_NOMEM.
+ * Memory grows with the bytes that are there, never with the header's claims. Errors: RC_BADDATA "NAME:
+ * reason" for a bad magic, another element type, a dimension of 0, dimensions that overflow or do not fit,
+ * missing or trailing bytes, broken gzip; RC_FAILED with the system's reason; RC_NOMEM.
  * Checked by: tests/unit/nn/t_idx.c
  */
 enum rc idx_read(const char *path, struct idx *idx, struct err *err);

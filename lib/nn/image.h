@@ -26,9 +26,8 @@ struct image {
  *	name	the name of the bytes in error messages
  *	im	[out] the caller's, untouched on error
  *
- * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason":
- * neither PNG nor JPEG, damaged, truncated, larger than the limits, colours that are neither grey
- * nor RGB; RC_NOMEM.
+ * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason": neither PNG
+ * nor JPEG, damaged, truncated, larger than the limits, colours that are neither grey nor RGB; RC_NOMEM.
  * Checked by: tests/unit/nn/t_image.c
  */
 enum rc image_decode(const void *bytes, size_t nbytes, const char *name, struct image *im,

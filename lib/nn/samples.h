@@ -36,8 +36,7 @@ struct samples_want {
 /* Return true if a value is a whole number from 0 to 255. */
 bool samples_is_byte(float v);
 
-/* A file is one image, and bytes after it are ignored; a stream may have several, or
- * names of files. */
+/* A file is one image, and bytes after it are ignored; a stream may have several, or names of files. */
 enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
 
 /*

@@ -11,9 +11,8 @@
 #include "base/rc.h"
 
 /*
- * The marks, as the driver defines them for the preprocessor (-D__global__=__gpusim_global__), so
- * that #ifdef sees a macro and the rewriter sees a word, whatever a program's own macros do with
- * it.
+ * The marks, as the driver defines them for the preprocessor (-D__global__=__gpusim_global__), so that
+ * #ifdef sees a macro and the rewriter sees a word, whatever a program's own macros do with it.
  */
 #define NVCC_MARKS     \
 	MARK(global)   \

@@ -1,8 +1,7 @@
 /*
- * __global__ functions. A kernel stays one function. In the program its first line passes the
- * arguments to the run-time, which enqueues them; in the helper process it continues with the body.
- * To name itself, with its template arguments, it needs the names of all parameters, so unnamed
- * ones get a name.
+ * __global__ functions. A kernel stays one function. In the program its first line passes the arguments to
+ * the run-time, which enqueues them; in the helper process it continues with the body. To name itself, with
+ * its template arguments, it needs the names of all parameters, so unnamed ones get a name.
  */
 #include "nvcc/rewrite_impl.h"
 

@@ -1,10 +1,9 @@
 /*
  * messages.c - the learners' messages, and the list of learners.
  *
- * A learner is identified by its client id. The server trusts a learner's message only as far as
- * the pool's records confirm it. A closed connection does not end a learner: it has a moment to
- * come back. The server notices the end of a process that it started itself, and only then is the
- * slot free at once.
+ * A learner is identified by its client id. The server trusts a learner's message only as far as the pool's
+ * records confirm it. A closed connection does not end a learner: it has a moment to come back. The server
+ * notices the end of a process that it started itself, and only then is the slot free at once.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,13 +1,12 @@
 /*
  * et.h - Chakra execution traces: the work of a training's ranks as graphs of nodes, one file a rank.
  *
- * A file is messages of Protocol Buffers, the length of each before it as a varint: one
- * GlobalMetadata, then Nodes. The reader uses these fields, by number, of a Node: 1 id, 2 name, 3
- * type, 4 control and 5 data dependencies, 7 duration in microseconds, 10 attributes; of an
- * attribute: 1 name, and its value, whose field number is the type (5, 7 and so on: numbers; 27 a
- * bool, 29 a string). Other fields are skipped. The format is MLCommons' (et_def.proto); the
- * attributes are the ones that ASTRA-sim reads: comm_type, comm_size, comm_src, comm_dst, comm_tag,
- * pg_name, root, num_ops, is_cpu_op.
+ * A file is messages of Protocol Buffers, the length of each before it as a varint: one GlobalMetadata,
+ * then Nodes. The reader uses these fields, by number, of a Node: 1 id, 2 name, 3 type, 4 control and 5
+ * data dependencies, 7 duration in microseconds, 10 attributes; of an attribute: 1 name, and its value,
+ * whose field number is the type (5, 7 and so on: numbers; 27 a bool, 29 a string). Other fields are
+ * skipped. The format is MLCommons' (et_def.proto); the attributes are the ones that ASTRA-sim reads:
+ * comm_type, comm_size, comm_src, comm_dst, comm_tag, pg_name, root, num_ops, is_cpu_op.
  */
 #ifndef REPLAY_ET_H
 #define REPLAY_ET_H

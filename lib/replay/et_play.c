@@ -1,13 +1,12 @@
 /*
  * Plays execution traces.
  *
- * Design notes. One thread. A node whose dependencies are done is ready. A rank's collectives of a
- * group begin in the order of their numbers, and so do its sends to a rank and its receives from
- * one, each kind in its own command queue, so that a queue never delays independent work. Sends are
- * buffered: nodes that depend on a send wait for its start, as in ASTRA-sim, where all ranks of a
- * ring may send before they receive. Compute nodes only let time pass, one at a time on the device
- * and one on the processor. The thread polls the pending work, and sleeps a little if nothing has
- * moved.
+ * Design notes. One thread. A node whose dependencies are done is ready. A rank's collectives of a group
+ * begin in the order of their numbers, and so do its sends to a rank and its receives from one, each kind
+ * in its own command queue, so that a queue never delays independent work. Sends are buffered: nodes that
+ * depend on a send wait for its start, as in ASTRA-sim, where all ranks of a ring may send before they
+ * receive. Compute nodes only let time pass, one at a time on the device and one on the processor. The
+ * thread polls the pending work, and sleeps a little if nothing has moved.
  */
 #include <inttypes.h>
 #include <stdio.h>

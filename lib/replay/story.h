@@ -116,9 +116,8 @@ enum rc story_units(struct story *s, struct err *err);
 /* Return true if one of the unit's operations did not succeed, or a rank took no part. */
 bool story_unit_failed(const struct story *s, size_t unit);
 
-/* Return true if the client or the coordinator aborted a failed unit, and not the loss of a rank.
- * The first end decides: a rank that was stopped at that moment notices only later that the others
- * have gone. */
+/* Return true if the client or the coordinator aborted a failed unit, and not the loss of a rank. The first
+ * end decides: a rank that was stopped at that moment notices only later that the others have gone. */
 bool story_unit_aborted(const struct story *s, size_t unit);
 
 /* "allreduce #7 (ring) of communicator 3 epoch 1, rank 2" */

@@ -112,10 +112,9 @@ config_servers(const struct train_config *c)
  *	argv	lives as long as the configuration, whose strings point into it
  *	out	[out] released with config_fini; untouched on error. {0} after -h, -V or --help-options
  *
- * A later file overrides an earlier one, a flag overrides all files; see option_parse. With strict,
- * an unknown name in a file is an error; otherwise out->unknown has a message about it. Errors:
- * RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED a file that cannot be read;
- * RC_NOMEM.
+ * A later file overrides an earlier one, a flag overrides all files; see option_parse. With strict, an
+ * unknown name in a file is an error; otherwise out->unknown has a message about it. Errors: RC_INVAL
+ * "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED a file that cannot be read; RC_NOMEM.
  * Checked by: tests/unit/train/t_config.c
  */
 enum rc config_parse(int argc, char **argv, struct train_config *out, enum option_ask *ask,

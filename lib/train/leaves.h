@@ -1,12 +1,11 @@
 /*
  * leaves.h - gradients whose bits do not depend on the division of the work.
  *
- * A step's images are cut into leaves of a fixed size; the last one has the rest. A leaf's gradient
- * is computed by itself: by one thread, by products whose shapes depend on the leaf alone, with
- * batch norm by the leaf's own moments. So it has the same bits on every device. The gradients of
- * leaves are added up in fixed point, which is exact. So their sum has the same bits whatever
- * devices compute the leaves, and whatever method, algorithm, transport and buckets add the
- * devices' sums.
+ * A step's images are cut into leaves of a fixed size; the last one has the rest. A leaf's gradient is
+ * computed by itself: by one thread, by products whose shapes depend on the leaf alone, with batch norm by
+ * the leaf's own moments. So it has the same bits on every device. The gradients of leaves are added up in
+ * fixed point, which is exact. So their sum has the same bits whatever devices compute the leaves, and
+ * whatever method, algorithm, transport and buckets add the devices' sums.
  *
  * An element is below 2^50 units in each leaf, and a step has at most LEAVES_MAX leaves, so no sum
  * overflows. An element that is larger or not finite ends the launch with RC_BADDATA: each device

@@ -54,9 +54,8 @@ enum rc model_of_task(const char *path, struct task *task, struct model *out, st
 /* A task's net in lines, as gpusim.net has them. False: out of memory. */
 bool model_describe(const struct task *t, struct buf *text);
 
-/* Make a task without samples from such lines, at most MODEL_MAX_TEXT bytes: the net and its input,
- * scale 1 and shift 0. Released with task_fini; untouched on error. RC_BADDATA begins with
- * `name`. */
+/* Make a task without samples from such lines, at most MODEL_MAX_TEXT bytes: the net and its input, scale 1
+ * and shift 0. Released with task_fini; untouched on error. RC_BADDATA begins with `name`. */
 #define MODEL_MAX_TEXT 4096
 enum rc model_task(const char *text, size_t nbytes, const char *name,
 		   const struct train_config *config, struct task *out, struct err *err);

@@ -128,8 +128,7 @@ void replica_count(const struct emit_sink *sink, uint32_t rank, const struct rep
 struct emit_optimizer replica_optimizer(const struct replica *r, const struct shape *s,
 					const struct batch *b);
 
-/* Append: stream `to` waits for everything on stream `from` so far. Each number is used
- * once in a list. */
+/* Append: stream `to` waits for everything on stream `from` so far. Each number is used once in a list. */
 void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, struct gpusim_stream from,
 		  struct gpusim_stream to);
 

@@ -7,11 +7,10 @@
  * the number of devices, except for rounding. A last, smaller batch is divided as evenly as
  * possible: no image is left out, none is used twice.
  *
- * A position is the number of finished epochs and the number of finished steps of the current one.
- * Training is cut into units: some steps, in one launch; or, after all steps, the test. Between two
- * units the devices agree, and weights, optimizer state and position are the whole state of the
- * training. Checkpoints hold it, and devices keep a copy of it if training is to continue after a
- * lost device.
+ * A position is the number of finished epochs and the number of finished steps of the current one. Training
+ * is cut into units: some steps, in one launch; or, after all steps, the test. Between two units the
+ * devices agree, and weights, optimizer state and position are the whole state of the training. Checkpoints
+ * hold it, and devices keep a copy of it if training is to continue after a lost device.
  */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H

@@ -163,9 +163,8 @@ struct shape make_shape(const struct task *task, uint64_t global, uint32_t ndevi
 /* Do the replicas fit the current ranks? */
 bool shape_fits(const struct trainer *t);
 
-/* Allocate again on every rank, or on one with the same shape; with all training images, or only
- * those of an epoch if memory is short. place_all chooses the shape and allocates the host's
- * buffers. */
+/* Allocate again on every rank, or on one with the same shape; with all training images, or only those of
+ * an epoch if memory is short. place_all chooses the shape and allocates the host's buffers. */
 enum rc place_all(struct trainer *t, struct err *err);
 enum rc place_one(struct trainer *t, uint32_t rank, struct err *err);
 void give_back(struct trainer *t, uint32_t rank);
@@ -214,9 +213,8 @@ enum rc check_members(struct trainer *t, struct err *err);
  * trust only the kept copies on the devices. */
 enum rc recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *err);
 
-/* Called for a failure that ends the training: a device could not be called. A barrier lets the
- * coordinator find the rank, and the communicator's status has the reason, which goes to *err.
- * Returns rc. */
+/* Called for a failure that ends the training: a device could not be called. A barrier lets the coordinator
+ * find the rank, and the communicator's status has the reason, which goes to *err. Returns rc. */
 enum rc name_lost(struct trainer *t, enum rc rc, struct err *err);
 
 /* Take in devices that offer themselves. */

@@ -34,7 +34,7 @@ refused() {
 }
 
 @test "formats: a folder is read in the given format, or as what it contains" {
-	refused 1 "no train.csv here" --data "$DATA" --format csv
+	refused 1 "train.csv not found" --data "$DATA" --format csv
 	refused 1 "no data_batch_1.bin here" --data "$DATA" --format cifar10
 	refused 1 "Not a directory" --data "$DATA/iris.csv" --format folder
 	mkdir empty
@@ -61,7 +61,7 @@ refused() {
 @test "formats: batches and pictures that are malformed are refused" {
 	cp -r "$DATA/cifar10" "$DATA/scenes" .
 	gzip -dc cifar10/test_batch.bin.gz | head -c 10000 >cifar10/test_batch.bin
-	refused 5 "test_batch.bin: 10000 bytes are no whole number of records" --data cifar10
+	refused 5 "test_batch.bin: 10000 bytes are not a multiple of the record" --data cifar10
 	rm cifar10/data_batch_1.bin.gz
 	refused 1 "cifar10: no data_batch_1.bin here" --data cifar10
 	dir=scenes/seg_train/seg_train/one

@@ -147,7 +147,7 @@ test_refusals(void)
 	   "a truncated file");
 }
 
-/* 200 images to train and 50 to test, each with bytes of its own: its number in both. */
+/* 200 images to train and 50 to test, each with unique bytes: its number. */
 static void
 put_numbered(void)
 {
@@ -169,8 +169,8 @@ put_numbered(void)
 }
 
 /*
- * The numbers there are of each image in all parts; false when one comes twice, or with a label that
- * is not its own. *crossed: how many have left the part of their file.
+ * Count each image in all parts; false if an image is there twice, or with a wrong label. *crossed:
+ * the images outside of their file's part.
  */
 static bool
 each_once(const struct dataset *ds, uint32_t *crossed)
@@ -306,7 +306,7 @@ test_scales(void)
 	   "the checksum tells the scales apart");
 }
 
-/* Features each by itself, and one that is the same everywhere. */
+/* Features are scaled separately; one of them is constant. */
 static void
 test_feature_scales(void)
 {

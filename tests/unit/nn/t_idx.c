@@ -1,4 +1,4 @@
-/* IDX files, raw and gzipped: what is read, and every refusal with its reason. */
+/* IDX files, raw and gzipped: accepted files, and every error with its message. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ static const uint8_t images[16 + 24] = {0, 0, 8, 3, 0, 0, 0, 3,	  0,  0,
 
 static const struct idx untouched = {.ndim = 99, .nbytes = 77};
 
-/* True when the bytes are refused with rc RC_BADDATA, "x.idx: ...want...", and idx untouched. */
+/* True if the bytes are rejected with RC_BADDATA, "x.idx: ...want...", and idx untouched. */
 static bool
 refused(const void *bytes, size_t nbytes, const char *want)
 {
@@ -152,7 +152,7 @@ test_refusals(void)
 	ok(refused(packed, n, "type 0x00"), "gzipped zeros");
 }
 
-/* With 1 GiB of address space, a claim that were believed would be RC_NOMEM, not RC_BADDATA. */
+/* With 1 GiB of address space, allocating by the claim would give RC_NOMEM, not RC_BADDATA. */
 static void
 test_claims(void)
 {

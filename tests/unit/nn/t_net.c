@@ -55,7 +55,7 @@ sound(const struct net *n, uint64_t nbytes)
 	return end == 0;
 }
 
-/* Parameters without gaps, inputs before what takes them, statistics behind the parameters. */
+/* Parameters without gaps, inputs before the nodes that take them, statistics after the parameters. */
 static bool
 consistent(const struct net *n)
 {

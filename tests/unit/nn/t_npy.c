@@ -37,7 +37,7 @@ refused(const char *what, const char *want)
 		printf("# %d %s\n", (int)rc, err.text);
 }
 
-/* A header with that dictionary, and n bytes behind it. */
+/* A header with that dictionary, and n bytes after it. */
 static void
 make_raw(unsigned version, const char *dictionary, const void *data, size_t n)
 {
@@ -139,7 +139,7 @@ test_headers(void)
 	refused("something else", "not a .npy file");
 }
 
-/* The shape of samples, "CxRxC u8"; or the sentence. */
+/* The shape of samples, "CxRxC u8"; or the error message. */
 static const char *
 shape_of(const char *type, const char *shape, const void *data, size_t n)
 {
@@ -248,7 +248,7 @@ test_copies(void)
 	}
 }
 
-/* The labels as text, "0 1 2 of 3"; or the sentence. */
+/* The labels as text, "0 1 2 of 3"; or the error message. */
 static const char *
 labels_of(const char *type, const char *shape, const void *data, size_t n)
 {

@@ -1,4 +1,4 @@
-/* Pickles: what Python 2 and 3 write, and all else refused, whatever it would call. */
+/* Pickles: the output of Python 2 and 3 is read, all else is rejected, whatever it would call. */
 #include "nn/pickle.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ refused(const char *what, const void *bytes, size_t nbytes, const char *want)
 {
 	struct pickle *p = NULL;
 	struct err err = {0};
-	void *copy = malloc(nbytes + 1); /* so that a sanitizer sees its end */
+	void *copy = malloc(nbytes + 1); /* so that a sanitizer detects overreads */
 	enum rc rc;
 
 	if (nbytes)
@@ -100,7 +100,7 @@ test_python2(void)
 	buf_fini(&b);
 }
 
-/* As Python 3 writes it: bytes are text that is encoded. */
+/* As written by Python 3: bytes are encoded text. */
 static void
 test_python3(void)
 {
@@ -231,7 +231,7 @@ test_opcodes(void)
 	buf_fini(&b);
 }
 
-/* A list that is in itself, and in many others. */
+/* A list that contains itself, and is in many others. */
 static void
 test_cycle(void)
 {

@@ -1,4 +1,4 @@
-/* CIFAR-10's binary version: where the files may lie, what is in them, what is refused. */
+/* CIFAR-10's binary version: places of the files, their contents, errors. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Tables: decimals, records, what columns and classes are, and every refusal with its line. */
+/* Tables: decimals, records, the meaning of columns, classes, and every error with its line. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -90,7 +90,7 @@ test_whole(void)
 	   "whole numbers, with zeros on either side");
 }
 
-/* All fields of a text, "line:field|field/" a record, or the sentence that refuses it. */
+/* All fields of a text, "line:field|field/" a record, or the error message. */
 static const char *
 records(const void *text, size_t len)
 {
@@ -164,7 +164,7 @@ test_records(void)
 	   "a NUL byte");
 }
 
-/* CR LF, quotes and the rest wherever a piece of the file ends. */
+/* CR LF, quotes and others at every possible end of a chunk of the file. */
 static void
 test_pieces(void)
 {
@@ -208,7 +208,7 @@ test_long(void)
 	free(text);
 }
 
-/* The data set in a text, or false and the sentence. */
+/* The data set in a text, or false and the error message. */
 static bool
 opens(const char *text, const struct dataset_options *o, struct dataset *ds, struct err *err)
 {
@@ -222,8 +222,7 @@ refused(const char *text, const struct dataset_options *o, const char *want)
 	return dataset_refused(put_text("t.csv", text), o, RC_BADDATA, want);
 }
 
-/* In half, so that both parts have samples: where sample i of the file has come to does not matter
- * to a sum. */
+/* Split in half, so that both parts have samples; sums do not depend on the split. */
 static const struct dataset_options half = {.train = 0.5, .test = 0.5};
 
 /* The sum of feature f over the samples of a label, in both parts. */
@@ -289,7 +288,7 @@ test_columns(void)
 	dataset_fini(&ds);
 }
 
-/* What n samples, each of one feature that is its number, are of: labels in the order of features. */
+/* The labels of n samples in the order of their only feature, which is the sample's number. */
 static bool
 classes_are(const char *text, const char *labels, const char *const *names)
 {
@@ -333,7 +332,7 @@ test_classes(void)
 	   "a quoted comma");
 }
 
-/* side x side pixels of so many channels: value (i + k) % 256 of sample i; labels 0 and 1. */
+/* side x side pixels with some channels: value (i + k) % 256 of sample i; labels 0 and 1. */
 static char *
 pixels(uint32_t side, uint32_t channels, bool header, bool first)
 {
@@ -416,7 +415,7 @@ test_pixels(void)
 	free(text);
 }
 
-/* Headerless pixels whose label is last, and whose first pixel is the same everywhere. */
+/* Pixels without a header, with the label last and a constant first pixel. */
 static void
 test_label_behind_pixels(void)
 {
@@ -492,7 +491,7 @@ test_refusals(void)
 	ok(refused(text, NULL, "is too long for a class"), "a class of 129 bytes");
 }
 
-/* In a sentence, a text is cut between characters. */
+/* In a message, a text is cut between characters. */
 static void
 test_show(void)
 {

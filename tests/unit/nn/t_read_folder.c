@@ -1,4 +1,4 @@
-/* Images in folders: layouts, classes, sizes, and what does not belong there. */
+/* Images in folders: layouts, classes, sizes, and files that do not belong there. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ refused(const struct dataset_options *o, enum rc want_rc, const char *want)
 	return dataset_refused(in_folder("f"), o, want_rc, want);
 }
 
-/* How many items of a class all parts have. */
+/* The number of items of a class in all parts. */
 static uint32_t
 count(const struct dataset *ds, uint8_t label)
 {
@@ -89,7 +89,7 @@ test_flat(void)
 	take_away("f");
 }
 
-/* parts: TRAIN and TEST as they are called. */
+/* parts: the names of TRAIN and TEST. */
 static void
 put_parts(const char *train, const char *test)
 {
@@ -168,7 +168,7 @@ test_parts(void)
 	take_away("f");
 }
 
-/* Content decides, links are followed, what is no image is refused. */
+/* Content decides, links are followed, files that are not images are rejected. */
 static void
 test_files(void)
 {

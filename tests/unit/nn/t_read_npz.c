@@ -1,4 +1,4 @@
-/* Data sets of numpy's arrays: what they may be called, .npz and .npy, and what is refused. */
+/* Data sets of numpy's arrays: names, .npz and .npy, and errors. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Samples that a net is asked about: IDX, PGM, PPM and tables, from files and from pipes. */
+/* Samples for inference: IDX, PGM, PPM and tables, from files and from pipes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ file_of(const void *bytes, size_t nbytes)
 	return fd;
 }
 
-/* All samples, one behind the other, into *out; *n counts those that came before what is wrong. */
+/* Read all samples, one after the other, into *out; *n counts the samples before an error. */
 static enum rc
 read_all(const void *bytes, size_t nbytes, struct net_shape shape, struct buf *out, unsigned *n)
 {
@@ -75,7 +75,7 @@ reads(const void *bytes, size_t nbytes, unsigned n, struct net_shape shape, cons
 	return good;
 }
 
-/* After so many samples. */
+/* An error after n samples. */
 static bool
 refused(const void *bytes, size_t nbytes, struct net_shape shape, unsigned n, const char *want)
 {
@@ -196,7 +196,7 @@ test_refusals(void)
 	   "a gzipped table");
 }
 
-/* What has come is there without waiting for what has not. */
+/* Samples that have arrived are available without waiting for the rest. */
 static void
 test_pipe(void)
 {
@@ -424,7 +424,7 @@ test_files(void)
 	free(png.bytes);
 }
 
-/* On the scale of training, or refused. */
+/* On the scale of training, or rejected. */
 static void
 test_scale(void)
 {

@@ -1,4 +1,4 @@
-/* Tar archives: files in turn, what stands between them, what is damaged. */
+/* Tar archives: files in order, headers between them, damage. */
 #include "nn/tar.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "tars.h"
 #include "tap.h"
 
-/* What the archive holds, "NAME=LEN:FIRST BYTE;" for each that is taken; or the sentence. */
+/* The contents of the archive, "NAME=LEN:FIRST BYTE;" for each file that is taken; or the error message. */
 static const char *
 list(const struct buf *b)
 {

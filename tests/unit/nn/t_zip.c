@@ -1,4 +1,4 @@
-/* Zip archives of other makers: stored, deflated, with what they put between; what is damaged. */
+/* Zip archives of other makers: stored, deflated, with extra data between; damage. */
 #include "nn/zip.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static struct buf archive;
 
-/* "NAME=CONTENT;" of each file; or the sentence. */
+/* "NAME=CONTENT;" of each file; or the error message. */
 static const char *
 list(void)
 {
@@ -56,7 +56,7 @@ make(void)
 	zip_end_all(&archive, "");
 }
 
-/* Each byte another: refused, or what it says is the same. */
+/* Change each byte: the archive is rejected, or its contents are the same. */
 static void
 test_damage(void)
 {
@@ -80,7 +80,7 @@ test_damage(void)
 			break;
 		}
 	}
-	ok(true, "cut short it is refused");
+	ok(true, "truncated it is rejected");
 }
 
 static void

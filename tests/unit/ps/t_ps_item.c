@@ -1,4 +1,4 @@
-/* Samples in messages: what is put is what is taken, and nothing else is. */
+/* Samples in messages: written and read back, and errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ begin(struct ps *ps)
 	ps_order(ps);
 }
 
-/* The rows of an item are those of the epoch's order. */
+/* The rows of an item follow the epoch's order. */
 static bool
 same(const struct ps *ps, uint32_t item, const struct minibatch *m)
 {

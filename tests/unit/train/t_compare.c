@@ -1,4 +1,4 @@
-/* Trainings side by side: what is asked for, what runs report, and what is made of it. */
+/* Trainings side by side: requests, reports of runs, and results. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static struct err err;
 
-/* Whether the text is refused with a sentence that says why. */
+/* Return true if the text is rejected with the expected message. */
 static bool
 refuses(const char *text, const char *why)
 {
@@ -43,7 +43,7 @@ test_methods(void)
 	ok(all, "methods have names of their own");
 }
 
-/* What a run of a method and 3 workers is asked for, as flags in one line; the caller frees it. */
+/* The flags of a run of a method with 3 workers, in one line; the caller frees it. */
 static char *
 flags_of(enum compare_method m, struct train_config config)
 {
@@ -218,7 +218,7 @@ give(struct compare *c, size_t i, const char *json)
 		tap_bail(err.text);
 }
 
-/* allreduce with all runs; ps without that of one worker; local without any. */
+/* allreduce with all runs; ps without the run of one worker; local without any. */
 static void
 begin_results(struct compare *c)
 {
@@ -385,7 +385,7 @@ test_plot(void)
 	buf_fini(&text);
 }
 
-/* Epochs of no time, losses that are no numbers, one worker: still a plot. */
+/* Epochs without duration, losses that are not numbers, one worker: still a plot. */
 static void
 test_odd(void)
 {

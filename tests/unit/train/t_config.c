@@ -1,4 +1,4 @@
-/* Options of mnist-train: flags, files, which of them counts, and what is refused. */
+/* Options of mnist-train: flags, files, precedence, and errors. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ remove_files(void)
 		unlink(paths[--npaths]);
 }
 
-/* A file of a text, that is gone at the end of the program. */
+/* A file with a text, removed at the end of the program. */
 static const char *
 file(const char *text)
 {
@@ -129,7 +129,7 @@ test_defaults(void)
 	unsetenv("GPUSIM_ON_FAILURE");
 }
 
-/* Words of a table that has them, or names of another room's, in any case. */
+/* Words of a table, or names from another room, in upper or lower case. */
 static void
 test_words(void)
 {
@@ -304,7 +304,7 @@ test_text(void)
 		"f.ini:1: the fractions sum to more than 1");
 }
 
-/* A name that is no option: left out with a sentence, or refused. */
+/* A name that is not an option: ignored with a message, or rejected. */
 static void
 unknown(const char *line, const char *want)
 {
@@ -348,7 +348,7 @@ test_unknown(void)
 	   "nothing is unknown");
 }
 
-/* Files as dotenv has them. */
+/* Files in the style of dotenv. */
 static void
 test_env(void)
 {
@@ -466,7 +466,7 @@ test_lines(void)
 	ok(parse_text(text) == RC_OK && c.lr == 3, "blanks and comments do not count");
 }
 
-/* Flags win, later files over earlier ones. */
+/* Flags override files, later files override earlier ones. */
 static void
 test_order(void)
 {
@@ -502,7 +502,7 @@ test_order(void)
 	ok(PARSE("--config", "/tmp") == RC_FAILED, "a folder");
 }
 
-/* What is printed gives the same again, and so do the flags. */
+/* The printed configuration gives the same again, and so do the flags. */
 static void
 round_trip(const char *what)
 {

@@ -1,4 +1,4 @@
-/* Models in files, and what a net's last layer says. */
+/* Models in files, and the meaning of a net's last layer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ make_task(const struct train_config *c, struct net_shape input, uint32_t nclasse
 	return t;
 }
 
-/* Saved and loaded by a configuration that names no net, it is the same. */
+/* A model that is saved, and loaded by a configuration without a net, is the same. */
 static void
 round_trip(const struct train_config *c, struct net_shape input, uint32_t nclasses,
 	   const char *const *names, const char *what)
@@ -88,7 +88,7 @@ test_round_trips(void)
 	round_trip(&resnet, (struct net_shape){3, 8, 8}, 3, names, "resnet9");
 }
 
-/* A file of a softmax net of 2 values and 2 classes with another text about itself. */
+/* A file of a softmax net of 2 values and 2 classes with another description. */
 static enum rc
 load_with(const char *about, bool *known)
 {
