@@ -39,8 +39,8 @@ struct waits {
 	uint32_t *first,
 	    *next; /* by step: a step that waits for it, and the next that does; + 1, 0: none */
 	uint32_t *block; /* by step: the block that it is of */
-	bool *anew;	/* by step: it waits, and no earlier step of its block waited for as much */
-	uint32_t *most; /* by block, of the one at hand: + 1, up to which step was waited for */
+	bool *anew;	 /* by step: its wait is not implied by an earlier step of its block */
+	uint32_t *most;	 /* by block, for the current one: the last step waited for, + 1 */
 };
 
 static void

@@ -30,8 +30,8 @@ struct val {
 	/* Of a received value: the round and the message by which its sender knows of it; ALGO_NONE:
 	 * never. */
 	uint32_t proof_round, proof;
-	uint32_t hint;	/* the place in the output where the file has it; ALGO_NONE */
-	uint32_t nuse;	/* of live values: by values and outputs */
+	uint32_t hint;	/* its place in the output in the file; ALGO_NONE */
+	uint32_t nuse;	/* number of live values and outputs that use it */
 	uint32_t avail; /* the first round that can use it */
 	uint8_t buf;	/* enum plan_buf */
 	uint32_t at;

@@ -44,9 +44,9 @@ struct writer {
 	uint32_t val, message; /* ALGO_NONE */
 };
 
-/* ---- what a rank knows of the others */
+/* ---- a rank's knowledge of the others */
 
-/* Of one chunk; messages of others may be empty, and then they are not sent and prove nothing. */
+/* For one chunk: messages of other chunks may be empty, and then not sent, and prove nothing. */
 struct knowledge {
 	uint32_t *now,
 	    *before; /* by rank and peer: rounds of the peer known to be done; before: at the round's start */
@@ -167,7 +167,7 @@ find_proofs(struct places *p)
 	return good;
 }
 
-/* ---- who reads a place until when */
+/* ---- readers of a place */
 
 static void
 each_operand(struct flow *f, void (*fn)(struct places *, uint32_t, uint32_t), struct places *p)
@@ -219,7 +219,7 @@ find_users(struct places *p)
 	return true;
 }
 
-/* Whether what user u read of value v in a message, or here, is over when the writer comes. */
+/* Return true if user u has finished reading value v, in a message or here, before the writer. */
 static bool
 is_over(const struct places *p, uint32_t v, uint32_t u, struct writer w)
 {
@@ -235,7 +235,7 @@ is_over(const struct places *p, uint32_t v, uint32_t u, struct writer w)
 	       (x->proof == w.message && w.val != ALGO_NONE && f->val[w.val].chunk == x->chunk);
 }
 
-/* Whether the writer may write where value v lies. */
+/* Return true if the writer may overwrite value v. */
 static bool
 may_overwrite(const struct places *p, uint32_t v, struct writer w)
 {

@@ -139,7 +139,7 @@ trace_chunk(struct trace *t, uint32_t node, const struct algo_step *s, uint32_t 
 	}
 }
 
-/* ---- what the collective wants */
+/* ---- needed values */
 
 static bool
 has_output(const struct algo *a, uint32_t rank, uint32_t at)
@@ -180,7 +180,7 @@ use(struct flow *f, uint32_t v)
 	f->val[v].live = true;
 }
 
-/* A value stands behind all that it is made of, so one pass backwards finds what is needed. */
+/* A value follows its operands, so one pass backwards finds the needed values. */
 static void
 find_live(struct flow *f)
 {

@@ -127,7 +127,7 @@ make_cells(struct transfers *t, uint32_t r, unsigned buf, uint32_t end, struct e
 	return RC_OK;
 }
 
-/* ---- what a step waits for */
+/* ---- dependencies */
 
 static void
 wait_for(struct transfers *t, struct mark m)
@@ -140,7 +140,7 @@ wait_for(struct transfers *t, struct mark m)
 		t->latest[m.block] = m.step + 1;
 }
 
-/* Everything that a step which reads, or writes, these chunks comes after. */
+/* Gather all steps that must precede a step that reads, or writes, these chunks. */
 static enum rc
 gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, struct err *err)
 {
