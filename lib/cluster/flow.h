@@ -23,8 +23,8 @@
  * The plans of ranks 0 .. nplans-1. The others' are theirs, shifted: rank r does what r % nplans does, with
  * each peer as far away, modulo nranks. So nplans is nranks, or a multiple of links_period that divides
  * nranks. Peers in the plans are real ranks. A rank may do several plans at the same time, as a GPU's thread
- * blocks do: then plan and peer r * blocks + b
-mean block b of rank r, and a message between blocks of one rank takes no time. Chunks that differ by the remainder of a division are taken as they stand in the first plans.
+ * blocks do: then plan and peer r * blocks + b mean block b of rank r, and a message between blocks of one rank
+ * takes no time. Chunks that differ by the remainder of a division are taken as in the first plans.
  */
 struct flow_plans {
 	const struct plan *plan;

@@ -166,7 +166,7 @@ test_fit(void)
 	ok(measured_median(&other, &base, true, true, NULL) > 0.15 &&
 	       measured_median(&other, &fit.c, true, true, NULL) < 0.05 &&
 	       measured_median(&other, &fit.c, false, true, NULL) < 0.1,
-	   "another collective of more GPUs is foretold: %.0f %% off before, now %.0f %%",
+	   "another collective of more GPUs is predicted: %.0f %% off before, now %.0f %%",
 	   100 * measured_median(&other, &base, true, true, NULL),
 	   100 * measured_median(&other, &fit.c, true, true, NULL));
 	measure(&real, GPUSIM_ALLREDUCE, 8, 1024, &t[1]);
