@@ -282,7 +282,7 @@ test_budget(void)
 	for (int i = 0; i < 20; i++)
 		buf_addf(&deep, "end\n");
 	ok(algo_parse(deep.data, deep.len, "f", &nested, &a, &err) == RC_BADDATA &&
-	       strncmp(err.text, "f:4: this loop does at least ", 29) == 0 && nested.work < 100000,
+	       strncmp(err.text, "f:4: this loop runs at least ", 29) == 0 && nested.work < 100000,
 	   "20 loops in each other are counted, not done (%s, %u units)", err.text,
 	   (unsigned)nested.work);
 	stopped.stop = &stop;

@@ -554,8 +554,8 @@ messages_that_do_not_meet(void)
 	a->rank[0].block[0].step[1].count = 2;
 	a->rank[0].block[0].step[1].src_at = 0;
 	a->rank[0].block[0].step[1].line = 12;
-	refused(a, "rank 0 block 0 step 1 sends 2 chunks (line 12), and rank 1 block 0 step 1 "
-		   "receives them as 1");
+	refused(a, "rank 0 block 0 step 1 sends 2 chunks (line 12), but rank 1 block 0 step 1 "
+		   "receives 1");
 	a = make_ring_of_blocks(3);
 	a->rank[2].block[0].channel = 1;
 	a->nchannels = 2;
@@ -787,9 +787,8 @@ limits(void)
 	algo_free(a);
 	a = make_tree(GPUSIM_ALLREDUCE, 128, ALGO_MAX_CHUNKS);
 	ok(algo_prove(a, &p, &e) == RC_INVAL &&
-	       strcmp(e.text, "the buffers of its ranks have 8388608 chunks, more than the 4194304 "
-			      "that can be "
-			      "proven") == 0,
+	       strcmp(e.text, "too large to prove: the ranks' buffers have 8388608 chunks; "
+			      "at most 4194304 are allowed") == 0,
 	   "too many chunks: %s", e.text);
 	algo_free(a);
 	a = make_tree(GPUSIM_ALLREDUCE, 50, ALGO_MAX_CHUNKS);
