@@ -12,8 +12,7 @@
  *
  *	g	sorted without slots: an order that only full connections enforce does not count
  *
- * Errors: RC_BADDATA with the first race; RC_INVAL it would need more time or memory than allowed;
- * RC_NOMEM.
+ * Errors: RC_BADDATA with the first race; RC_INVAL it would need more time or memory than allowed; RC_NOMEM.
  */
 enum rc race_find(const struct graph *g, struct err *err);
 

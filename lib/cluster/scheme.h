@@ -46,8 +46,7 @@ struct scheme {
 	bool far;	       /* most messages cross all levels of switches: treat all so */
 	/* out has the values of one block and channel that repeats one unit. */
 	void (*size)(const struct scheme_ask *a, const struct links *l, struct scheme_size *out);
-	/* Append the steps of rank r's blocks, blocks of them, for a number of units. Elements are
-	 * bytes. */
+	/* Append the steps of rank r's blocks, blocks of them, for a number of units. Elements are bytes. */
 	void (*build)(const struct scheme_ask *a, const struct links *l,
 		      const struct scheme_size *s, uint64_t units, uint32_t r, struct plan *blocks);
 };

@@ -304,8 +304,7 @@ struct flight_header {
 	char host[64];		 /* host_id() */
 	char name[64];		 /* of the program: "gpudev", "gpucoord" */
 	_Atomic uint64_t backed; /* bit i: ring i was taken once, so the file has its blocks */
-	/* The following is rewritten: values read between two equal even values of `turn` are
-	 * consistent. */
+	/* The following is rewritten: values read between two equal even values of `turn` are consistent. */
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t turn;
 	uint32_t spare;
 	struct flight_moment first, last; /* the process's beginning, and the last heartbeat */

@@ -24,8 +24,7 @@ enum num_status {
  *
  * Integers: an optional sign and decimal digits. Floats: the syntax of strtod in the C locale
  * (decimal, hexadecimal, inf, nan), rounded once to nearest even; one that rounds to infinity
- * without saying inf is NUM_RANGE. The whole text must be the number, without blanks. No terminator is
- * read.
+ * without saying inf is NUM_RANGE. The whole text must be the number, without blanks. No terminator is read.
  */
 enum num_status num_parse(enum gpusim_dtype t, const char *text, size_t len, void *out);
 

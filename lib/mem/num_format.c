@@ -1,9 +1,8 @@
 /*
- * Design notes. A float's shortest decimal is searched in three ways, the cheap ones first:
- * integral values are printed as integers; then m * 10^-k for k = 1, 2 .. with an m of few digits,
- * where m / 10^k in double is correctly rounded, so comparing it with the ends of the interval that
- * rounds to the element is exact (an end itself decides nothing); then printf with more and more
- * digits, each tried by reading it back.
+ * Design notes. A float's shortest decimal is searched in three ways, the cheap ones first: integral values
+ * are printed as integers; then m * 10^-k for k = 1, 2 .. with an m of few digits, where m / 10^k in double
+ * is correctly rounded, so comparing it with the ends of the interval that rounds to the element is exact
+ * (an end itself decides nothing); then printf with more and more digits, each tried by reading it back.
  */
 #include "mem/num.h"
 

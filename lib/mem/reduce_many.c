@@ -84,8 +84,7 @@ left_half(unsigned n)
 	return 1u << (31 - __builtin_clz(n - 1));
 }
 
-/* Reduce sources [lo, lo + k) of a block by the canonical tree; return the result, which may be a
- * source. */
+/* Reduce sources [lo, lo + k) of a block by the canonical tree; return the result, which may be a source. */
 static const void *
 fold_tree(const struct many *m, unsigned lo, unsigned k, size_t off, size_t n, struct room *room)
 {

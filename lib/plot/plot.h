@@ -100,8 +100,7 @@ bool plot_text(const struct plot *p, unsigned rows, struct buf *out);
  */
 enum rc plot_save(const struct plot *p, const char *path, struct err *err);
 
-/* The picture of --plot: to the file; as text to the stream for "-", or, with a warning, without
- * gnuplot. */
+/* The picture of --plot: to the file; as text to the stream for "-", or, with a warning, without gnuplot. */
 enum rc plot_show(const struct plot *p, const char *path, FILE *text, struct err *err);
 
 #endif
