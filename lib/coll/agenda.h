@@ -1,6 +1,5 @@
 /*
- * agenda.h - a queue in virtual time: each of n things is due at most once, and the soonest is first.
- * Pure.
+ * agenda.h - a queue in virtual time: each of n things is due at most once, and the soonest is first. Pure.
  */
 #ifndef COLL_AGENDA_H
 #define COLL_AGENDA_H

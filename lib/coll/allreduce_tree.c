@@ -137,10 +137,9 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  * Two binary trees of height about log2 p over all ranks; the leaves of one are inside the other
  * (but for rank 0 when p is odd, which is inside both), so each rank's link is used both ways. The
  * first tree carries elements [0, n/2), the second the rest, in messages of at most `chunk`, one after
- * the other: up to the root, where each rank adds its own, then down again. In a round of the first
- * phase a rank first sends as a leaf, in a round of the second it receives as a leaf last; so there is
- * no cycle of waiting ranks. A result that comes down to a range has passed the parent, to which the
- * range was posted.
+ * the other: up to the root, where each rank adds its own, then down again. In a round of the first phase a
+ * rank first sends as a leaf, in a round of the second it receives as a leaf last; so there is no cycle of
+ * waiting ranks. A result that comes down to a range has passed the parent, to which the range was posted.
  * Cost of a rank: as a leaf its half up; inside, the other half up and down to each child, so 2n
  * elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of each
  * half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the larger

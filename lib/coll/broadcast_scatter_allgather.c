@@ -51,8 +51,7 @@ missing(const struct plan_args *a, uint32_t place, uint32_t block)
  *
  * Rank root+d has place d, and block d of the vector is its part. Rounds 0..D-1, D = ceil(log2 p):
  * a binomial tree brings each place the blocks of its subtree. Rounds D..D+p-2: the blocks go round the
- * ring, except those that a place has already; so the root receives nothing. The root's own copy comes
- * last.
+ * ring, except those that a place has already; so the root receives nothing. The root's own copy comes last.
  * Cost: a place receives n elements, its subtree's down the tree and the others on the ring; the
  * root sends n less its block down the tree, and on the ring what its neighbour lacks: 2n(p-1)/p
  * for p a power of two that divides n. Rounds: D+p-1 when n >= p.

@@ -29,15 +29,14 @@ void plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *c
  * plan_check - simulate all ranks with at most PLAN_WINDOW unconsumed chunks between any two ranks.
  *
  * Proves: no deadlock, for any timing and any window of PLAN_WINDOW or more (each rank
- * is sequential and names the peer it waits for, so one interleaving stands for all of them); every
- * send meets a receive of the same count and every message is consumed; no message is larger
- * than the chunk; no access outside a buffer, no read of an element that nothing wrote, no
- * write to PLAN_IN; no write to a posted range that may still be read (vector clocks); every
- * element of every output that the collective defines has exactly the contributions it should,
- * each exactly once, from the right element of the right ranks (a set of ranks per element, so
- * not only sums); inputs are untouched out of place; STEP_FINISH ran exactly once on the path
- * to each reduced element, after the last contribution; rounds never decrease along a rank's
- * plan; no rank leaves a barrier before all have entered it.
+ * is sequential and names the peer it waits for, so one interleaving stands for all of them); every send
+ * meets a receive of the same count and every message is consumed; no message is larger than the chunk; no
+ * access outside a buffer, no read of an element that nothing wrote, no write to PLAN_IN; no write to a
+ * posted range that may still be read (vector clocks); every element of every output that the collective
+ * defines has exactly the contributions it should, each exactly once, from the right element of the right
+ * ranks (a set of ranks per element, so not only sums); inputs are untouched out of place; STEP_FINISH ran
+ * exactly once on the path to each reduced element, after the last contribution; rounds never decrease along
+ * a rank's plan; no rank leaves a barrier before all have entered it.
  *
  *	a	as for plan_build_all
  *	place	a collective without an in-place form is rejected; barrier, send, recv ignore it

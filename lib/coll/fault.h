@@ -1,9 +1,8 @@
 /*
  * fault.h - faults as people type and read them: "corrupt at=allreduce#7.step3 n=3 seed=1".
  *
- * A point is COLLECTIVE#NUMBER[.stepK], COLLECTIVE#next[.stepK], or now; COLLECTIVE may be any; .end,
- * of a flip, is the end of the operation. Steps count from 1, as in `gpuctl plan` and in messages of
- * failures.
+ * A point is COLLECTIVE#NUMBER[.stepK], COLLECTIVE#next[.stepK], or now; COLLECTIVE may be any; .end, of a
+ * flip, is the end of the operation. Steps count from 1, as in `gpuctl plan` and in messages of failures.
  */
 #ifndef COLL_FAULT_H
 #define COLL_FAULT_H

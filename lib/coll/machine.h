@@ -1,9 +1,8 @@
 /*
  * machine.h - the exact machine that check.c runs plans on. Only for lib/coll.
  *
- * An element holds its history instead of a number: the input element that it stands for, the ranks
- * whose inputs are in it, and whether it was finished. So a wrong schedule cannot give a right result
- * by chance.
+ * An element holds its history instead of a number: the input element that it stands for, the ranks whose
+ * inputs are in it, and whether it was finished. So a wrong schedule cannot give a right result by chance.
  */
 #ifndef COLL_MACHINE_H
 #define COLL_MACHINE_H
@@ -153,8 +152,7 @@ enum progress machine_reduce_all(struct machine *m, uint32_t r, const struct pla
 bool machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t count,
 		   bool write, struct err *err);
 
-/* Rank q has ended: it must know that no rank will access its memory again. RC_FAILED with a
- * sentence. */
+/* Rank q has ended: it must know that no rank will access its memory again. RC_FAILED with a sentence. */
 enum rc machine_left(const struct machine *m, uint32_t q, struct err *err);
 
 /* Find the range [off, +count) of a buffer of rank q, which rank r accesses. */

@@ -330,8 +330,7 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 	return MOVED;
 }
 
-/* Find the next message of each other rank, by rank; the own entry is NULL. BLOCKED: one has not
- * arrived. */
+/* Find the next message of each other rank, by rank; the own entry is NULL. BLOCKED: one has not arrived. */
 static enum progress
 next_of_all(struct machine *m, uint32_t r, const struct plan_step *s, struct message **msg,
 	    struct err *err)

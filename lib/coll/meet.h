@@ -1,9 +1,8 @@
 /*
  * meet.h - match the sends of plans with their receives. Pure.
  *
- * A connection has all messages from one rank to another: the k-th send matches the k-th receive. If
- * plans are the same for ranks a shift apart (see meet_make), a connection represents all its shifted
- * copies.
+ * A connection has all messages from one rank to another: the k-th send matches the k-th receive. If plans
+ * are the same for ranks a shift apart (see meet_make), a connection represents all its shifted copies.
  */
 #ifndef COLL_MEET_H
 #define COLL_MEET_H

@@ -8,8 +8,7 @@
 
 #include "coll/plan.h"
 
-/* Counts and displacements as in MPI, by rank. Without displacements each part follows the one
- * before. */
+/* Counts and displacements as in MPI, by rank. Without displacements each part follows the one before. */
 struct parts_given {
 	const uint64_t *count, *displ;
 	size_t ncount, ndispl; /* 0: not given */

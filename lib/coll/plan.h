@@ -48,8 +48,7 @@
  * reduced by one binary tree over the ranks: of n ranks the first half, which is the largest power of
  * two below n, with the rest, each half in the same way: ((0 + 1) + (2 + 3)) + 4. Partial sums are f32
  * (f64 for f64), and the result is rounded once. A canonical plan reduces only by STEP_RECV_ALL and
- * STEP_REDUCE_ALL, which do that; so the bits depend neither on the algorithm nor on how the vector is
- * cut.
+ * STEP_REDUCE_ALL, which do that; so the bits depend neither on the algorithm nor on how the vector is cut.
  */
 #ifndef COLL_PLAN_H
 #define COLL_PLAN_H

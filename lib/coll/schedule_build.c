@@ -1,6 +1,5 @@
 /*
- * schedule_build.c - make a plan of a schedule: cut long chunks into slices, join short ones into
- * messages.
+ * schedule_build.c - make a plan of a schedule: cut long chunks into slices, join short ones into messages.
  *
  * All ranks do their rounds in the order of build_rounds, and a rank's sends of a round come before its
  * receives. A message may have to be cut, because its chunks do not lie in one range or are too many.

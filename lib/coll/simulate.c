@@ -71,8 +71,7 @@ step_at(const struct sim *s, uint32_t r, size_t step)
 	return &s->plans[r].step[step];
 }
 
-/* A message leaves its sender: its bytes have arrived meanwhile, unless other ranks' messages delay
- * them. */
+/* A message leaves its sender: its bytes have arrived meanwhile, unless other ranks' messages delay them. */
 static void
 leave(struct sim *s, uint32_t r)
 {

@@ -46,8 +46,7 @@ struct cost_model cost_shaped(const struct cost_model *base, const struct link_s
  * other ranks' messages occupy its inbound link: messages arrive in the order in which they left, each
  * for beta per byte. The receiver sees the message alpha later, and it occupies the receiver for
  * host_us. Reducing and copying cost the rank gamma per byte. A finish costs nothing.
- * Errors: RC_FAILED plans that do not match, or wait for each other; RC_INVAL one-sided steps;
- * RC_NOMEM.
+ * Errors: RC_FAILED plans that do not match, or wait for each other; RC_INVAL one-sided steps; RC_NOMEM.
  */
 enum rc plan_simulate(const struct plan *plans, uint32_t nranks, size_t elem,
 		      const struct cost_model *m, double *us, struct err *err);

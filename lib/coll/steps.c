@@ -105,8 +105,7 @@ plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct p
 	plan_local(out, s);
 }
 
-/* Interleave the messages of two steps, message c `pace * c` rounds later; the second step may be
- * empty. */
+/* Interleave the messages of two steps, message c `pace * c` rounds later; the second step may be empty. */
 static void
 interleave(const struct plan_args *a, struct plan *out, struct plan_step x, struct plan_step y,
 	   uint32_t pace)

@@ -8,8 +8,7 @@
 
 /*
  * Default costs, from one machine. Sockets: the latency of a message, a byte with its checksum, a byte
- * added, the work of each device's thread. Shared memory: a sync of all ranks, a byte copied, a byte
- * added.
+ * added, the work of each device's thread. Shared memory: a sync of all ranks, a byte copied, a byte added.
  */
 static const struct cost_model defaults[TUNE_NTRANSPORTS] = {
     [TUNE_NET] = {.alpha_us = 8, .beta_us = 0.001, .gamma_us = 0.00004, .host_us = 16},
@@ -180,8 +179,7 @@ find_rule(const struct tuner *t, const struct tune_ask *ask)
 	return NULL;
 }
 
-/* The cheapest algorithm; of equals the first in cost_algos. algo is NULL: the model may choose
- * none. */
+/* The cheapest algorithm; of equals the first in cost_algos. algo is NULL: the model may choose none. */
 static void
 by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out)
 {

@@ -74,8 +74,7 @@ take_records(const struct scene *s, const struct world_recorder *rec, const stru
 	}
 }
 
-/* Find a ring that does something else, or waits: the rank's own ring, else another one of its
- * program. */
+/* Find a ring that does something else, or waits: the rank's own ring, else another one of its program. */
 static const struct world_ring *
 find_task(const struct world_recorder *rec, const struct seen *a)
 {

@@ -28,8 +28,7 @@ struct rates_work {
 bool rates_of_device(const struct world *now, const struct world *before, size_t i,
 		     struct rates_work *out);
 
-/* Bytes sent so far of the chunk in flight to another device, and their share of it; 0: none in
- * flight. */
+/* Bytes sent so far of the chunk in flight to another device, and their share of it; 0: none in flight. */
 uint64_t rates_on_way(const struct world *w, const struct world_recorder *r,
 		      const struct flight_live *l, double *share);
 

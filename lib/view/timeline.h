@@ -41,8 +41,7 @@ struct timeline_process;
 enum rc timeline_new(trace_write_fn *write, void *arg, uint64_t begin_ns, struct timeline **out,
 		     struct err *err);
 
-/* Find or add a device by its id; meta NULL: the coordinator. The timeline owns it. NULL: out of
- * memory. */
+/* Find or add a device by its id; meta NULL: the coordinator. The timeline owns it. NULL: out of memory. */
 struct timeline_process *timeline_process(struct timeline *t, const GpuSim__DeviceMetadata *meta);
 
 /* A ring's place in the area, and its owner. */

@@ -91,8 +91,7 @@ struct top {
 	char culprit[256];
 };
 
-/* Make the table of a world; before: an earlier one, or NULL. It keeps no pointers to them.
- * RC_NOMEM. */
+/* Make the table of a world; before: an earlier one, or NULL. It keeps no pointers to them. RC_NOMEM. */
 enum rc top_new(const struct world *now, const struct world *before, struct top **out,
 		struct err *err);
 void top_free(struct top *t); /* NULL is legal */

@@ -79,8 +79,7 @@ void world_free(struct world *w);
  *
  *	records	number of last records of each ring; SIZE_MAX: all; 0: only current operations and counters
  *
- * Earlier data of it are replaced. If the recorder cannot be read, why_not has the reason. RC_NOMEM
- * only.
+ * Earlier data of it are replaced. If the recorder cannot be read, why_not has the reason. RC_NOMEM only.
  */
 #define WORLD_COORDINATOR SIZE_MAX
 enum rc world_read(struct world *w, size_t i, const struct flight_source *s, size_t records,

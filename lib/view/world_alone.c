@@ -1,5 +1,4 @@
-/* A world without the coordinator's answers: the devices' communicators are found in their
- * recorders. */
+/* A world without the coordinator's answers: the devices' communicators are found in their recorders. */
 #include <stdlib.h>
 
 #include "view/world.h"

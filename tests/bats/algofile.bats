@@ -50,7 +50,7 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 	gpuctl plan reducescatter -n 4 --algo ring --format xml >file
 	gpuctl plan reduce-scatter -n 4 --algo-file file >steps
 	refused 2 "twoshot reads and writes the other ranks' memory" allreduce -n 4 --algo twoshot --format text
-	refused 2 "barrier has no form as a file" barrier -n 4 --format text
+	refused 2 "barrier cannot be a file" barrier -n 4 --format text
 }
 
 @test "algofile: words that disagree with the file are wrong usage, a wrong file is bad data" {
@@ -65,7 +65,7 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 	echo '<algo name="x"' >wrong
 	refused 5 "wrong:1: unclosed token" allreduce --algo-file wrong
 	echo 'collective sum' >wrong
-	refused 5 "wrong:1: collective 'sum' is none of" allreduce --algo-file wrong
+	refused 5 "wrong:1: unknown collective 'sum': must be" allreduce --algo-file wrong
 }
 
 @test "algofile: custom algorithms are shown" {

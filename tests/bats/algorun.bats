@@ -113,7 +113,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	wait_until 10 n_devices 2
 	run gpuctl algo add deep.algo
 	assert_status 5
-	assert_match '^gpuctl: algo: deep.algo:5: this loop does at least [0-9]* lines; a file may do 4194304$'
+	assert_match '^gpuctl: algo: deep.algo:5: this loop runs at least [0-9]* lines: at most 4194304 are allowed$'
 	for i in 0 1 2 3 4 5; do
 		background sh -c "gpuctl algo add h$i two.algo 2>heavy$i; echo \$? >>heavy$i"
 		pids+=("$PID")
@@ -124,7 +124,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	run gpuctl events
 	[[ $output != *lost* ]]
 	wait_until 60 grep -q '^2$' heavy0
-	assert_equal "$(cat heavy0)" 'gpuctl: algo: two.algo: it takes more work than the 536870912 units that one algorithm may: fewer ranks, chunks or steps
+	assert_equal "$(cat heavy0)" 'gpuctl: algo: two.algo: too much work: more than 536870912 units: use fewer ranks, chunks or steps
 2'
 	kill -TERM "$COORD" # while it is at the next one
 	wait_until 10 gone "$COORD"

@@ -28,15 +28,15 @@ teardown() { house_teardown; }
 		run -"$1" gpuctl simulate "${@:3}"
 		[[ $output == *"$2"* && ${#lines[@]} -eq 1 ]] || fail "$output"
 	}
-	refused 2 "'nowhere' is none of the ready clusters" allreduce -c nowhere
+	refused 2 "'nowhere' is not one of the built-in clusters" allreduce -c nowhere
 	refused 2 "the cluster has 2" allreduce -c two-cores -n 3
-	refused 2 "is none of allreduce" allrebuke -c two-cores
+	refused 2 "must be allreduce" allrebuke -c two-cores
 	refused 2 "is not an algorithm of allreduce" allreduce -c two-cores --algo rings
 	refused 2 "not on 2 GPUs" allreduce -c two-cores --algo nvls
 	refused 2 "sizes are set by -b" allreduce -c two-cores --bytes 3
 	refused 2 "need --cluster" allreduce -n 4 --explain
 	echo 'gpu = h1000' >bad.ini
-	refused 2 "bad.ini:1: gpu: 'h1000' is none of" allreduce -c bad.ini
+	refused 2 "bad.ini:1: gpu: 'h1000' " allreduce -c bad.ini
 	refused 1 "missing.ini" allreduce -c ./missing.ini
 }
 

@@ -88,7 +88,7 @@ column() {
 @test "compare: without gnuplot there is the text alone" {
 	without_programs "$BUILD/bin/mnist-train" --compare allreduce --workers 1,2 --epochs 1
 	assert_status 0
-	[[ $stderr == *'gnuplot was not found'* ]] || fail "$stderr"
+	[[ $stderr == *'gnuplot not found'* ]] || fail "$stderr"
 	assert_match $'\n         a allreduce'
 	assert_file compare.csv
 	refute_file compare.png

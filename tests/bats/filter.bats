@@ -213,7 +213,7 @@ success'
 		printf abcde | try allreduce --raw f32 -n 2
 		printf abcde | try broadcast --raw f16'
 	assert_status 0
-	assert_output "gpuctl: allreduce: line 2, element 2: '4x' is not a f64 number
+	assert_output "gpuctl: allreduce: line 2, element 2: '4x' is not a number of type f64
 5
 gpuctl: allreduce: line 2 has 1 element, line 1 has 2
 5
@@ -462,7 +462,7 @@ gpuctl: allreduce: standard input ends with line 3, after 1 of the 2 lines of a 
 gpuctl: allreduce: line 4 has 1 element, line 3 has 2
 5
 3
-gpuctl: allreduce: line 4, element 1: .x. is not a f64 number
+gpuctl: allreduce: line 4, element 1: .x. is not a number of type f64
 5
 gpuctl: allreduce: unexpected operand .x.;[^
 ]*

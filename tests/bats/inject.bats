@@ -193,7 +193,7 @@ rehearse() {
 	assert_match 'chaos: the coordinator: does not accept faults: it was started without --allow-inject'
 	run bounded gpuctl run -n 1 --allow-inject -- gpuctl chaos --ops 3
 	assert_status 1
-	assert_match 'chaos: it takes at least 2 devices, not 1'
+	assert_match 'chaos: needs at least 2 devices, not 1'
 	for words in '--rate x' '--rate 1/h' '--kinds bang' '--kinds ,' '--ops 3 --for 3s' '-n 1' '--ops 0'; do
 		# shellcheck disable=SC2086
 		run bounded gpuctl chaos $words

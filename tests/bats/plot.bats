@@ -69,12 +69,12 @@ needs_gnuplot() { needs gnuplot; }
 @test "plot: without gnuplot there is a warning, and text" {
 	run --separate-stderr without_gnuplot bench --plot busbw.svg
 	assert_status 0
-	assert_equal "$stderr" 'gpuctl: there is no gnuplot here: text instead of busbw.svg'
+	assert_equal "$stderr" 'gpuctl: gnuplot not found: text instead of busbw.svg'
 	assert_match 'bus bandwidth in GB/s over size in bytes'
 	refute_file busbw.svg
 	run --separate-stderr without_gnuplot train --plot curves.png
 	assert_status 0
-	assert_equal "$stderr" 'mnist-train: there is no gnuplot here: text instead of curves.png'
+	assert_equal "$stderr" 'mnist-train: gnuplot not found: text instead of curves.png'
 	assert_match $'\nmean loss over epochs\n.*\naccuracy in % over epochs'
 	refute_file curves.png
 }
@@ -124,7 +124,7 @@ needs_gnuplot() { needs gnuplot; }
 		assert_status "$code"
 		assert_match "$sentence"
 	done <<-'END'
-		2|gpuctl bench --plot x.pdf|^gpuctl: bench: --plot: 'x.pdf' does not end in .svg or .png, nor is it -
+		2|gpuctl bench --plot x.pdf|^gpuctl: bench: --plot: 'x.pdf' : must end in .svg or .png
 		1|gpuctl bench --plot nowhere/x.svg|^gpuctl: bench: --plot: nowhere/x.svg: cannot make a file beside it
 		2|gpuctl bench barrier --plot -|^gpuctl: bench: --plot: a barrier has no sizes
 		2|gpuctl bench --algo ring,nonsense|^gpuctl: bench: unknown algorithm 'nonsense'

@@ -70,7 +70,7 @@ us() { gpuctl plan "$1" -n 8 --bytes 1M --type f32 --simulate --latency 5ms --ba
 	assert_output "gpucoord: none: No such file or directory"
 	GPUSIM_ALGO=rign run gpuctl plan allreduce -n 2
 	assert_status 2
-	assert_output "gpuctl: plan: GPUSIM_ALGO: no algorithm 'rign'"
+	assert_output "gpuctl: plan: GPUSIM_ALGO: unknown algorithm 'rign'"
 }
 
 # The order of a float sum shows the algorithm: to 10**16 a 1 is lost, a 2 is not.
