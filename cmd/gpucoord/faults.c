@@ -80,7 +80,7 @@ faults_call(struct faults *t, struct rpc_call *call)
 
 	if (!atomic_load(&t->allowed))
 		rc = err_set(&err, RC_INVAL,
-			     "takes no faults: it was started without --allow-inject");
+			     "does not accept faults: it was started without --allow-inject");
 	else
 		rc = add_all(t, rpc_request(call)->inject, &err);
 	if (rc == RC_OK) {

@@ -1,6 +1,6 @@
 /*
- * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, so that no row
- * depends on which others lie beside it.
+ * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, independent of the
+  * other rows.
  */
 #include "dev/kern_impl.h"
 
@@ -10,7 +10,7 @@
 #include "mem/clones.h"
 
 #define LANES 8
-#define BLOCK 64 /* columns whose sums are taken together */
+#define BLOCK 64 /* columns that are summed together */
 
 /* ---- layernorm */
 

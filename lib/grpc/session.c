@@ -137,7 +137,7 @@ on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, siz
 	return 0;
 }
 
-/* The answer is out, and the client is still sending: tell it to stop. */
+/* The answer is sent, and the client is still sending: tell it to stop. */
 static int
 on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {

@@ -69,7 +69,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	wait_until 10 grep joined followed
 	killed
 	coordinator
-	wait_until 10 grep 'started again' followed
+	wait_until 10 grep restarted followed
 	kill -KILL "${DEV[0]}"
 	wait_until 10 grep '"kind":"lost"' followed
 	perl -MJSON::PP -ne 'decode_json($_)' followed

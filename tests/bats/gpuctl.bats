@@ -393,7 +393,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 	run machine 2 --op-timeout 3s '
 		C=$(gpuctl comm-init -n 2)
 		echo "send --rank 0 --peer 1 --addr 0x10000 --count 4" | try gpuctl group --comm $C'
-	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
+	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not reached the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
 }
 
 @test "a communicator fails when a rank is lost, also when nothing runs on it" {
@@ -512,7 +512,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
 	assert_match $'gpuctl: comm-split: --keys: 2 for 4 ranks\n2\n'
 	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
-	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
+	assert_match "gpuctl: comm-split: --on-failure: 'maybe' must be one of abort, shrink, respawn, spare"$'\n2'
 }
 
 @test "comm-split: if one cannot be made, none is" {
@@ -533,11 +533,11 @@ epoch 1, 1 rank, on failure shrink, 0 recoveries
 success
 epoch 1, 1 rank, on failure spare, 0 recoveries
 success
-gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: 1 vector: busy: needs 1 device; 0 of 1 are free: ...
 8
-gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: --on-failure is for a new communicator, not for --comm
 2"

@@ -129,8 +129,8 @@ rehearse() {
 		gpuctl inject kill device=0; echo "exit $?"
 		gpuctl inject kill coordinator; echo "exit $?"
 		gpuctl inject list; echo "exit $?"; gpuctl devices | wc -l'
-	assert_match 'inject: device [0-9a-f]{16}: takes no faults: it was started without --allow-inject'
-	assert_match 'inject: the coordinator: takes no faults: it was started without --allow-inject'
+	assert_match 'inject: device [0-9a-f]{16}: does not accept faults: it was started without --allow-inject'
+	assert_match 'inject: the coordinator: does not accept faults: it was started without --allow-inject'
 	assert_equal "$(grep -c 'exit 2' <<<"$output")" 3
 	assert_match $'\n2$'
 }
@@ -190,7 +190,7 @@ rehearse() {
 @test "chaos: refused without --allow-inject, wrong options" {
 	run bounded gpuctl run -n 2 -- gpuctl chaos --ops 3
 	assert_status 2
-	assert_match 'chaos: the coordinator: takes no faults: it was started without --allow-inject'
+	assert_match 'chaos: the coordinator: does not accept faults: it was started without --allow-inject'
 	run bounded gpuctl run -n 1 --allow-inject -- gpuctl chaos --ops 3
 	assert_status 1
 	assert_match 'chaos: it takes at least 2 devices, not 1'
