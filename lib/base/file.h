@@ -40,8 +40,8 @@ struct file_new {
  */
 enum rc file_new_open(const char *path, struct file_new *f, struct err *err);
 
-/* good: all is written: sync and rename it, else remove it. RC_FAILED: the errno of a failed write (not good), or of this
- * call; the old file is unchanged. */
+/* good: all is written: sync and rename it, else remove it. RC_FAILED: the errno of a failed write (not
+ * good), or of this call; the old file is unchanged. */
 enum rc file_new_close(struct file_new *f, bool good, struct err *err);
 
 /* Check that file_new_open would succeed, without changing the file. The same errors. */

@@ -9,8 +9,8 @@
 /* As kill -9 does. */
 void freeze_kill(void) __attribute__((noreturn));
 
-/* As kill -STOP: all threads. With ns it continues after that time; with 0, or without a helper process, when another
- * process continues it. Returns then. */
+/* As kill -STOP: all threads. With ns it continues after that time; with 0, or without a helper process,
+ * when another process continues it. Returns then. */
 void freeze_stop(uint64_t ns);
 
 /* Only the calling thread sleeps for ns. */

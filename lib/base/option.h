@@ -1,6 +1,6 @@
 /*
- * option.h - the options of a program in one table. Flags, configuration files, variables of the environment, -h,
- * --help-options, --print-config and the flags of child processes come from it.
+ * option.h - the options of a program in one table. Flags, configuration files, variables of the
+ * environment, -h, --help-options, --print-config and the flags of child processes come from it.
  *
  * option_rows.h has the words of a table. lib/base/README.md gives the reasons.
  */
@@ -73,7 +73,8 @@ struct option_row {
 	const char *was;	 /* its name in the version before, which still works */
 	const char *key;	 /* the program's name for it if two share one; NULL: its name */
 	const char *const *also; /* other names in files; NULL ends them, or there are none */
-	/* The option has a meaning here; NULL: always. If not, `needs` is the message, and `on` the option that decides. */
+	/* The option has a meaning here; NULL: always. If not, `needs` is the message, and `on` the
+	 * option that decides. */
 	bool (*applies)(const void *target);
 	const char *needs, *on;
 };
@@ -116,10 +117,10 @@ struct option_set {
 };
 
 /*
- * option_parse - defaults, then files, then flags, wherever they stand in argv. A variable of the environment is
- * read for an option that neither gave.
+ * option_parse - defaults, then files, then flags, wherever they stand in argv. A variable of the
+ * environment is read for an option that neither gave.
  *
- *	ask	[out] the request. With -h, -V and --help-options nothing else is read
+ * 	ask	[out] the request. With -h, -V and --help-options nothing else is read
  *
  * Errors: RC_INVAL "--option: reason", "VARIABLE: reason" or "FILE:LINE: option: reason"; RC_FAILED a file
  * that cannot be read; RC_NOMEM. Checked by: tests/unit/base/t_option.c, t_config.c
@@ -188,7 +189,8 @@ bool option_help(const struct option_row *rows, unsigned n, struct buf *out);
  */
 bool option_list(const struct option_set *s, struct buf *out);
 
-/* Append the options in force as a file that gives the same again. RC_INVAL: a value that no line can hold. */
+/* Append the options in force as a file that gives the same again. RC_INVAL: a value that no line can
+ * hold. */
 enum rc option_print(const struct option_set *s, struct buf *out, struct err *err);
 
 /* The same as flags, "--lr=0.1", but for the options named in `except` (NULL: none; else NULL ends it). The

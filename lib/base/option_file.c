@@ -32,8 +32,8 @@ fold(const char *key, char out[MAX_KEY])
 	out[n] = '\0';
 }
 
-/* Name k of a row in files: its own, its former one, others; NULL after the last. Rows for flags have only their own,
- * so that it can be refused. */
+/* Name k of a row in files: its own, its former one, others; NULL after the last. Rows for flags have
+ * only their own, so that it can be refused. */
 static const char *
 file_name(const struct option_row *o, unsigned k)
 {

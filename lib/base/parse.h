@@ -1,7 +1,8 @@
 /*
  * parse.h - whole numbers, sizes, durations and rates as people type them.
  *
- * Each takes the whole string and returns RC_INVAL with a message in *err that quotes it. *out is unchanged on failure.
+ * Each takes the whole string and returns RC_INVAL with a message in *err that quotes it. *out is
+ * unchanged on failure.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
@@ -38,8 +39,8 @@ enum rc parse_ms(const char *s, uint32_t *ms, struct err *err);
 /* A host, of n bytes, is loopback: localhost, 127.*, [::1]. */
 bool parse_is_loopback(const char *host, size_t n);
 
-/* A listening address: "8080" (loopback), ":8080" or "host:8080", as "host:8080". RC_INVAL: malformed; or, unless
- * `anywhere`, it is beyond loopback. */
+/* A listening address: "8080" (loopback), ":8080" or "host:8080", as "host:8080". RC_INVAL: malformed;
+ * or, unless `anywhere`, it is beyond loopback. */
 enum rc parse_listen(const char *text, bool anywhere, char *out, size_t size, struct err *err);
 
 /* An open file descriptor's number. */

@@ -61,8 +61,8 @@ struct gpusim {
 	char program[GPUSIM_PROGRAM]; /* lock held */
 };
 
-/* A communicator, from the coordinator's answer: except for the group it does not change, so threads share it without a
- * lock. */
+/* A communicator, from the coordinator's answer: except for the group it does not change, so threads
+ * share it without a lock. */
 struct gpusim_comm {
 	struct gpusim *g;
 	uint64_t id;
@@ -140,8 +140,8 @@ enum rc direct_memfile(struct gpusim *g, struct gpusim_device device, struct mem
 /* Close the file of a device, and those after it; NULL is legal. */
 void direct_close(struct device_file *f);
 
-/* Call for a CommInitResponse; out may be NULL. wait_ms: wait for devices in use. *out NULL: no communicator, for a rank
- * of a split without color. */
+/* Call for a CommInitResponse; out may be NULL. wait_ms: wait for devices in use. *out NULL: no
+ * communicator, for a rank of a split without color. */
 enum gpusim_rc client_call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms,
 				struct gpusim_comm **out);
 /* An id as its two numbers. RC_INVAL. */
@@ -150,8 +150,8 @@ enum rc client_parse_id(const struct gpusim_unique_id *uid, uint64_t *high, uint
 enum rc client_config(const struct gpusim_comm_config *config, struct gpusim_comm_config *out);
 
 /*
- * The coordinator has queued work that it passes to devices later: waiting for one of their streams must first wait
-  * for that (client_await_submitted).
+ * The coordinator has queued work that it passes to devices later: waiting for one of their streams must
+ * first wait for that (client_await_submitted).
  */
 void client_submitted(struct gpusim *g, uint64_t comm);
 enum rc client_await_submitted(struct gpusim *g);

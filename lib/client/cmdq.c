@@ -1,9 +1,9 @@
 /*
  * Command queues, the client's side: open, append, wait. Layout: mem/cmdq.h.
  *
- * Design notes. A queue's lock covers its tail: an appending thread holds it while it waits for room, so that commands
-  * of a group stay together. Waiters notice the device's end by the lock on the memory file, every 100 ms. The page
-  * stays mapped until the handle is freed, so readers need no lock.
+ * Design notes. A queue's lock covers its tail: an appending thread holds it while it waits for room, so
+ * that commands of a group stay together. Waiters notice the device's end by the lock on the memory file,
+ * every 100 ms. The page stays mapped until the handle is freed, so readers need no lock.
  */
 #include "client/cmdq.h"
 

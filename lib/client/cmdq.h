@@ -1,10 +1,10 @@
 /*
  * client/cmdq.h - command queues of devices of this host: NCCL's and CUDA's calls enqueue here and return.
  *
- * A queue belongs to one stream of one process. Its commands run in order; the program waits for a position.
- * Nothing here calls the coordinator, and once a queue is open and a communicator bound nothing calls the device: a call
-  * is a store of 64 bytes. All functions are thread-safe; those on a queue take its lock. Messages of failures are in
-  * gpusim_error().
+ * A queue belongs to one stream of one process. Its commands run in order; the program waits for a
+ * position. Nothing here calls the coordinator, and once a queue is open and a communicator bound nothing
+ * calls the device: a call is a store of 64 bytes. All functions are thread-safe; those on a queue take
+ * its lock. Messages of failures are in gpusim_error().
  */
 #ifndef CLIENT_CMDQ_H
 #define CLIENT_CMDQ_H
@@ -22,10 +22,11 @@ struct cmdq_bind; /* one rank of a communicator, for this process */
 /*
  * Open a queue on a device of this host.
  *
- *	stream	0 .. 63: its commands are in order with what other calls queue on that numbered stream of the
- *		device; CMDQ_OWN_STREAM: a stream of its own
+ * 	stream	0 .. 63: its commands are in order with what other calls queue on that numbered stream of the
+ * 		device; CMDQ_OWN_STREAM: a stream of its own
  *
- * GPUSIM_UNREACHABLE: the device is not on this host, or its memory is not this user's. GPUSIM_BUSY: too many.
+ * GPUSIM_UNREACHABLE: the device is not on this host, or its memory is not this user's. GPUSIM_BUSY: too
+ * many.
  */
 #define CMDQ_OWN_STREAM UINT32_MAX
 enum gpusim_rc cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream,
@@ -49,8 +50,8 @@ uint64_t cmdq_offset(const struct cmdq *q);	   /* of the page in the device's me
 enum gpusim_rc cmdq_append(struct cmdq *q, const struct cmdq_command *c, size_t n,
 			   uint64_t *position);
 
-/* Append a command of kind CMDQ_EXTERN with u.ext.n = 0, which gets the next number for `who` on this queue; *n [out]
- * is that number. */
+/* Append a command of kind CMDQ_EXTERN with u.ext.n = 0, which gets the next number for `who` on this
+ * queue; *n [out] is that number. */
 enum gpusim_rc cmdq_append_extern(struct cmdq *q, unsigned who, uint64_t *n, uint64_t *position);
 
 uint64_t cmdq_tail(const struct cmdq *q);		 /* position of all that was appended */
@@ -80,9 +81,9 @@ enum gpusim_rc cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out);
 void cmdq_unbind(struct cmdq_bind *b);
 
 /*
- * Append collectives, sends and receives of bound communicators as one group, and number them. c[i].u.coll.comm is
-  * filled in from b[i]. One order for all threads of this process. Sorted as a group requires: by communicator,
-  * collectives first, then the sends and receives as one set.
+ * Append collectives, sends and receives of bound communicators as one group, and number them.
+ * c[i].u.coll.comm is filled in from b[i]. One order for all threads of this process. Sorted as a group
+ * requires: by communicator, collectives first, then the sends and receives as one set.
  */
 enum gpusim_rc cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *b, struct cmdq_command *c,
 				 size_t n, uint64_t *position);

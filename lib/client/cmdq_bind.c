@@ -1,9 +1,9 @@
 /*
  * Ranks of communicators whose operations go through command queues: binding, numbering.
  *
- * Design notes. Each rank counts its own operations: collectives of the communicator, sends and receives of each ordered
-  * pair. So numbers are given and commands appended under the binding's lock; the locks of several communicators are
-  * taken in the order of their ids.
+ * Design notes. Each rank counts its own operations: collectives of the communicator, sends and receives
+ * of each ordered pair. So numbers are given and commands appended under the binding's lock; the locks of
+ * several communicators are taken in the order of their ids.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -214,8 +214,8 @@ append_one(struct cmdq *q, struct cmdq_bind *b, struct cmdq_command *c, uint64_t
 	return rc;
 }
 
-/* A group's order, the same on all ranks: communicators by id; for each, collectives in call order, then sends and
- * receives in call order. */
+/* A group's order, the same on all ranks: communicators by id; for each, collectives in call order, then
+ * sends and receives in call order. */
 static bool
 belongs_after(struct cmdq_bind *a, const struct cmdq_command *ca, struct cmdq_bind *b,
 	      const struct cmdq_command *cb)

@@ -1,9 +1,9 @@
 /*
  * NCCL's calls, a function each: of one rank, and of all. Both describe a gpusim_collective and submit it.
  *
- * One rank's operation uses a command queue of its device where the communicator allows it. Else its submission waits at
-  * the coordinator for the other ranks' (SubmitRequest.meet), which then run as one. A send or recv matches its other
-  * half at the devices, so it does not wait.
+ * One rank's operation uses a command queue of its device where the communicator allows it. Else its
+ * submission waits at the coordinator for the other ranks' (SubmitRequest.meet), which then run as one. A
+ * send or recv matches its other half at the devices, so it does not wait.
  */
 #include <inttypes.h>
 

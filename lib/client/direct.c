@@ -1,11 +1,12 @@
 /*
  * Copies through a device's memory file.
  *
- * Design notes. The coordinator names a device's memory file with its address; if there is no such file, the library asks
-  * the device. It checks the file and opens it. Before each copy one system call checks that the device still has the
-  * file. If not, this copy uses calls, which report on the device, and the next copy looks for the file again. A device
-  * that was restarted in its old file, with its old id, is written to, as by calls. After a write the same system call
-  * checks that the device was still alive: if not, a spare may have copied the memory without the written bytes.
+ * Design notes. The coordinator names a device's memory file with its address; if there is no such file,
+ * the library asks the device. It checks the file and opens it. Before each copy one system call checks
+ * that the device still has the file. If not, this copy uses calls, which report on the device, and the
+ * next copy looks for the file again. A device that was restarted in its old file, with its old id, is
+ * written to, as by calls. After a write the same system call checks that the device was still alive: if
+ * not, a spare may have copied the memory without the written bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,9 +2,10 @@
  * The calls of one rank, through the command queue of their stream: gpusim_allreduce and its siblings of a
  * communicator whose ranks enqueue for themselves.
  *
- * Design notes. The first operation on a numbered stream opens this process's queue for it, which lives as long as the
-  * connection; the first of a handle binds its rank. Both are calls of the device, under their own lock, once. Bad
-  * arguments are reported here; differences between ranks are found by their devices.
+ * Design notes. The first operation on a numbered stream opens this process's queue for it, which lives
+ * as long as the connection; the first of a handle binds its rank. Both are calls of the device, under
+ * their own lock, once. Bad arguments are reported here; differences between ranks are found by their
+ * devices.
  */
 #include "client/enqueue.h"
 

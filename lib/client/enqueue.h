@@ -1,5 +1,5 @@
-/* enqueue.h - one rank's operations through command queues, inside the client: for handles whose communicator is
- * driven by queues. */
+/* enqueue.h - one rank's operations through command queues, inside the client: for handles whose
+ * communicator is driven by queues. */
 #ifndef CLIENT_ENQUEUE_H
 #define CLIENT_ENQUEUE_H
 

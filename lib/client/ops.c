@@ -61,8 +61,8 @@ add(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream, GpuSim__Op
 		err_set(&o->err, RC_NOMEM, "out of memory");
 }
 
-/* protobuf-c packs an unknown field as its tag and its bytes, so one field can carry a whole repeated field, from after
- * the first tag, which is one byte. */
+/* protobuf-c packs an unknown field as its tag and its bytes, so one field can carry a whole repeated
+ * field, from after the first tag, which is one byte. */
 void
 ops_carry(struct rank_list *l, uint32_t field, ProtobufCMessage *m)
 {

@@ -1,10 +1,10 @@
 /*
  * The coordinator's raw answers, and recorders.
  *
- * Design notes. A device's recorder is in its memory file. If that is on this host and of this user it is opened once and
-  * read by pread: the device need not answer, so a stopped or dead one is readable, and the open file outlives its name.
-  * Everything else uses requests with their own deadline: a view that waited for a stopped device as long as a
-  * collective may would show nothing of the others.
+ * Design notes. A device's recorder is in its memory file. If that is on this host and of this user it is
+ * opened once and read by pread: the device need not answer, so a stopped or dead one is readable, and
+ * the open file outlives its name. Everything else uses requests with their own deadline: a view that
+ * waited for a stopped device as long as a collective may would show nothing of the others.
  */
 #include "client/recorder.h"
 
@@ -138,9 +138,10 @@ open_file(struct client_recorder *r, const GpuSim__DeviceMetadata *meta)
 }
 
 /*
- * Set the time until which the device records all steps, in its file, so that a stopped device learns of it, too. It is
-  * eight aligned bytes, written at once; of two concurrent clients one may shorten the other's time, which both renew. A
-  * process that may not write such large files would get a signal, so it asks by request.
+ * Set the time until which the device records all steps, in its file, so that a stopped device learns of
+ * it, too. It is eight aligned bytes, written at once; of two concurrent clients one may shorten the
+ * other's time, which both renew. A process that may not write such large files would get a signal, so it
+ * asks by request.
  */
 static bool
 trace_by_file(const struct client_recorder *r, uint32_t ms)

@@ -1,5 +1,6 @@
 /*
- * recorder.h - for gpuctl and mnist-train: the coordinator's raw answers, and devices' recorders. Not part of gpusim.h.
+ * recorder.h - for gpuctl and mnist-train: the coordinator's raw answers, and devices' recorders. Not
+ * part of gpusim.h.
  */
 #ifndef CLIENT_RECORDER_H
 #define CLIENT_RECORDER_H
@@ -16,8 +17,8 @@ enum gpusim_rc client_history(struct gpusim *g, uint64_t after, uint32_t wait_ms
 			      GpuSim__Reply **out);
 
 /*
- * A recorder: read from the device's file if that is on this host and ours, else by requests. An open one stays
-  * readable when its device and the file are gone. device id 0: the coordinator's.
+ * A recorder: read from the device's file if that is on this host and ours, else by requests. An open one
+ * stays readable when its device and the file are gone. device id 0: the coordinator's.
  */
 struct client_recorder;
 enum gpusim_rc client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,

@@ -1,4 +1,5 @@
-/* The state of a device's streams. This process's queue comes first; the device is asked when it may have other work. */
+/* The state of a device's streams. This process's queue comes first; the device is asked when it may have
+ * other work. */
 #include "client/enqueue.h"
 
 enum rc

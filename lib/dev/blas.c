@@ -71,10 +71,10 @@ has_small_kernels(void)
 }
 
 /*
- * A large product packs both matrices first, which pays when each element is used often. For the few rows of a
-  * batch packing takes a quarter of the time, and the small kernels, which read the matrices in place, are as fast
-  * as the processor. Their best width of a strip was measured: rows of b that are columns of the product in memory
-  * cost them more, and must be whole vectors.
+ * A large product packs both matrices first, which pays when each element is used often. For the few rows
+ * of a batch packing takes a quarter of the time, and the small kernels, which read the matrices in
+ * place, are as fast as the processor. Their best width of a strip was measured: rows of b that are
+ * columns of the product in memory cost them more, and must be whole vectors.
  */
 size_t
 blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
@@ -92,8 +92,8 @@ blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
 	return n;
 }
 
-/* Products of a row or a column may become matrix-vector products, which in some versions of OpenBLAS multiply
- * c by a zero beta and keep its NaNs. */
+/* Products of a row or a column may become matrix-vector products, which in some versions of OpenBLAS
+ * multiply c by a zero beta and keep its NaNs. */
 static void
 clear_vector(const struct blas_product *p)
 {

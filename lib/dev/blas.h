@@ -11,14 +11,14 @@
 void blas_set_threads(unsigned n);
 
 /*
- * OpenBLAS chooses its kernels by the processor's model when it is loaded, and uses the oldest ones for a model
-  * that it does not know: gemm is then four times as slow. Returns the OPENBLAS_CORETYPE to load it with instead,
-  * NULL when its own choice is good.
+ * OpenBLAS chooses its kernels by the processor's model when it is loaded, and uses the oldest ones for a
+ * model that it does not know: gemm is then four times as slow. Returns the OPENBLAS_CORETYPE to load it
+ * with instead, NULL when its own choice is good.
  */
 const char *blas_better_core(void);
 
-/* Call first in main: if there is a better choice, execute this program again with it. Returns if there is none,
- * or on failure. */
+/* Call first in main: if there is a better choice, execute this program again with it. Returns if there
+ * is none, or on failure. */
 void blas_reload(char **argv);
 
 /*

@@ -25,7 +25,8 @@ struct cmdq_report {
 	char reason[CMDQ_TEXT];
 };
 
-/* env, what it names, and the streams outlive them. wake(arg), on any thread: a report is available; or NULL. */
+/* env, what it names, and the streams outlive them. wake(arg), on any thread: a report is available; or
+ * NULL. */
 enum rc cmdqs_new(const struct program_env *env, struct streams *streams, void (*wake)(void *),
 		  void *arg, struct cmdqs **out, struct err *err);
 

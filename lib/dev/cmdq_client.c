@@ -1,8 +1,9 @@
 /*
  * The processes of clients.
  *
- * Design notes. A client's entry has a pidfd, which becomes readable when the process ends; a thread waits for it
-  * by epoll. It finds the client by pid under the lock, as the entry may have been freed meanwhile.
+ * Design notes. A client's entry has a pidfd, which becomes readable when the process ends; a thread
+ * waits for it by epoll. It finds the client by pid under the lock, as the entry may have been freed
+ * meanwhile.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,20 +1,20 @@
 /*
  * cmdq_impl.h - what the files of the command queues share.
  *
- * Design notes. Each queue has a thread (cmdq_serve.c), which alone reads its ring and writes its page, and owns
-  * all that it needs to run: planned collectives (cmdq_coll.c), scratch, a recorder. A command takes no lock. One
-  * lock guards the tables of queues, bound communicators and clients, and their counts. `attention` asks a queue's
-  * thread to end, or to release ended communicators. Threads are detached and counted; cmdqs_stop waits for the
-  * count.
+ * Design notes. Each queue has a thread (cmdq_serve.c), which alone reads its ring and writes its page,
+ * and owns all that it needs to run: planned collectives (cmdq_coll.c), scratch, a recorder. A command
+ * takes no lock. One lock guards the tables of queues, bound communicators and clients, and their counts.
+ * `attention` asks a queue's thread to end, or to release ended communicators. Threads are detached and
+ * counted; cmdqs_stop waits for the count.
  *
  * One more thread waits for clients' processes to end (cmdq_client.c), and then frees their queues and
-  * communicators.
+ * communicators.
  *
- * The pages are in memory that clients write to. A command is copied before it is checked, an index from there is
-  * bounded, an address is checked where it is used.
+ * The pages are in memory that clients write to. A command is copied before it is checked, an index from
+ * there is bounded, an address is checked where it is used.
  *
  * A bound communicator stays in the table until its client unbinds it, for the client reads its record. The
-  * transport's communicator is held until it has ended and no queue uses it.
+ * transport's communicator is held until it has ended and no queue uses it.
  */
 #ifndef DEV_CMDQ_IMPL_H
 #define DEV_CMDQ_IMPL_H

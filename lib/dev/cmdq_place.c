@@ -1,9 +1,10 @@
 /*
  * The core of a queue's thread, where ranks and their clients share cores.
  *
- * Ranks that wait for each other must not share a core: each step would cost two scheduler turns, ten times the
-  * step itself. A rank and its client share one well, since one of the two mostly waits. The scheduler does not
-  * know this, so a thread that idles on another core moves to its rank's core. It is not bound to it.
+ * Ranks that wait for each other must not share a core: each step would cost two scheduler turns, ten
+ * times the step itself. A rank and its client share one well, since one of the two mostly waits. The
+ * scheduler does not know this, so a thread that idles on another core moves to its rank's core. It is
+ * not bound to it.
  */
 #include <sched.h>
 

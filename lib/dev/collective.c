@@ -381,8 +381,8 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 			xport_involve(o, c->plan.step[k].peer);
 }
 
-/* An upper bound on the bytes over the busiest link: a naive algorithm's root receives every rank's vector and
- * sends it back. */
+/* An upper bound on the bytes over the busiest link: a naive algorithm's root receives every rank's
+ * vector and sends it back. */
 static uint64_t
 most_bytes(const struct program *p, const struct inst_coll *c)
 {

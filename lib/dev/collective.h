@@ -15,14 +15,14 @@ struct failure {
 	    nmissing; /* the first few ranks that it waited for */
 };
 
-/* The recorder's data of a failed operation, which has ended. Of a run that was aborted between two operations
- * (why: RC_ABORTED): the last one's. */
+/* The recorder's data of a failed operation, which has ended. Of a run that was aborted between two
+ * operations (why: RC_ABORTED): the last one's. */
 void collective_failure(struct recorder *m, enum rc why, struct failure *out);
 
 /*
- * Run one collective as operation `op` of the program's communicator, by that ticket (xport_reserve).
- * The error is a message: "allreduce #7 (ring) step 3 of 6: why". The recorder (or NULL) follows its progress;
-  * after a failure it has the failed step.
+ * Run one collective as operation `op` of the program's communicator, by that ticket (xport_reserve). The
+ * error is a message: "allreduce #7 (ring) step 3 of 6: why". The recorder (or NULL) follows its
+ * progress; after a failure it has the failed step.
  */
 enum rc collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 		       const struct program *p, const struct inst_coll *c, uint64_t op,

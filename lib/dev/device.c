@@ -1,8 +1,9 @@
 /*
- * Design notes. A server's thread, nng's or gRPC's, brings each request and answers it, except runs and waits,
-  * which streams answer. gRPC's requests are those of serve_transfer, reads of memory and the metadata, which take
-  * locks; all others come from nng alone. The protocol decides about communicators, graphs and runs
-  * (serve_protocol.c). Requests access memory while kernels run, as host copies on a GPU do: clients order them.
+ * Design notes. A server's thread, nng's or gRPC's, brings each request and answers it, except runs and
+ * waits, which streams answer. gRPC's requests are those of serve_transfer, reads of memory and the
+ * metadata, which take locks; all others come from nng alone. The protocol decides about communicators,
+ * graphs and runs (serve_protocol.c). Requests access memory while kernels run, as host copies on a GPU
+ * do: clients order them.
  */
 #include "dev/device.h"
 

@@ -78,7 +78,8 @@ struct device_room {
 };
 void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
 
-/* The progress of its streams: at most DEVICE_PROGRESS_MAX messages, stored in *room. Returns their number. */
+/* The progress of its streams: at most DEVICE_PROGRESS_MAX messages, stored in *room. Returns their
+ * number. */
 #define DEVICE_PROGRESS_MAX 64
 struct device_progress {
 	GpuSim__Progress v[DEVICE_PROGRESS_MAX], *p[DEVICE_PROGRESS_MAX];

@@ -1,7 +1,7 @@
 /*
  * device_recorder.h - a device's flight recorder: its area in the memory file, and the ring of the device's
-  * service, which any thread writes to: clients' copies, and marks of events. Streams and queues have rings of
-  * their own (xport/progress.h).
+ * service, which any thread writes to: clients' copies, and marks of events. Streams and queues have rings of
+ * their own (xport/progress.h).
  *
  * NULL, and a recorder that is off, are legal everywhere. Thread-safe.
  */

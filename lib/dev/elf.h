@@ -7,8 +7,8 @@
 #include "base/rc.h"
 
 /*
- * elf_check - check before the dynamic linker does, whose messages say little, and which maps a truncated file
-  * without noticing: touching a missing page would be a SIGBUS.
+ * elf_check - check before the dynamic linker does, whose messages say little, and which maps a truncated
+ * file without noticing: touching a missing page would be a SIGBUS.
  *
  * RC_INVAL: cannot be read. RC_BADDATA: not a shared object. The message begins with the path.
  */

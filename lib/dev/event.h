@@ -26,8 +26,8 @@ enum rc event_get(struct event_table *t, uint64_t id, struct event **out, struct
 
 uint64_t event_id(const struct event *e);
 
-/* Queue n recordings (at least 1), which one stream will reach in order. Returns the number of the first; 0: out
- * of memory, nothing was queued. */
+/* Queue n recordings (at least 1), which one stream will reach in order. Returns the number of the first;
+ * 0: out of memory, nothing was queued. */
 uint64_t event_queue(struct event *e, uint64_t n);
 
 /* The number of recordings queued so far. */

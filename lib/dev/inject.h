@@ -1,9 +1,9 @@
 /*
- * inject.h - the table of faults that wait for a point of a collective, and of active ones. It only says what is
-  * due.
+ * inject.h - the table of faults that wait for a point of a collective, and of active ones. It only says
+ * what is due.
  *
- * A fault at a point becomes due once. Slowness stays: from its point, or from now, until its time or its steps are
-  * over; at a point without either, for the rest of that operation.
+ * A fault at a point becomes due once. Slowness stays: from its point, or from now, until its time or its
+ * steps are over; at a point without either, for the rest of that operation.
  *
  * Threads: any. An empty table costs one relaxed load.
  */

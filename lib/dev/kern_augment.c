@@ -1,6 +1,6 @@
 /*
- * kern_augment.c - images moved and mirrored. The kernel draws no random numbers: its argument says what to do with
-  * each image, so the result does not depend on the device.
+ * kern_augment.c - images moved and mirrored. The kernel draws no random numbers: its argument says what
+ * to do with each image, so the result does not depend on the device.
  */
 #include "dev/kern_impl.h"
 
@@ -125,11 +125,12 @@ augment_run(struct kern_call *call)
 }
 
 /*
- * augment - a window of each image, which is first surrounded by pad zeros, then mirrored left to right or not.
+ * augment - a window of each image, which is first surrounded by pad zeros, then mirrored left to right
+ * or not.
  *
- * how[i] = row + 256 column + 65536 mirrored, where row and column, 0 to 2 pad, are the window's origin; pad leaves
-  * the image as it was. dst overlaps neither src nor how.
-  * Errors: RC_INVAL; RC_BADDATA another word. Checked by: tests/unit/dev/t_kern_augment.c
+ * how[i] = row + 256 column + 65536 mirrored, where row and column, 0 to 2 pad, are the window's origin;
+ * pad leaves the image as it was. dst overlaps neither src nor how. Errors: RC_INVAL; RC_BADDATA another
+ * word. Checked by: tests/unit/dev/t_kern_augment.c
  */
 const struct kernel kernel_augment = {
     .name = "augment",

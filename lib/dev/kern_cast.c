@@ -1,8 +1,9 @@
 /*
  * kern_cast.c - conversion between any two element types.
  *
- * Blocks that stay in the first-level cache are converted through one wide type, int64_t between integers, double
-  * otherwise. So ten loops in and ten out serve a hundred pairs. The loops are generated from DTYPES.
+ * Blocks that stay in the first-level cache are converted through one wide type, int64_t between
+ * integers, double otherwise. So ten loops in and ten out serve a hundred pairs. The loops are generated
+ * from DTYPES.
  */
 #include "dev/kern_impl.h"
 

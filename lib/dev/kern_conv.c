@@ -1,9 +1,9 @@
 /*
  * kern_conv.c - convolutions and their gradients, as products of patches by the BLAS.
  *
- * An image is one product with its patches. Where scratch has room for several images, their patches are side by
-  * side and make one product, which is faster for small planes: the weights are read once for all of them. The
-  * planes of y are then side by side as well, after the patches.
+ * An image is one product with its patches. Where scratch has room for several images, their patches are
+ * side by side and make one product, which is faster for small planes: the weights are read once for all
+ * of them. The planes of y are then side by side as well, after the patches.
  */
 #include "dev/kern_impl.h"
 
@@ -60,7 +60,8 @@ reach(struct kern_call *c, unsigned shape, unsigned axis)
 	return (padded - size) / stride + 1;
 }
 
-/* The images per product, for scratch of this many elements: equal numbers, except perhaps in the last product. */
+/* The images per product, for scratch of this many elements: equal numbers, except perhaps in the last
+ * product. */
 static size_t
 group_of(const struct conv *c, uint64_t room)
 {

@@ -1,6 +1,6 @@
 /*
- * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, independent of the
-  * other rows.
+ * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, independent
+ * of the other rows.
  */
 #include "dev/kern_impl.h"
 
@@ -154,8 +154,8 @@ layernorm_grad_params_run(struct kern_call *call)
 }
 
 /*
- * layernorm_grad_params - dgamma[j] = sum of dy[:,j] (x[:,j] - mean) / sqrt(variance + eps), dbeta[j] = sum of
- * dy[:,j], in double, with layernorm's moments.
+ * layernorm_grad_params - dgamma[j] = sum of dy[:,j] (x[:,j] - mean) / sqrt(variance + eps), dbeta[j] =
+ * sum of dy[:,j], in double, with layernorm's moments.
  *
  * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_layernorm.c
  */

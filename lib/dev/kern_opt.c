@@ -8,7 +8,8 @@
 #include "dev/kern_flush.h"
 #include "mem/clones.h"
 
-/* The factor of the learning rate at the address in `param`; 1 if not given. It overlaps nothing that is written. */
+/* The factor of the learning rate at the address in `param`; 1 if not given. It overlaps nothing that is
+ * written. */
 static double
 rate_factor(struct kern_call *c, unsigned param, const unsigned *written, size_t nwritten)
 {

@@ -1,5 +1,5 @@
-/* Design notes. One lock guards everything; memory is freed under it, so that a reused address is not taken for
- * the expired allocation. */
+/* Design notes. One lock guards everything; memory is freed under it, so that a reused address is not
+ * taken for the expired allocation. */
 #include "dev/lease.h"
 
 #include <inttypes.h>

@@ -26,9 +26,9 @@ enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nby
 		  struct err *err);
 
 /*
- * Take over the leases in the memory that this process does not know: of a killed device, or of adopted memory.
-  * Their clients may be connected, and a client that waits for a run sends nothing: each has TIME_RETURN_MS to send
-  * a request. RC_NOMEM, and as devmem_owners.
+ * Take over the leases in the memory that this process does not know: of a killed device, or of adopted
+ * memory. Their clients may be connected, and a client that waits for a run sends nothing: each has
+ * TIME_RETURN_MS to send a request. RC_NOMEM, and as devmem_owners.
  */
 enum rc leases_inherit(struct leases *l, uint64_t now_ns, struct err *err);
 

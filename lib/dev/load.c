@@ -1,8 +1,8 @@
 /*
  * load.c - kernels from shared objects: the file, its table, and runs.
  *
- * A table is checked whole and copied before the first of its kernels is added, so a rejected file leaves nothing
-  * but its code, which the dynamic linker keeps.
+ * A table is checked whole and copied before the first of its kernels is added, so a rejected file leaves
+ * nothing but its code, which the dynamic linker keeps.
  */
 #include "dev/load.h"
 

@@ -12,8 +12,8 @@ steps_left(const struct pair *q)
 	return q->next < q->c->plan.nstep;
 }
 
-/* The peer and direction of the pair's next step. A pair has one peer in all steps; a pair without steps never
- * waits. */
+/* The peer and direction of the pair's next step. A pair has one peer in all steps; a pair without steps
+ * never waits. */
 static uint32_t
 waits_for(const struct pair *q, enum xport_way *way)
 {
@@ -133,7 +133,8 @@ drive(const struct set *t, struct err *err)
 		uint32_t peer;
 		size_t step = steps_left(stuck) ? stuck->next : stuck->next - 1;
 
-		/* Anything that moves after this reading ends the wait, so try all pairs once more before waiting. */
+		/* Anything that moves after this reading ends the wait, so try all pairs once more before
+		 * waiting. */
 		if (moved || seen != xport_moves(&stuck->o)) {
 			seen = xport_moves(&stuck->o);
 			deadline = moved ? xport_deadline(&stuck->o) : deadline;

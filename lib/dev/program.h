@@ -67,8 +67,8 @@ struct inst_coll {
 	uint32_t *after; /* by step, see hoist.h; NULL for pairs */
 	unsigned char
 	    *base[PLAN_NBUFS]; /* by enum plan_buf; scratch is shared by a stream's collectives */
-	/* premulsum: the caller's input; base[PLAN_IN] is a copy of it times the factor, whose bits are in scalar and
-	 * may change for each run. Else NULL. */
+	/* premulsum: the caller's input; base[PLAN_IN] is a copy of it times the factor, whose bits are
+	 * in scalar and may change for each run. Else NULL. */
 	const unsigned char *given;
 	uint64_t scalar;
 	uint64_t nelem;
@@ -139,9 +139,10 @@ struct program_env {
 /*
  * program_build - check and resolve.
  *
- *	comm	0: collectives are refused; else this device's communicator (RC_NOTFOUND)
+ * 	comm	0: collectives are refused; else this device's communicator (RC_NOTFOUND)
  *
- * Errors name the operation: "op 3 (gemm): ...". RC_INVAL, RC_NOTFOUND, RC_NOMEM, RC_BUSY limit of held memory.
+ * Errors name the operation: "op 3 (gemm): ...". RC_INVAL, RC_NOTFOUND, RC_NOMEM, RC_BUSY limit of held
+ * memory.
  */
 enum rc program_build(const struct program_env *env, uint64_t comm, GpuSim__Op *const *ops,
 		      size_t nops, struct program **out, struct err *err);
@@ -151,16 +152,17 @@ enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll s
 			       uint64_t comm, uint32_t peer, uint64_t addr, uint64_t nbytes,
 			       uint64_t op, struct program **out, struct err *err);
 
-/* The host pointer of a range of the device's memory; an empty range may be anywhere. RC_INVAL names `what`. */
+/* The host pointer of a range of the device's memory; an empty range may be anywhere. RC_INVAL names
+ * `what`. */
 enum rc inst_range(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes,
 		   void **out, struct err *err);
 
 /*
- * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, inst_coll_plan.
- * c->coll, dtype, redop and canonical (as requested; cleared where all orders give the same bits) are set
-  * before. a->schedule NULL: `algo` is built in; else it is borrowed until inst_coll_plan is done. The first
-  * fills in *a, *shape and c except for plan and buffers; the second finds the buffers, and can be repeated with
-  * others of the same shape. RC_INVAL, RC_NOMEM.
+ * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place,
+ * inst_coll_plan. c->coll, dtype, redop and canonical (as requested; cleared where all orders give the
+ * same bits) are set before. a->schedule NULL: `algo` is built in; else it is borrowed until
+ * inst_coll_plan is done. The first fills in *a, *shape and c except for plan and buffers; the second
+ * finds the buffers, and can be repeated with others of the same shape. RC_INVAL, RC_NOMEM.
  */
 enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes,
 			struct inst_coll *c, struct shape *shape, struct err *err);

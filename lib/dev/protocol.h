@@ -2,21 +2,22 @@
  * protocol.h - the device's side of the protocol as a pure state machine: step(state, event) ->
  * actions.
  *
- * It decides a device's actions for communicators, graphs and runs: which coordinator and epoch count, which runs
-  * are done already. It has no socket, thread, clock or randomness, and does not depend on time. The shell
-  * (dev/device.c) feeds it requests and outcomes, and carries out the actions in order, each step's before the
-  * next step.
+ * It decides a device's actions for communicators, graphs and runs: which coordinator and epoch count,
+ * which runs are done already. It has no socket, thread, clock or randomness, and does not depend on
+ * time. The shell (dev/device.c) feeds it requests and outcomes, and carries out the actions in order,
+ * each step's before the next step.
  *
- * Communicators. An attach of a newer epoch replaces the older one, whose runs end and whose graphs are dropped;
-  * the same attach again is accepted unchanged; an older one is refused with RC_ABORTED. The first attach of another
-  * coordinator drops everything of its predecessor. An attach of a new communicator is answered when the runs of
-  * ended communicators have ended, since they may still write; so is each one that follows until then. An attach of
-  * a newer epoch is answered when the runs of older epochs have ended.
+ * Communicators. An attach of a newer epoch replaces the older one, whose runs end and whose graphs are
+ * dropped; the same attach again is accepted unchanged; an older one is refused with RC_ABORTED. The
+ * first attach of another coordinator drops everything of its predecessor. An attach of a new
+ * communicator is answered when the runs of ended communicators have ended, since they may still write;
+ * so is each one that follows until then. An attach of a newer epoch is answered when the runs of older
+ * epochs have ended.
  *
- * Runs. A numbered run is known by (communicator, run, epoch). The same request is never executed again: while the
-  * run is in progress its callers all get its answer, later the remembered one. A run too old to be remembered is
-  * refused. Runs of an ended or aborted epoch are refused with RC_ABORTED. A run waits until those of its
-  * communicator's older epochs have ended here, since they may still write.
+ * Runs. A numbered run is known by (communicator, run, epoch). The same request is never executed again:
+ * while the run is in progress its callers all get its answer, later the remembered one. A run too old to
+ * be remembered is refused. Runs of an ended or aborted epoch are refused with RC_ABORTED. A run waits
+ * until those of its communicator's older epochs have ended here, since they may still write.
  */
 #ifndef DEV_PROTOCOL_H
 #define DEV_PROTOCOL_H

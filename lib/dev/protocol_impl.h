@@ -1,12 +1,12 @@
 /*
  * protocol_impl.h - shared by the files of the protocol.
  *
- * Ownership: a protocol owns everything. A run in progress is in slot[] under its start number; a numbered run, also
-  * a remembered one, is in a table of its communicator. When a communicator ends, its runs become orphans, which
-  * are freed when they end.
+ * Ownership: a protocol owns everything. A run in progress is in slot[] under its start number; a
+ * numbered run, also a remembered one, is in a table of its communicator. When a communicator ends, its
+ * runs become orphans, which are freed when they end.
  *
- * Memory for the answers of a step is allocated before anything changes, so that only a request can fail for lack
-  * of memory, without an effect.
+ * Memory for the answers of a step is allocated before anything changes, so that only a request can fail
+ * for lack of memory, without an effect.
  */
 #ifndef DEV_PROTOCOL_IMPL_H
 #define DEV_PROTOCOL_IMPL_H

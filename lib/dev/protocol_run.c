@@ -1,9 +1,9 @@
 /*
  * protocol_run.c - runs: each is executed once, however often it is requested.
  *
- * There are two kinds. Serial runs come in the order of their numbers: one that is lower than an ended one and not
-  * remembered is late. Sends and receives without a match in their own submit start at once and overtake the
-  * others; one of them is late when it is lower than a forgotten one.
+ * There are two kinds. Serial runs come in the order of their numbers: one that is lower than an ended
+ * one and not remembered is late. Sends and receives without a match in their own submit start at once
+ * and overtake the others; one of them is late when it is lower than a forgotten one.
  */
 #include "dev/protocol_impl.h"
 
@@ -191,8 +191,8 @@ forget(struct protocol *p, struct run_list *l, unsigned most)
 	}
 }
 
-/* Remember the result of a run of the current epoch. Without memory for a failure's message the run is late if
- * requested again. */
+/* Remember the result of a run of the current epoch. Without memory for a failure's message the run is
+ * late if requested again. */
 static void
 remember(struct protocol *p, struct prun *r, const struct run_result *result)
 {

@@ -131,8 +131,8 @@ pass_events(const struct run *r, const uint32_t *at, size_t n)
 }
 
 /*
- * A wait is for the recording queued before it. If this program records the event itself, that is the one of its
-  * own iteration if it precedes the wait, and of the previous iteration if it follows.
+ * A wait is for the recording queued before it. If this program records the event itself, that is the one
+ * of its own iteration if it precedes the wait, and of the previous iteration if it follows.
  */
 bool
 run_number_events(struct run *r)

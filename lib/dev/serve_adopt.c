@@ -1,9 +1,9 @@
 /*
  * Adopt.
  *
- * Design notes. Copying another device's memory may take long, so a separate thread does it and answers; there is at
-  * most one. Only the server's thread starts it, and joins the previous one once `over` says that this will not
-  * block; device_end joins the last.
+ * Design notes. Copying another device's memory may take long, so a separate thread does it and answers;
+ * there is at most one. Only the server's thread starts it, and joins the previous one once `over` says
+ * that this will not block; device_end joins the last.
  */
 #include <inttypes.h>
 #include <string.h>

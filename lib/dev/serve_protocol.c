@@ -1,11 +1,11 @@
 /*
  * serve_protocol.c - carry out the protocol's actions (protocol.h).
  *
- * Design notes. Requests come as events from the server's thread, ends of runs from the streams' threads. A thread
-  * that queues an event drains the queue, unless another thread already does; so the protocol and the graphs'
-  * programs need no lock, and no thread waits. An action may end at once: that end is queued, too. A request's
-  * `struct asked` exists from arrival to answer. It has room for the end of the run that it may start, so nothing
-  * later can fail for lack of memory.
+ * Design notes. Requests come as events from the server's thread, ends of runs from the streams' threads.
+ * A thread that queues an event drains the queue, unless another thread already does; so the protocol and
+ * the graphs' programs need no lock, and no thread waits. An action may end at once: that end is queued,
+ * too. A request's `struct asked` exists from arrival to answer. It has room for the end of the run that
+ * it may start, so nothing later can fail for lack of memory.
  */
 #include <inttypes.h>
 #include <stdlib.h>

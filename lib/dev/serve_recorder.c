@@ -4,8 +4,8 @@
 
 #include "dev/device_impl.h"
 
-/* The bytes change while they are read, which readers handle (flight/read.h). Unwritten parts are a hole: read
- * through the file they are zeros and do not become memory. */
+/* The bytes change while they are read, which readers handle (flight/read.h). Unwritten parts are a hole:
+ * read through the file they are zeros and do not become memory. */
 void
 serve_recorder(struct device *d, struct rpc_call *call)
 {

@@ -1,11 +1,11 @@
 /*
- * Design notes. A record is one persistent area of the memory (devmem.h): a head, the ranges, and from DATA on the
-  * bytes, range after range. `complete` is set last, and cleared before anything else of the record changes; a
-  * checksum covers the rest.
+ * Design notes. A record is one persistent area of the memory (devmem.h): a head, the ranges, and from
+ * DATA on the bytes, range after range. `complete` is set last, and cleared before anything else of the
+ * record changes; a checksum covers the rest.
  *
- * Threads of streams copy bytes without the lock: the record is `busy` meanwhile, and another stream waits for the
-  * copy. The server's thread, which drops records, never waits: it marks a busy one as doomed, and the busy thread
-  * drops it.
+ * Threads of streams copy bytes without the lock: the record is `busy` meanwhile, and another stream
+ * waits for the copy. The server's thread, which drops records, never waits: it marks a busy one as
+ * doomed, and the busy thread drops it.
  */
 #include "dev/snapshot.h"
 
@@ -531,7 +531,8 @@ snapshot_mark(struct snapshots *k, const struct snapshot_id *id)
 		release(k, e);
 }
 
-/* Without a record of the communicator, the run has not begun here. Check that its inputs are in this memory. */
+/* Without a record of the communicator, the run has not begun here. Check that its inputs are in this
+ * memory. */
 static enum rc
 has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id,
 	   const struct program *p, struct err *err)

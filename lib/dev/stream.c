@@ -54,8 +54,8 @@ streams_drop(struct streams *s, struct program *p)
 }
 
 /*
- * Lock held, released for the callback. A failure without a caller stays with each stream that did not reach its
-  * end. A transfer's stream is freed when its pending requests are answered.
+ * Lock held, released for the callback. A failure without a caller stays with each stream that did not
+ * reach its end. A transfer's stream is freed when its pending requests are answered.
  */
 static void
 end_segment(struct stream *st, struct segment *g)

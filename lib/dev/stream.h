@@ -65,15 +65,15 @@ void streams_drop(struct streams *s, struct program *p);
 enum rc streams_run(struct streams *s, const struct run_spec *spec, struct err *err);
 
 /*
- * Queue a one-operation program, of the buffer at addr, on a new stream named `id` (not below STREAM_MAX), whose
-  * status is kept for a while after its end. RC_BUSY: too many, or the id is in use.
+ * Queue a one-operation program, of the buffer at addr, on a new stream named `id` (not below
+ * STREAM_MAX), whose status is kept for a while after its end. RC_BUSY: too many, or the id is in use.
  */
 enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, uint64_t addr,
 			 struct err *err);
 
 /*
- * A command queue (cmdq.h) on a numbered stream: its commands and the stream's runs are executed in one order. A
-  * command at or after the gate waits until the gate is larger than its number.
+ * A command queue (cmdq.h) on a numbered stream: its commands and the stream's runs are executed in one
+ * order. A command at or after the gate waits until the gate is larger than its number.
  */
 struct stream;
 struct stream_turns {
@@ -103,10 +103,11 @@ struct transfer_receive {
 };
 
 /*
- * streams_receive - find the receive of a stream, or with stream 0 the only one; of a communicator, 0: of any.
+ * streams_receive - find the receive of a stream, or with stream 0 the only one; of a communicator, 0: of
+ * any.
  *
- * If none is in progress, the last that succeeded and was not reported: its sender's device has sent everything,
-  * and chunks for it come too late. RC_FAILED: none, or more than one.
+ * If none is in progress, the last that succeeded and was not reported: its sender's device has sent
+ * everything, and chunks for it come too late. RC_FAILED: none, or more than one.
  */
 enum rc streams_receive(struct streams *s, uint64_t stream, uint64_t comm,
 			struct transfer_receive *out, struct err *err);
@@ -120,9 +121,10 @@ enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
 size_t streams_progress(struct streams *s, struct progress *out, size_t max);
 
 /*
- * A stream's state. A failure without a caller (run_spec.done NULL, transfers) stays with each stream that did not
-  * reach the run's end, the first one, until it is queried; for numbered streams the query clears it. *why is set
-  * when the state is STREAM_FAILED. RC_NOTFOUND: no such stream (numbered ones always exist).
+ * A stream's state. A failure without a caller (run_spec.done NULL, transfers) stays with each stream
+ * that did not reach the run's end, the first one, until it is queried; for numbered streams the query
+ * clears it. *why is set when the state is STREAM_FAILED. RC_NOTFOUND: no such stream (numbered ones
+ * always exist).
  */
 enum rc streams_status(struct streams *s, uint64_t id, enum stream_state *state, struct err *why,
 		       struct err *err);

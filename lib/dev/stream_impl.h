@@ -2,10 +2,10 @@
  * stream_impl.h - shared by the files of the streams.
  *
  * Design notes. Each stream has one thread, started with its first work; a transfer's thread ends with it
-  * (transfer.c). One lock guards all queues, runs and counts; instructions run without it. A run is shared by its
-  * segments, one per stream (run.c); the thread that ends the last segment reports the result. Waiters are notified
-  * by the thread that emptied the stream, or by the ticker (waiting.c), without the lock. Threads are detached and
-  * counted; streams_stop waits for the count.
+ * (transfer.c). One lock guards all queues, runs and counts; instructions run without it. A run is shared
+ * by its segments, one per stream (run.c); the thread that ends the last segment reports the result.
+ * Waiters are notified by the thread that emptied the stream, or by the ticker (waiting.c), without the
+ * lock. Threads are detached and counted; streams_stop waits for the count.
  */
 #ifndef DEV_STREAM_IMPL_H
 #define DEV_STREAM_IMPL_H

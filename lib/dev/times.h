@@ -1,8 +1,8 @@
 /*
  * times.h - the times of the device, in one place. Leases' are in base/times.h, which the coordinator shares.
  *
- * Both are fixed: the first only bounds a bug, the second is the delay until a cleared fault is noticed. A user's
-  * times come with each request: the communicator's timeout, and deadlines.
+ * Both are fixed: the first only bounds a bug, the second is the delay until a cleared fault is noticed.
+ * A user's times come with each request: the communicator's timeout, and deadlines.
  */
 #ifndef DEV_TIMES_H
 #define DEV_TIMES_H

@@ -1,10 +1,10 @@
 /*
  * A numbered stream and the command queues on it take turns.
  *
- * Design notes. A queue has its own thread. A run notes, when it is queued, how many commands each queue of its
-  * stream has by then. The stream's thread waits for these commands; the queue's thread waits at the first command
-  * after them (`gate`) until the run has ended. So both are in one order, and a command with no run before it costs
-  * one load.
+ * Design notes. A queue has its own thread. A run notes, when it is queued, how many commands each queue
+ * of its stream has by then. The stream's thread waits for these commands; the queue's thread waits at
+ * the first command after them (`gate`) until the run has ended. So both are in one order, and a command
+ * with no run before it costs one load.
  */
 #include <stdlib.h>
 

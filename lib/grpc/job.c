@@ -1,8 +1,9 @@
 /*
  * Calls, and the requests made from them.
  *
- * A job lives as long as its call, and as long as a request of it is pending. Answers come on any thread and are queued
-  * for the server's. When a client disconnects, its request is cancelled, so the answer, which is unused, comes soon.
+ * A job lives as long as its call, and as long as a request of it is pending. Answers come on any thread
+ * and are queued for the server's. When a client disconnects, its request is cancelled, so the answer,
+ * which is unused, comes soon.
  */
 #include <stdlib.h>
 #include <string.h>

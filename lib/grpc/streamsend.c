@@ -1,16 +1,17 @@
 /*
- * Design notes. A client streams chunks of any length to a device, and nothing else. So the device is first asked for the
-  * receive that they are for: the only one that has begun. The chunks are then cut into the messages that the receive
-  * expects, and passed in one after the other. The last is held back until the client has ended its stream: a wrong total
-  * length fails the receive, and never looks like success. At the end the call waits for the receive, and returns its
-  * status.
+ * Design notes. A client streams chunks of any length to a device, and nothing else. So the device is
+ * first asked for the receive that they are for: the only one that has begun. The chunks are then cut
+ * into the messages that the receive expects, and passed in one after the other. The last is held back
+ * until the client has ended its stream: a wrong total length fails the receive, and never looks like
+ * success. At the end the call waits for the receive, and returns its status.
  *
  * ASKING -> FEEDING -> AWAITING -> (the call ends)
  *
  * A client that disconnects, or a wrong length, leads to GIVING_UP, and then the call ends.
  *
- * A client may also send data that the sending device, after BeginSend, has sent already. Then the receive has ended, or
-  * ends meanwhile, and the client's data are compared with the receive's: if they are equal, the call succeeds.
+ * A client may also send data that the sending device, after BeginSend, has sent already. Then the
+ * receive has ended, or ends meanwhile, and the client's data are compared with the receive's: if they
+ * are equal, the call succeeds.
  *
  * The stream is held while a message is not passed in, so a client is as fast as the device.
  */

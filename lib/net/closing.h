@@ -1,8 +1,8 @@
 /*
  * closing.h - close an nng socket without hanging. Inside lib/net only.
  *
- * nng_close may block for reasons that are not all known. So a separate thread calls it, and no thread has to wait
-  * for that one.
+ * nng_close may block for reasons that are not all known. So a separate thread calls it, and no thread
+ * has to wait for that one.
  */
 #ifndef NET_CLOSING_H
 #define NET_CLOSING_H

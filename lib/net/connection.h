@@ -2,8 +2,8 @@
  * connection.h - one-way connections that carry data frames between devices: a pull at the receiver,
  * a push for each peer. Underneath are nng's byte streams.
  *
- * Frames may be lost when a connection breaks, which net_push_generation shows. A sender that needs all of them
-  * repeats unacknowledged frames.
+ * Frames may be lost when a connection breaks, which net_push_generation shows. A sender that needs all
+ * of them repeats unacknowledged frames.
  */
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
@@ -37,8 +37,8 @@ const char *net_pull_address(const struct net_pull *p);
 /* The number of malformed frames. All but a damaged payload end their connection. */
 uint64_t net_pull_refused(struct net_pull *p);
 
-/* Call fn for frames whose payload does not match their header, which it gets. On the thread that read the frame,
- * with the arg of net_pull_start. */
+/* Call fn for frames whose payload does not match their header, which it gets. On the thread that read
+ * the frame, with the arg of net_pull_start. */
 void net_pull_when_damaged(struct net_pull *p, void (*fn)(void *arg, const struct frame *head));
 
 /* Close the connections of a device, which makes new ones. */
@@ -93,8 +93,8 @@ unsigned net_push_generation(const struct net_push *p);
  * Send one frame. The payload is borrowed until this returns.
  *
  *      timeout_ms 0: queue a copy, do not wait. Else wait up to this long for the connection, and for other senders;
-  *      then write the frame straight from the payload, and queue a copy of what the peer has not taken in time.
- *			On tls+tcp all of it is queued as a copy then.
+ *      then write the frame straight from the payload, and queue a copy of what the peer has not taken in time.
+ * 			On tls+tcp all of it is queued as a copy then.
  *
  * Several threads may send; each frame stays whole. RC_OK: it leaves, unless the connection breaks.
  * RC_TIMEOUT: no connection or no room, nothing of it leaves. RC_NOMEM.

@@ -43,8 +43,8 @@ struct http_ask {
 	struct http_reader reader;
 };
 
-/* An answered connection: what the peer still sends is discarded for a moment, because after an immediate close the
- * kernel would discard the answer. */
+/* An answered connection: what the peer still sends is discarded for a moment, because after an immediate
+ * close the kernel would discard the answer. */
 struct http_drain {
 	int fd; /* -1: none */
 	uint64_t due_ns;

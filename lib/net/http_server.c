@@ -1,11 +1,12 @@
 /*
- * Design notes. libmicrohttpd reads requests and writes answers; this file owns connections, their number and
-  * deadlines. One thread polls the listening socket, MHD's epoll and an eventfd, and hands accepted sockets to MHD.
-  * So many clients lock nobody out: for one connection too many, the oldest that is not being answered is shut
-  * down, else the oldest. Each phase of a connection has a deadline that a trickle of bytes does not extend.
+ * Design notes. libmicrohttpd reads requests and writes answers; this file owns connections, their number
+ * and deadlines. One thread polls the listening socket, MHD's epoll and an eventfd, and hands accepted
+ * sockets to MHD. So many clients lock nobody out: for one connection too many, the oldest that is not
+ * being answered is shut down, else the oldest. Each phase of a connection has a deadline that a trickle
+ * of bytes does not extend.
  *
- * Other threads only store an answer (http_reply) or an event (http_publish) and write to the eventfd. Only the
-  * server's thread suspends, resumes and ends. README.md says what MHD does not bound.
+ * Other threads only store an answer (http_reply) or an event (http_publish) and write to the eventfd.
+ * Only the server's thread suspends, resumes and ends. README.md says what MHD does not bound.
  */
 #include "net/http_server.h"
 

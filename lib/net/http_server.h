@@ -1,6 +1,6 @@
 /*
- * http_server.h - answer GET and HEAD over HTTP/1.1, and send events to listeners; bounded in connections, bytes and
-  * time. Uses libmicrohttpd.
+ * http_server.h - answer GET and HEAD over HTTP/1.1, and send events to listeners; bounded in
+ * connections, bytes and time. Uses libmicrohttpd.
  */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H

@@ -1,8 +1,8 @@
 /*
  * http_stream.h - private to the HTTP server: the last events, in order, and their readers.
  *
- * An event is kept until its slot is needed or all of them have too many bytes; a reader that lags behind the oldest
-  * has lost one. Thread-safe.
+ * An event is kept until its slot is needed or all of them have too many bytes; a reader that lags behind
+ * the oldest has lost one. Thread-safe.
  */
 #ifndef NET_HTTP_STREAM_H
 #define NET_HTTP_STREAM_H

@@ -1,8 +1,8 @@
 /*
  * ipcpath.h - the owner of the path of an ipc address. Inside lib/net only.
  *
- * nng lets a second process take over a path. So a server holds a lock file beside it while it listens, and removes a
-  * dead process's socket under the lock.
+ * nng lets a second process take over a path. So a server holds a lock file beside it while it listens,
+ * and removes a dead process's socket under the lock.
  */
 #ifndef NET_IPCPATH_H
 #define NET_IPCPATH_H
@@ -23,7 +23,8 @@ enum rc ipcpath_lock(struct ipcpath *p, const char *addr, struct err *err);
 /* A process that is visible here holds the lock of addr. Does not lock. */
 bool ipcpath_held(const char *addr);
 
-/* Remove the socket of a dead process, and no other kind of file. We hold the path. RC_INVAL: not a socket. */
+/* Remove the socket of a dead process, and no other kind of file. We hold the path. RC_INVAL: not a
+ * socket. */
 enum rc ipcpath_clear(const char *addr, struct err *err);
 
 /* Remove our socket and release the path. */

@@ -29,8 +29,8 @@ struct net_tls_files {
 	const char *cert, *key, *ca;
 };
 
-/* Set them before any address of tls+tcp is used; the strings must stay valid. For NULL the environment is used:
- * GPUSIM_TLS_CERT, GPUSIM_TLS_KEY, GPUSIM_TLS_CA. */
+/* Set them before any address of tls+tcp is used; the strings must stay valid. For NULL the environment
+ * is used: GPUSIM_TLS_CERT, GPUSIM_TLS_KEY, GPUSIM_TLS_CA. */
 void net_tls_use(const struct net_tls_files *files);
 
 /* Check an address. RC_INVAL with the reason. RC_BADDATA: of tls+tcp, with bad files

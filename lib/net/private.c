@@ -7,17 +7,18 @@
  * that reaps connections then waits for it until the process ends, and nng_close with it. So an
  * operation that was refused ends here. Right after the call only a refused one shows NNG_ECANCELED.
  *
- * A peer that drops in the handshake stops a listener permanently: the transport passes NNG_ECLOSED on, which the
-  * listener takes for its own end (nng's issue 1518). Transports get NNG_ECONNSHUT instead.
+ * A peer that drops in the handshake stops a listener permanently: the transport passes NNG_ECLOSED on,
+ * which the listener takes for its own end (nng's issue 1518). Transports get NNG_ECONNSHUT instead.
  *
  * A listener's queue holds 128 connections. A thousand devices that start at once are more, and a dial that
  * finds no room fails.
  *
- * nng adds a socket to epoll, with no events, before it connects. epoll reports an unconnected Unix socket as hung
-  * up regardless of events, and nng's poller spins until another thread connects it. EPOLLONESHOT reports it once.
+ * nng adds a socket to epoll, with no events, before it connects. epoll reports an unconnected Unix
+ * socket as hung up regardless of events, and nng's poller spins until another thread connects it.
+ * EPOLLONESHOT reports it once.
  *
- * mbedtls since 3.6.3 refuses every server if the client has not set a name, and nng cannot say that there is no
-  * name to check. Here the authority decides, and names are not checked.
+ * mbedtls since 3.6.3 refuses every server if the client has not set a name, and nng cannot say that
+ * there is no name to check. Here the authority decides, and names are not checked.
  */
 #include "net/private.h"
 

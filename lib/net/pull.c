@@ -1,15 +1,17 @@
 /*
  * The receiving end: the thread that reads a connection.
  *
- * Design notes. Each connection has a thread, which waits for each read itself and hands the frames on: bytes are
-  * copied out of the socket once, straight to their place, and threads pass on nothing but the frame.
+ * Design notes. Each connection has a thread, which waits for each read itself and hands the frames on:
+ * bytes are copied out of the socket once, straight to their place, and threads pass on nothing but the
+ * frame.
  *
- * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that
- * saves waking one more thread. The connection's own thread parks meanwhile, and for a while after, since a thread
-  * that waited once will wait again; a ticker resumes it when nobody has read for long, and regularly aborts the
-  * read of a waiting thread so that it can check its clock. Ownership changes between frames only: the own thread
-  * posts the read of a frame's first bytes under the lock (`between`), so that an abort cannot miss it. On TLS, where
-  * an aborted read makes nng end the connection, no thread takes one.
+ * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that saves
+ * waking one more thread. The connection's own thread parks meanwhile, and for a while after, since a
+ * thread that waited once will wait again; a ticker resumes it when nobody has read for long, and
+ * regularly aborts the read of a waiting thread so that it can check its clock. Ownership changes between
+ * frames only: the own thread posts the read of a frame's first bytes under the lock (`between`), so that
+ * an abort cannot miss it. On TLS, where an aborted read makes nng end the connection, no thread takes
+ * one.
  *
  * `lock` guards the list of connections and who reads them, but not the reading.
  */
@@ -95,9 +97,9 @@ take_ahead(struct net_conn *c, void *to, size_t nbytes)
 }
 
 /*
- * Yield the processor for a while, until the read has ended: nng's thread that reads the socket is woken at once on a
-  * processor that does not sleep, and late on one that does. A successful read has a count; a failed one has none,
-  * which costs the whole while.
+ * Yield the processor for a while, until the read has ended: nng's thread that reads the socket is woken
+ * at once on a processor that does not sleep, and late on one that does. A successful read has a count; a
+ * failed one has none, which costs the whole while.
  */
 static void
 stay_awake(nng_aio *aio)

@@ -1,5 +1,6 @@
 /*
- * pull_impl.h - shared by the files of the receiving end: pull_listen.c (connections) and pull.c (the reading thread).
+ * pull_impl.h - shared by the files of the receiving end: pull_listen.c (connections) and pull.c (the
+ * reading thread).
  */
 #ifndef NET_PULL_IMPL_H
 #define NET_PULL_IMPL_H
@@ -57,14 +58,15 @@ struct net_pull {
 	atomic_uint_fast64_t refused;
 };
 
-/* Start the thread of a connection whose first header is read ahead. It blocks the program's signals, and frees the
- * connection at its end. */
+/* Start the thread of a connection whose first header is read ahead. It blocks the program's signals, and
+ * frees the connection at its end. */
 bool pull_conn_start(struct net_conn *c);
 
 /* Free it after its last reader. Also from the callback of `first`. */
 void pull_conn_free(struct net_conn *c);
 
-/* Lock held. nng never ends a read on a closed stream: post none after this, and none with `aio`, which is stopped. */
+/* Lock held. nng never ends a read on a closed stream: post none after this, and none with `aio`, which
+ * is stopped. */
 void pull_conn_close(struct net_conn *c);
 
 /* Lock held. Resume its own thread. */

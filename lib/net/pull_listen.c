@@ -1,12 +1,12 @@
 /*
  * The receiving end: listening, and the set of connections.
  *
- * Design notes. nng's threads read a connection until its first valid header; then its own thread does (pull.c). A peer
-  * that connects and sends nothing, or garbage, gets no thread.
- * Connections are bounded: for one too many, the one that has been silent longest is closed.
+ * Design notes. nng's threads read a connection until its first valid header; then its own thread does
+ * (pull.c). A peer that connects and sends nothing, or garbage, gets no thread. Connections are bounded:
+ * for one too many, the one that has been silent longest is closed.
  *
- * A connection is freed by its own thread, or by nng's while it has none; net_pull_stop closes all and waits for
-  * that.
+ * A connection is freed by its own thread, or by nng's while it has none; net_pull_stop closes all and
+ * waits for that.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

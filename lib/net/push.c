@@ -6,15 +6,15 @@
  * the write itself, or nng's threads, which write the queue out (`flush`). The writer that begins a
  * frame ends it, or the queue does, so frames stay whole.
  *
- * A connection has ended when its watching read (`watch`) has: a receiver never sends anything. The last of that read
-  * and the writer frees it and connects again. A writer that meets an error closes the connection, which ends the
-  * read.
+ * A connection has ended when its watching read (`watch`) has: a receiver never sends anything. The last
+ * of that read and the writer frees it and connects again. A writer that meets an error closes the
+ * connection, which ends the read.
  *
- * On TLS nng ends the connection on an aborted write, so no write is posted that might have to be aborted: everything
-  * is queued, a copy that is cheap next to encryption.
+ * On TLS nng ends the connection on an aborted write, so no write is posted that might have to be
+ * aborted: everything is queued, a copy that is cheap next to encryption.
  *
- * No write has a timeout of nng's, which costs a wake-up each: a ticker, which runs only while needed, aborts a write
-  * that is late.
+ * No write has a timeout of nng's, which costs a wake-up each: a ticker, which runs only while needed,
+ * aborts a write that is late.
  */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>

@@ -1,8 +1,8 @@
 /*
  * Design notes. A PUSH socket that listens, and PULL sockets that dial.
  *
- * nng writes a message as soon as the kernel takes it, so a stopped taker holds a socket buffer full of messages, which
-  * are lost with it. The putting side must bound that.
+ * nng writes a message as soon as the kernel takes it, so a stopped taker holds a socket buffer full of
+ * messages, which are lost with it. The putting side must bound that.
  */
 #include "net/queue.h"
 

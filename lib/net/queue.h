@@ -2,8 +2,9 @@
  * queue.h - messages from one to many: each goes to one taker that has room. Built on nng's
  * PUSH and PULL.
  *
- * The guarantees are weak. A message may be lost with the taker's process or its connection, and each taker prefetches
-  * some. So the sender must be able to put a message again, and takers must handle one that comes twice or never.
+ * The guarantees are weak. A message may be lost with the taker's process or its connection, and each
+ * taker prefetches some. So the sender must be able to put a message again, and takers must handle one
+ * that comes twice or never.
  */
 #ifndef NET_QUEUE_H
 #define NET_QUEUE_H

@@ -1,15 +1,16 @@
 /*
- * Design notes. nng_dialer_close waits for work that nng runs on a few threads, and nng_close miscounts a dialer that
-  * is being closed. So a thread of ours, a redialer, closes a dialer that may be dialing: never one of nng's threads,
-  * nor under a lock that a callback takes; and closing a client waits for its redialers first. If a dialer is closed
-  * while another thread starts it, that thread hangs: so the thread that started it closes it.
+ * Design notes. nng_dialer_close waits for work that nng runs on a few threads, and nng_close miscounts a
+ * dialer that is being closed. So a thread of ours, a redialer, closes a dialer that may be dialing:
+ * never one of nng's threads, nor under a lock that a callback takes; and closing a client waits for its
+ * redialers first. If a dialer is closed while another thread starts it, that thread hangs: so the thread
+ * that started it closes it.
  *
- * A redialer closes the dialer of a lost connection, and lets nng dial again in the background. nng does not say why
-  * such a dial fails; so the redialer of a watching client dials itself, until it has a connection or knows that
-  * nothing listens. Each try has its own dialer.
+ * A redialer closes the dialer of a lost connection, and lets nng dial again in the background. nng does
+ * not say why such a dial fails; so the redialer of a watching client dials itself, until it has a
+ * connection or knows that nothing listens. Each try has its own dialer.
  *
- * A restarting server is away for tens of milliseconds. So refusals count when they have lasted, and on ipc only
-  * while the lock beside the path is free.
+ * A restarting server is away for tens of milliseconds. So refusals count when they have lasted, and on
+ * ipc only while the lock beside the path is free.
  */
 #include <nng/nng.h>
 #include <pthread.h>
@@ -20,8 +21,8 @@
 #include "net/rpc_client_impl.h"
 #include "net/times.h"
 
-/* One try. False: the client is being closed, or the connection was made and lost again, which another redialer
- * handles. */
+/* One try. False: the client is being closed, or the connection was made and lost again, which another
+ * redialer handles. */
 static bool
 dial_once(struct rpc_client *c, int *rv)
 {

@@ -1,9 +1,10 @@
 /*
  * replycache.h - the requests seen and their answers, so that each runs once.
  *
- * Pure bookkeeping, no lock. Memory is bounded: REPLYCACHE_CLIENTS clients, each with its running requests and its last
-  * answers, REPLYCACHE_WINDOW at most of either; answers up to REPLYCACHE_ANSWER bytes, REPLYCACHE_BYTES in all. The
-  * client that has been silent longest is forgotten first. A running request keeps its entry however many follow.
+ * Pure bookkeeping, no lock. Memory is bounded: REPLYCACHE_CLIENTS clients, each with its running
+ * requests and its last answers, REPLYCACHE_WINDOW at most of either; answers up to REPLYCACHE_ANSWER
+ * bytes, REPLYCACHE_BYTES in all. The client that has been silent longest is forgotten first. A running
+ * request keeps its entry however many follow.
  */
 #ifndef NET_REPLYCACHE_H
 #define NET_REPLYCACHE_H
@@ -34,8 +35,8 @@ void replycache_free(struct replycache *c);
 enum replycache_verdict replycache_ask(struct replycache *c, uint64_t client_id, uint64_t seq,
 				       void **call, const void **answer, size_t *nbytes);
 
-/* The running request has been answered. If the answer is too large to keep (only reads of memory), a repetition
- * counts as new. */
+/* The running request has been answered. If the answer is too large to keep (only reads of memory), a
+ * repetition counts as new. */
 void replycache_done(struct replycache *c, uint64_t client_id, uint64_t seq, const void *answer,
 		     size_t nbytes);
 

@@ -1,10 +1,10 @@
 /*
- * Design notes. One nng_ctx per call; calls are reused, because nng may hang when a context closes while an answer
-  * arrives. A call has one aio, whose callback (on nng's threads) walks it through send, receive, done. REQ's own
-  * resending is off: when a connection breaks, we send the call again under the same sequence number, until its
-  * deadline or until the peer has been away for NET_CONNECT_MS. An operation is started under the client's lock, so
-  * that either closing finds and aborts it, or it finds the closing. The caller's callback runs without the lock,
-  * exactly once.
+ * Design notes. One nng_ctx per call; calls are reused, because nng may hang when a context closes while
+ * an answer arrives. A call has one aio, whose callback (on nng's threads) walks it through send,
+ * receive, done. REQ's own resending is off: when a connection breaks, we send the call again under the
+ * same sequence number, until its deadline or until the peer has been away for NET_CONNECT_MS. An
+ * operation is started under the client's lock, so that either closing finds and aborts it, or it finds
+ * the closing. The caller's callback runs without the lock, exactly once.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -110,9 +110,9 @@ again_or_fail(struct call *call, int rv)
 		step_send(call);
 }
 
-/* Note the connection of the call; lock held. nng does not say: it is the one that existed when sending began, or the
- * one that came since. If several came since, it is unknown, so that a later connection does not end with this
- * call. */
+/* Note the connection of the call; lock held. nng does not say: it is the one that existed when sending
+ * began, or the one that came since. If several came since, it is unknown, so that a later connection
+ * does not end with this call. */
 static void
 note_pipe(struct call *call, enum call_phase phase)
 {

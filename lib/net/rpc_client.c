@@ -1,8 +1,9 @@
 /*
- * Design notes. One REQ socket per server, opened when needed; the calls are in rpc_call.c. `lock` guards the lists of
-  * calls and the state of the connection. When a connection closes, we replace it with a new dialer, not nng: nng
-  * would do it from the thread that reaps connections, which may hang (closing.h). We learn of the end from nng's
-  * event or from a broken call, whichever comes first; a redialer does the rest (redial.c).
+ * Design notes. One REQ socket per server, opened when needed; the calls are in rpc_call.c. `lock` guards
+ * the lists of calls and the state of the connection. When a connection closes, we replace it with a new
+ * dialer, not nng: nng would do it from the thread that reaps connections, which may hang (closing.h). We
+ * learn of the end from nng's event or from a broken call, whichever comes first; a redialer does the
+ * rest (redial.c).
  *
  * Closing: abort the calls. Then, on a separate thread: let the redialers end, and close the socket.
  */
@@ -36,8 +37,8 @@ client_stale_ms(const struct rpc_client *c)
 	return strncmp(c->addr, "tls", 3) == 0 ? NET_DIAL_STALE_TLS_MS : NET_DIAL_STALE_MS;
 }
 
-/* Lock held. There is no dialer, or nng's has timed out. If it reached a process that was about to end, so that writing
- * its handshake failed, nng counts it as closed and never tries again. */
+/* Lock held. There is no dialer, or nng's has timed out. If it reached a process that was about to end,
+ * so that writing its handshake failed, nng counts it as closed and never tries again. */
 static nng_dialer
 take_stale(struct rpc_client *c)
 {
@@ -317,8 +318,8 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	return rc;
 }
 
-/* One dial; if a listener exists and has not answered, another dial with the remaining time. nng does not distinguish
- * these two cases. */
+/* One dial; if a listener exists and has not answered, another dial with the remaining time. nng does not
+ * distinguish these two cases. */
 static int
 dial_within(struct rpc_client *c, uint64_t deadline_ns, bool *listens)
 {

@@ -19,18 +19,20 @@ enum rpc_connect {
 enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 			struct err *err);
 
-/* As RPC_CONNECT_TO_CALL, before timeout_ms is over. RC_UNREACHABLE: nothing listens there, or there is no connection
- * for NET_CONNECT_MS. RC_TIMEOUT: a process listens and has not answered in time: it is frozen. */
+/* As RPC_CONNECT_TO_CALL, before timeout_ms is over. RC_UNREACHABLE: nothing listens there, or there is
+ * no connection for NET_CONNECT_MS. RC_TIMEOUT: a process listens and has not answered in time: it is
+ * frozen. */
 enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out,
 			   struct err *err);
 
 /*
- * Connect in the background, and watch the server. Once nothing listens at the address, calls end at once with
-  * RC_UNREACHABLE, and fn is called before their callbacks; on a host that answers, within a fifth of a second of
-  * the process's end. If the server only dropped the connection, the client connects again and repeats the calls.
+ * Connect in the background, and watch the server. Once nothing listens at the address, calls end at once
+ * with RC_UNREACHABLE, and fn is called before their callbacks; on a host that answers, within a fifth of
+ * a second of the process's end. If the server only dropped the connection, the client connects again and
+ * repeats the calls.
  *
- *	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
- *		must not close the client
+ * 	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
+ * 		must not close the client
  */
 enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
 			 struct err *err);
@@ -67,8 +69,8 @@ enum rc rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, u
 enum rc rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		       rpc_done_fn done, void *arg, struct err *err);
 
-/* Call and wait. On RC_OK *out is a successful reply, freed by the caller; a failure in the server's answer is
- * returned as its code and message. */
+/* Call and wait. On RC_OK *out is a successful reply, freed by the caller; a failure in the server's
+ * answer is returned as its code and message. */
 enum rc rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		 GpuSim__Reply **out, struct err *err);
 

@@ -91,8 +91,9 @@ int client_dialer(struct rpc_client *c, nng_dialer *out);
 /* Connect by this dialer within the time, else close it. */
 int client_dial(nng_dialer d, int within_ms);
 
-/* Start a thread that closes the dialer `old`, if any, and dials again; for a watching client with find_out, it first
- * checks that something listens. Lock not held; the caller has claimed dialing, and counted the thread in redialers. */
+/* Start a thread that closes the dialer `old`, if any, and dials again; for a watching client with
+ * find_out, it first checks that something listens. Lock not held; the caller has claimed dialing, and
+ * counted the thread in redialers. */
 void client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out);
 
 /* A redialer ends; lock not held. The client may be freed after that. */

@@ -1,11 +1,11 @@
 /*
- * Design notes. A client for calls that wait (RPC_CONNECT_TO_CALL) starts without nng: each calling thread takes a
-  * socket for its call (reqsock.h), so the program has no threads of ours. At the first trouble it changes to nng
-  * permanently: the call is repeated there under its number, so that it takes effect once, as described in
-  * rpc_client.c and rpc_call.c.
+ * Design notes. A client for calls that wait (RPC_CONNECT_TO_CALL) starts without nng: each calling
+ * thread takes a socket for its call (reqsock.h), so the program has no threads of ours. At the first
+ * trouble it changes to nng permanently: the call is repeated there under its number, so that it takes
+ * effect once, as described in rpc_client.c and rpc_call.c.
  *
- * For a server a client has disconnected when its last connection closes, which ends its leases. So a socket whose
-  * call had no answer in time is not used again, but stays open as long as the client.
+ * For a server a client has disconnected when its last connection closes, which ends its leases. So a
+ * socket whose call had no answer in time is not used again, but stays open as long as the client.
  */
 #include <unistd.h>
 

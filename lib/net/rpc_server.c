@@ -1,13 +1,14 @@
 /*
- * Design notes. nng's REP with one context (a "slot") for each request that is being received, run or answered: raw REP
-  * would drop answers beyond 64 that a connection has not yet taken; a context waits. One thread receives, unpacks,
-  * asks the reply cache and calls the handler; answers are sent from any thread, without waiting. A slot belongs to
-  * one of: the free list, the receiving thread, a call, the sending aio (whose callback frees it). A repeated request
-  * that is still running gives its slot to the call and takes the call's: the answer goes to the connection that
-  * asked last.
+ * Design notes. nng's REP with one context (a "slot") for each request that is being received, run or
+ * answered: raw REP would drop answers beyond 64 that a connection has not yet taken; a context waits.
+ * One thread receives, unpacks, asks the reply cache and calls the handler; answers are sent from any
+ * thread, without waiting. A slot belongs to one of: the free list, the receiving thread, a call, the
+ * sending aio (whose callback frees it). A repeated request that is still running gives its slot to the
+ * call and takes the call's: the answer goes to the connection that asked last.
  *
- * `lock` guards the cache, the peers, the slot lists and each call's slot; nng is never called with it held. A call is
-  * answered exactly once, by its owner; the server lives until it is stopped and all calls are answered.
+ * `lock` guards the cache, the peers, the slot lists and each call's slot; nng is never called with it
+ * held. A call is answered exactly once, by its owner; the server lives until it is stopped and all calls
+ * are answered.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
@@ -184,7 +185,8 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 		server_call_free(call);
 	}
 	buf_fini(&again);
-	/* The client may have disconnected before this message, or before the handler saw it: then it disconnects after. */
+	/* The client may have disconnected before this message, or before the handler saw it: then it
+	 * disconnects after. */
 	pthread_mutex_lock(&s->lock);
 	if (!peer_find(s, pipe) && !client_connected(s, client_id))
 		tell_gone(s, client_id);

@@ -25,8 +25,8 @@ struct rpc_handler {
 	/* A new request, on the server's one thread: do not block. The handler owns the call until it
 	 * answers it, which it must do, once. */
 	void (*call)(void *arg, struct rpc_call *call);
-	/* A client's last connection closed (it may return). On a thread of nng, under the server's lock: only take note,
-		 * call no function of the server. Not after rpc_server_stop. NULL: no callback. */
+	/* A client's last connection closed (it may return). On a thread of nng, under the server's lock:
+	 * only take note, call no function of the server. Not after rpc_server_stop. NULL: no callback. */
 	void (*gone)(void *arg, uint64_t client_id);
 	/* A client repeats a request, so it is connected. On the server's one thread, else as gone. */
 	void (*back)(void *arg, uint64_t client_id);

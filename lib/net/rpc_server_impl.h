@@ -73,15 +73,15 @@ struct slot *slot_take(struct rpc_server *s);
 /* Give a slot back that is not sending. */
 void slot_release(struct slot *slot);
 
-/* Send the answer; the slot is released once it is sent. A peer that has disconnected asks again; one that leaves too
- * many answers unread gets no more. */
+/* Send the answer; the slot is released once it is sent. A peer that has disconnected asks again; one
+ * that leaves too many answers unread gets no more. */
 void slot_send(struct slot *slot, const void *body, size_t nbytes);
 
 /* Free all slots; waits for answers that are being sent. The socket is closed. */
 void slots_free(struct rpc_server *s);
 
-/* Count the memory of a call's request, or uncount it; lock held. RC_BUSY with the message: the requests of its
- * connection, or all, take too much. */
+/* Count the memory of a call's request, or uncount it; lock held. RC_BUSY with the message: the requests
+ * of its connection, or all, take too much. */
 enum rc pending_check(const struct server_call *call, struct err *err);
 void pending_add(const struct server_call *call);
 void pending_drop(const struct server_call *call);

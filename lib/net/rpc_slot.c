@@ -33,7 +33,8 @@ peer_add(struct rpc_server *s, int pipe)
 	s->peers[s->npeers++] = (struct peer){.pipe = pipe, .heard_ns = clock_now_ns()};
 }
 
-/* a is closed before b: first a peer that has never sent anything, then the one that has been silent longest. */
+/* a is closed before b: first a peer that has never sent anything, then the one that has been silent
+ * longest. */
 static bool
 is_idler(const struct peer *a, const struct peer *b)
 {
@@ -176,12 +177,14 @@ pending_check(const struct server_call *call, struct err *err)
 	const struct peer *p = peer_find(call->server, call->pipe);
 
 	if (p && p->pending + call->taken > PENDING_PEER)
-		return err_set(err, RC_BUSY,
-			       "pending requests on this connection already take %zu MiB; the limit "
-			       "is %u",
-			       p->pending >> 20, PENDING_PEER >> 20);
+		return err_set(
+		    err, RC_BUSY,
+		    "pending requests on this connection already take %zu MiB; the limit "
+		    "is %u",
+		    p->pending >> 20, PENDING_PEER >> 20);
 	if (s->pending + call->taken > PENDING_ALL)
-		return err_set(err, RC_BUSY, "pending requests already take %zu MiB; the limit is %u",
+		return err_set(err, RC_BUSY,
+			       "pending requests already take %zu MiB; the limit is %u",
 			       s->pending >> 20, PENDING_ALL >> 20);
 	return RC_OK;
 }

@@ -1,8 +1,8 @@
 /*
  * times.h - how long this room waits, in milliseconds.
  *
- * All are fixed: they depend on nng and the kernel, not on what a user wants. A user's limits come with each call, as
-  * deadlines.
+ * All are fixed: they depend on nng and the kernel, not on what a user wants. A user's limits come with
+ * each call, as deadlines.
  */
 #ifndef NET_TIMES_H
 #define NET_TIMES_H

@@ -1,8 +1,9 @@
 /*
- * Design notes. One configuration for all dialers and one for all listeners, made for the first address that needs
-  * them; nng counts their users. `lock` guards both and the names of the files. nng (1.5.2, with mbedtls) notices only
-  * in a handshake that a key belongs to another certificate, or that the authority has not signed it. So tls_ready
-  * makes a handshake with itself: a mistake is reported at once, instead of peers that cannot connect.
+ * Design notes. One configuration for all dialers and one for all listeners, made for the first address
+ * that needs them; nng counts their users. `lock` guards both and the names of the files. nng (1.5.2,
+ * with mbedtls) notices only in a handshake that a key belongs to another certificate, or that the
+ * authority has not signed it. So tls_ready makes a handshake with itself: a mistake is reported at once,
+ * instead of peers that cannot connect.
  */
 #include "net/tls.h"
 

@@ -1,9 +1,10 @@
 /*
  * dir.c - a store in a directory: a journal, rewritten when most of it is history.
  *
- * The file only grows at its end. A batch that could not be written is truncated again. After a failed fsync the content
-  * of the disk is unknown (the kernel drops the pages), so the file is rewritten from memory before the next commit. A
-  * new file is written beside the old one and renamed over it when it is synced.
+ * The file only grows at its end. A batch that could not be written is truncated again. After a failed
+ * fsync the content of the disk is unknown (the kernel drops the pages), so the file is rewritten from
+ * memory before the next commit. A new file is written beside the old one and renamed over it when it is
+ * synced.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,11 @@
 /*
  * etcd.c - a store under a prefix of keys in etcd, by its JSON gateway.
  *
- * PREFIX/.owner holds "ID N": the owner and its number of commits. Each commit is one transaction that compares the owner's
-  * value and increments it. So a replaced process can change nothing, and a commit that was given up cannot take effect
-  * late. If the answer to a commit was lost, the next commit first asks whether it took effect, and undoes it: it
-  * restores the keys' former values, and increments as well.
+ * PREFIX/.owner holds "ID N": the owner and its number of commits. Each commit is one transaction that
+ * compares the owner's value and increments it. So a replaced process can change nothing, and a commit
+ * that was given up cannot take effect late. If the answer to a commit was lost, the next commit first
+ * asks whether it took effect, and undoes it: it restores the keys' former values, and increments as
+ * well.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -211,8 +212,9 @@ undo_once(struct store *s, struct err *err)
 	return packed ? end(e, false, err) : no_memory(e, err);
 }
 
-/* Undo the commit that may have taken effect. It may still do so between our question and our transaction; then the
- * owner is still us, with another count, and we try again. Only a few commits can be late, so this ends. */
+/* Undo the commit that may have taken effect. It may still do so between our question and our
+ * transaction; then the owner is still us, with another count, and we try again. Only a few commits can
+ * be late, so this ends. */
 static enum rc
 undo(struct store *s, struct err *err)
 {

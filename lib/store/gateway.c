@@ -1,5 +1,5 @@
-/* Each exchange has its own connection. On a kept connection libcurl would repeat a request if the server closed before it
- * answered; a transaction must not be carried out twice. */
+/* Each exchange has its own connection. On a kept connection libcurl would repeat a request if the server
+ * closed before it answered; a transaction must not be carried out twice. */
 #include "store/gateway.h"
 
 #define CURL_DISABLE_TYPECHECK

@@ -34,15 +34,16 @@ void gateway_close(struct gateway *g);
 /*
  * gateway_post - send a body of JSON; *out is the answer's body.
  *
- *	path		"/v3/kv/range"
- *	repeatable	the request may be carried out twice
+ * 	path		"/v3/kv/range"
+ * 	repeatable	the request may be carried out twice
  *
  * Tries one endpoint after the other, beginning with the one that answered last, at most for
  * STORE_DEADLINE_MS altogether. A request that is not repeatable goes to a second endpoint only if the
  * first was not reached. Logs in when there is a user and etcd wants a (new) token.
  *
- * Errors, with a message that begins with the endpoint: RC_UNREACHABLE, RC_TIMEOUT (it may have been done), RC_FAILED etcd
-  * refuses, or a bad certificate file, RC_BADDATA the answer is not HTTP or too long, RC_NOMEM.
+ * Errors, with a message that begins with the endpoint: RC_UNREACHABLE, RC_TIMEOUT (it may have been
+ * done), RC_FAILED etcd refuses, or a bad certificate file, RC_BADDATA the answer is not HTTP or too
+ * long, RC_NOMEM.
  */
 enum rc gateway_post(struct gateway *g, const char *path, const struct buf *body, bool repeatable,
 		     struct buf *out, struct err *err);

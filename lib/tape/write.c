@@ -1,9 +1,9 @@
 /*
  * Recordings, written.
  *
- * Design notes. `lock` guards the descriptor and the room; numbers are atomic. A record is one write(2) at the end of the
-  * file. A failed write is undone and the flag in the page is set, whose block exists already; from then on tape_put
-  * costs one load.
+ * Design notes. `lock` guards the descriptor and the room; numbers are atomic. A record is one write(2)
+ * at the end of the file. A failed write is undone and the flag in the page is set, whose block exists
+ * already; from then on tape_put costs one load.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -21,9 +21,9 @@
 #define FRAME_CRC_MAX	  4096u /* bytes of a payload that its checksum covers */
 
 /*
- * Operation numbers. A communicator's collectives count up from 0. Other sends and receives have their own numbering for
-  * each pair of ranks, n = 1, 2 ... (proto Coll.p2p); the lab's BeginSend and BeginReceive match by their stream id,
-  * which is below 2^62.
+ * Operation numbers. A communicator's collectives count up from 0. Other sends and receives have their
+ * own numbering for each pair of ranks, n = 1, 2 ... (proto Coll.p2p); the lab's BeginSend and
+ * BeginReceive match by their stream id, which is below 2^62.
  */
 #define FRAME_OP_SENDRECV(src, dst, n) \
 	(1ull << 63 | (uint64_t)(src) << 50 | (uint64_t)(dst) << 40 | (n))
@@ -75,7 +75,8 @@ uint32_t frame_checksum(const struct frame *f, const void *payload);
 /* Write a header. */
 void frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER]);
 
-/* Read and check a header: a frame, of this version, undamaged, of a legal length. RC_BADDATA with the reason. */
+/* Read and check a header: a frame, of this version, undamaged, of a legal length. RC_BADDATA with the
+ * reason. */
 enum rc frame_unpack(const unsigned char header[FRAME_HEADER], struct frame *out, struct err *err);
 
 /* Check a payload against its header. RC_BADDATA. */

@@ -1,8 +1,8 @@
 /*
  * wire.h - control messages: pack, unpack, check, limits, version.
  *
- * A message from a peer is unpacked with a cap on memory (protobuf-c would make 92 MiB of a hostile 1 MiB) and checked
-  * against the limits below.
+ * A message from a peer is unpacked with a cap on memory (protobuf-c would make 92 MiB of a hostile 1
+ * MiB) and checked against the limits below.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
@@ -46,8 +46,8 @@ enum rc wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **o
 enum rc wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out,
 				  size_t *taken, struct err *err);
 enum rc wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct err *err);
-/* Any message, of at most max bytes; released with protobuf_c_message_free_unpacked. One longer than WIRE_CONTROL_MAX
- * may take its length more than WIRE_UNPACK_MAX. */
+/* Any message, of at most max bytes; released with protobuf_c_message_free_unpacked. One longer than
+ * WIRE_CONTROL_MAX may take its length more than WIRE_UNPACK_MAX. */
 enum rc wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes,
 			    size_t max, ProtobufCMessage **out, size_t *taken, struct err *err);
 

@@ -1,6 +1,6 @@
 /*
- * A frame has arrived: find its operation, check that it is the next of its flow, and file it. Runs on the thread that
-  * read it.
+ * A frame has arrived: find its operation, check that it is the next of its flow, and file it. Runs on
+ * the thread that read it.
  *
  * A chunk that cannot be filed now (early beyond the limits, not the next of its flow, no memory) is
  * dropped: it is not acknowledged, so its sender repeats it.
@@ -43,7 +43,8 @@ find_or_make(struct comm *c, uint64_t op)
 	return exchange_make(c, op);
 }
 
-/* A chunk of an operation that has ended here: our last ack or refusal was lost, or the peer sends more than expected. */
+/* A chunk of an operation that has ended here: our last ack or refusal was lost, or the peer sends more
+ * than expected. */
 static void
 answer_late(struct comm *c, const struct frame *h, const struct finished *done)
 {
@@ -56,7 +57,7 @@ answer_late(struct comm *c, const struct frame *h, const struct finished *done)
 	} else {
 		snprintf(text, sizeof text,
 			 "rank %u (device %016" PRIx64 ") has received all chunks that it expects: "
-						       "the ranks disagree on the operation",
+			 "the ranks disagree on the operation",
 			 c->rank, c->peer[c->rank].device_id);
 		xport_refuse(c, h->src, c->epoch, h->op, text, 0);
 	}
@@ -121,8 +122,8 @@ note_ack(struct comm *c, const struct frame *h)
 	exchange_signal(e);
 }
 
-/* A chunk arrived damaged at the peer: the thread of the operation sends it again, and those after it, which the peer
- * has dropped. */
+/* A chunk arrived damaged at the peer: the thread of the operation sends it again, and those after it,
+ * which the peer has dropped. */
 static void
 note_nack(struct comm *c, const struct frame *h)
 {
@@ -164,7 +165,8 @@ is_chunk(const struct frame *h)
 	return h->kind == FRAME_DATA || h->kind == FRAME_RNDV;
 }
 
-/* A chunk of an older epoch: tell its sender. One of a newer epoch is sent again when we know the epoch too. */
+/* A chunk of an older epoch: tell its sender. One of a newer epoch is sent again when we know the epoch
+ * too. */
 static void
 refuse_old(struct comm *c, const struct frame *h)
 {

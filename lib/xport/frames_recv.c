@@ -70,8 +70,8 @@ xport_involve(struct xport_op *o, uint32_t peer)
 
 /* ---- waiting */
 
-/* Lock held, released meanwhile. Read the peer's connection ourselves until a frame has arrived, if possible. True:
- * something may have moved. */
+/* Lock held, released meanwhile. Read the peer's connection ourselves until a frame has arrived, if
+ * possible. True: something may have moved. */
 static bool
 read_peer(struct exchange *e, uint32_t peer)
 {
@@ -108,8 +108,8 @@ sleep_on(struct wait *w, pthread_cond_t *on)
 	pthread_cond_clockwait(on, &e->comm->x->lock, CLOCK_MONOTONIC, &ts);
 }
 
-/* The waiting thread may read a connection. Not of a shaped link: it would leave the next chunk unread until the first
- * one is visible, which adds up their latencies. */
+/* The waiting thread may read a connection. Not of a shaped link: it would leave the next chunk unread
+ * until the first one is visible, which adds up their latencies. */
 static bool
 may_read(const struct wait *w)
 {
@@ -198,7 +198,8 @@ xport_moves(struct xport_op *o)
 	return o->comm->moves;
 }
 
-/* Lock held. The time when the next arrived chunk of any operation becomes visible, which is not signalled. */
+/* Lock held. The time when the next arrived chunk of any operation becomes visible, which is not
+ * signalled. */
 static uint64_t
 next_visible(const struct comm *c, uint64_t now)
 {

@@ -94,9 +94,9 @@ xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const c
 }
 
 /*
- * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is computed each time: a repeated chunk
-  * may have been consumed and overwritten, and its frame must still be valid for the peer to answer. A peer that has
-  * mapped this device's memory only gets the place of a large chunk.
+ * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is computed each time: a
+ * repeated chunk may have been consumed and overwritten, and its frame must still be valid for the peer
+ * to answer. A peer that has mapped this device's memory only gets the place of a large chunk.
  */
 static enum rc
 transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
@@ -123,8 +123,8 @@ transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 	return push_frame(e->comm, peer, &head, p.data, timeout_ms);
 }
 
-/* The retransmit timeout: a chunk not acknowledged for this long may be lost. It ends well before the operation's
- * timeout. */
+/* The retransmit timeout: a chunk not acknowledged for this long may be lost. It ends well before the
+ * operation's timeout. */
 static uint64_t
 retransmit_ns(const struct exchange *e, const struct flow *f)
 {
@@ -138,7 +138,8 @@ retransmit_ns(const struct exchange *e, const struct flow *f)
 	       << slower;
 }
 
-/* Repeat chunks that a broken connection may have lost, that arrived damaged, or whose retransmit timeout is over. */
+/* Repeat chunks that a broken connection may have lost, that arrived damaged, or whose retransmit timeout
+ * is over. */
 static enum rc
 repeat_flow(struct exchange *e, uint32_t peer)
 {

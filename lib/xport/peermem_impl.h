@@ -1,27 +1,29 @@
 /*
- * peermem_impl.h - the control block that a rank shares with its peers in its memory file, and declarations shared by
-  * the files of the transport by peer memory. README.md draws the block.
+ * peermem_impl.h - the control block that a rank shares with its peers in its memory file, and
+ * declarations shared by the files of the transport by peer memory. README.md draws the block.
  *
- * Design notes. Each rank has one block in its memory file for each communicator, which only it writes, except
-  * `sleepers`. The block holds counters that only grow: a rank waits for a peer's counter to reach a number, so nothing
-  * is ever reset and no message is lost. A counter is also the futex word of its waiters: its writer wakes them when
-  * `sleepers` is not 0.
+ * Design notes. Each rank has one block in its memory file for each communicator, which only it writes,
+ * except `sleepers`. The block holds counters that only grow: a rank waits for a peer's counter to reach
+ * a number, so nothing is ever reset and no message is lost. A counter is also the futex word of its
+ * waiters: its writer wakes them when `sleepers` is not 0.
  *
- * A block has slot sets, which tickets use in rotation, so that several collectives on different streams may run
-  * concurrently. A ticket begins on a rank when the previous one in its slot set has ended there. With many ranks there
-  * is one set with a shorter window, by their number alone, because a block is to be a small part of device memory.
+ * A block has slot sets, which tickets use in rotation, so that several collectives on different streams
+ * may run concurrently. A ticket begins on a rank when the previous one in its slot set has ended there.
+ * With many ranks there is one set with a shorter window, by their number alone, because a block is to be
+ * a small part of device memory.
  *
- * A peer's memory is mapped at first use: most algorithms use few peers, and mapping all would cost each rank in
-  * proportion to the ranks. Whether it can be mapped must be known before. It is known for memory files beside this
-  * rank's own; others are mapped at once. `lock` guards the mapping; the block's address is published last.
+ * A peer's memory is mapped at first use: most algorithms use few peers, and mapping all would cost each
+ * rank in proportion to the ranks. Whether it can be mapped must be known before. It is known for memory
+ * files beside this rank's own; others are mapped at once. `lock` guards the mapping; the block's address
+ * is published last.
  *
  * Messages. From each rank to each other goes a ring of `window` slots; slot s % window holds
  * message s, published by its number, seq = s + 1. The slot says where in the sender's file the
  * bytes are, or holds them if they are few. The receiver counts what it has `taken` in its own block.
  *
- * Syncs. A rank's n-th arrival in a slot set is published in arrival[n % 2], seq = n, with the offsets of its buffers, or
-  * the data that it shares. No rank can be more than one arrival ahead of any other, so two entries suffice: a rank that
-  * writes n + 2 has seen all ranks' n + 1, so all are done with n.
+ * Syncs. A rank's n-th arrival in a slot set is published in arrival[n % 2], seq = n, with the offsets of
+ * its buffers, or the data that it shares. No rank can be more than one arrival ahead of any other, so
+ * two entries suffice: a rank that writes n + 2 has seen all ranks' n + 1, so all are done with n.
  *
  * Nothing here allocates or locks, except at the first use of a peer.
  */
@@ -136,8 +138,8 @@ struct peer_mapping {
 	_Atomic uint32_t nmapped;
 };
 
-/* Make the mapping of a communicator that is being attached: this rank's block, and the peers' memory as far as
- * possible. NULL: no peer's memory can be mapped, or out of memory. */
+/* Make the mapping of a communicator that is being attached: this rank's block, and the peers' memory as
+ * far as possible. NULL: no peer's memory can be mapped, or out of memory. */
 struct peer_mapping *peer_mapping_new(struct comm *c, const struct xport_peer *peers);
 void peer_mapping_free(struct peer_mapping *m);
 
@@ -152,8 +154,8 @@ peermem_map(struct peer_mapping *m, uint32_t r, struct err *err)
 		   : peermem_map_peer(m, r, err);
 }
 
-/* A chunk's offset in this rank's file, for a frame; 0: the peer cannot read it there. And a range of the peer's file;
- * NULL: out of range. m may be NULL. */
+/* A chunk's offset in this rank's file, for a frame; 0: the peer cannot read it there. And a range of the
+ * peer's file; NULL: out of range. m may be NULL. */
 uint64_t peermem_offset(const struct peer_mapping *m, uint32_t peer, const void *data);
 const void *peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offset,
 			    uint64_t nbytes);

@@ -1,4 +1,5 @@
-/* Mapping the peers' memory: started when a communicator is attached, joined when all its ranks have offered. */
+/* Mapping the peers' memory: started when a communicator is attached, joined when all its ranks have
+ * offered. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * Waiting for a peer's counter: spin while the wait is likely to be short, then yield, then sleep. Where ranks share
-  * cores there is no spinning: the peer may need this core.
+ * Waiting for a peer's counter: spin while the wait is likely to be short, then yield, then sleep. Where
+ * ranks share cores there is no spinning: the peer may need this core.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -79,8 +79,8 @@ still_there(const struct wait *w, struct err *err)
 		       p->id.device_id, p->seen);
 }
 
-/* The block is still the same. A rank that was frozen while the others continued may find anything in its place when
- * it wakes, and must not write there. */
+/* The block is still the same. A rank that was frozen while the others continued may find anything in its
+ * place when it wakes, and must not write there. */
 static bool
 is_same_block(const struct comm *c, const struct peermem_block *b)
 {

@@ -1,12 +1,12 @@
 /*
  * progress.h - the progress of an operation, the peer that it waits for, and the recorder.
  *
- * A recorder is a thread's interface to its ring of the flight recorder (flight/flight.h): the ring's live line shows
-  * what the thread does now to other threads and processes, and a record is written when an operation, or a wait in
-  * it, has ended. Without a ring the line is private, and nothing is written.
+ * A recorder is a thread's interface to its ring of the flight recorder (flight/flight.h): the ring's
+ * live line shows what the thread does now to other threads and processes, and a record is written when
+ * an operation, or a wait in it, has ended. Without a ring the line is private, and nothing is written.
  *
  * A step costs three stores. The clock is read at the end of an operation, and in long waits. NULL is a legal
-  * recorder.
+ * recorder.
  */
 #ifndef XPORT_PROGRESS_H
 #define XPORT_PROGRESS_H

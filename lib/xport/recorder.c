@@ -1,12 +1,13 @@
 /*
  * A thread's live line and records. See progress.h.
  *
- * Design notes. The live line is written before `turn` becomes odd and after it becomes even, so a reader that sees the
-  * same odd number before and after has a consistent operation. The fields after it change one by one.
+ * Design notes. The live line is written before `turn` becomes odd and after it becomes even, so a reader
+ * that sees the same odd number before and after has a consistent operation. The fields after it change
+ * one by one.
  *
- * A transport that drives several operations waits in slices. Slices of one wait are one record with one start, which is
-  * written when something else happens. Records are written at ends, so intervals of a ring nest: a wait precedes its
-  * operation, and never crosses the end of another.
+ * A transport that drives several operations waits in slices. Slices of one wait are one record with one
+ * start, which is written when something else happens. Records are written at ends, so intervals of a
+ * ring nest: a wait precedes its operation, and never crosses the end of another.
  *
  * Other processes of the user can write to the area, so the thread never reads its live line back.
  */

@@ -17,8 +17,8 @@ struct shaper {
 	uint64_t late_ns;		  /* delay by which the next sending thread woke late */
 };
 
-/* A thread has waited until due_ns and runs again. Links do not wait for processors: its next chunk leaves as if it had
- * woken in time. Due 0: it did not wait. */
+/* A thread has waited until due_ns and runs again. Links do not wait for processors: its next chunk
+ * leaves as if it had woken in time. Due 0: it did not wait. */
 void shaper_woke(struct shaper *s, uint64_t due_ns, uint64_t now_ns);
 
 /* Send a chunk: returns the time until which the sender's link is busy (0: not shaped). */

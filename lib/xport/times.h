@@ -1,9 +1,9 @@
 /*
  * times.h - the times of the transport, in one place.
  *
- * A communicator's timeout is configurable (opTimeoutMs: gpusim_comm_create, gpuctl --op-timeout), and so is a shaped
-  * link (gpudev --latency, --bandwidth). The times here are fixed: each is short next to the timeout, which bounds every
-  * wait, and none of them decides an outcome.
+ * A communicator's timeout is configurable (opTimeoutMs: gpusim_comm_create, gpuctl --op-timeout), and so
+ * is a shaped link (gpudev --latency, --bandwidth). The times here are fixed: each is short next to the
+ * timeout, which bounds every wait, and none of them decides an outcome.
  */
 #ifndef XPORT_TIMES_H
 #define XPORT_TIMES_H

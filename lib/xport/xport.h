@@ -1,16 +1,16 @@
 /*
  * xport.h - chunks between the ranks of a communicator: a device's end of every link.
  *
- * An operation (one collective, one send, one receive) is opened on each of its ranks under the
- * same number. Chunks from one rank to another within an operation arrive once, in order and
- * undamaged, or the operation fails with a reason. A window bounds the chunks in flight, so a fast rank cannot flood a
-  * slow one.
+ * An operation (one collective, one send, one receive) is opened on each of its ranks under the same
+ * number. Chunks from one rank to another within an operation arrive once, in order and undamaged, or the
+ * operation fails with a reason. A window bounds the chunks in flight, so a fast rank cannot flood a slow
+ * one.
  *
- * Only the transport knows how a peer is reached: by its mapped memory, where chunks are read in place, or by frames over
-  * a byte stream, which are acknowledged and repeated. README.md draws both.
+ * Only the transport knows how a peer is reached: by its mapped memory, where chunks are read in place,
+ * or by frames over a byte stream, which are acknowledged and repeated. README.md draws both.
  *
- * Every wait ends: with success, when nothing has moved for the communicator's timeout, when the communicator is aborted,
-  * when a peer gave up, or when a peer's process has ended.
+ * Every wait ends: with success, when nothing has moved for the communicator's timeout, when the
+ * communicator is aborted, when a peer gave up, or when a peer's process has ended.
  */
 #ifndef XPORT_XPORT_H
 #define XPORT_XPORT_H
@@ -73,10 +73,10 @@ struct xport_membership {
 };
 
 /*
- * Take part in a communicator. It replaces one of that number, whose operations end with RC_ABORTED. The caller has
-  * checked that this is allowed, and that this device has the rank.
+ * Take part in a communicator. It replaces one of that number, whose operations end with RC_ABORTED. The
+ * caller has checked that this is allowed, and that this device has the rank.
  *
- *	peers	m->nranks of them, by rank; copied
+ * 	peers	m->nranks of them, by rank; copied
  *
  * RC_INVAL: a bad address; RC_NOMEM. The old one stays then.
  */
@@ -84,19 +84,19 @@ enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);
 
 /*
- * Ranks that have mapped each other's memory use it. Each rank offers its block, and when all have, each joins with the
-  * others that it is to reach so.
+ * Ranks that have mapped each other's memory use it. Each rank offers its block, and when all have, each
+ * joins with the others that it is to reach so.
  *
- *	block	offset of the control block in the rank's memory file; 0: none
- *	mapped	[out] by rank: its memory is mapped here
+ * 	block	offset of the control block in the rank's memory file; 0: none
+ * 	mapped	[out] by rank: its memory is mapped here
  *
  * RC_NOTFOUND: no such communicator and epoch.
  */
 enum rc xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,
 		    struct err *err);
 
-/* block: by rank, 0: use sockets. Idempotent. RC_NOTFOUND; RC_INVAL: nothing was offered here; RC_BADDATA: a peer has no
- * block there. */
+/* block: by rank, 0: use sockets. Idempotent. RC_NOTFOUND; RC_INVAL: nothing was offered here;
+ * RC_BADDATA: a peer has no block there. */
 enum rc xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block,
 		   uint32_t nblocks, struct err *err);
 
@@ -125,8 +125,8 @@ enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *ou
  * rank: ticket t is the t-th collective. A run reserves [first, first + n) when it is queued.
  * comm NULL: every peer is reached by frames, and no tickets are needed. RC_NOTFOUND.
  *
- * Where the ranks count for themselves nothing is reserved: with n = 0 the communicator is only held, and operations
-  * bring their own tickets (xport_opening.numbered).
+ * Where the ranks count for themselves nothing is reserved: with n = 0 the communicator is only held, and
+ * operations bring their own tickets (xport_opening.numbered).
  */
 struct xport_tickets {
 	struct comm *comm;
@@ -177,8 +177,9 @@ struct xport_op {
 /*
  * Open an operation; end it with xport_end. One thread works on it.
  *
- * Errors, which leave nothing to end: RC_NOTFOUND no such communicator and epoch, RC_ABORTED, RC_INVAL the number is or
-  * was in use, or it shares and a peer is reached by frames, RC_TIMEOUT the previous ticket does not end, RC_NOMEM.
+ * Errors, which leave nothing to end: RC_NOTFOUND no such communicator and epoch, RC_ABORTED, RC_INVAL
+ * the number is or was in use, or it shares and a peer is reached by frames, RC_TIMEOUT the previous
+ * ticket does not end, RC_NOMEM.
  */
 enum rc xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o,
 		    struct err *err);
@@ -186,13 +187,13 @@ enum rc xport_begin(struct xport *x, const struct xport_opening *how, struct xpo
 /* The peer's link is shaped: chunks are in flight for longer than it takes to wake a thread. */
 bool xport_is_slow(const struct xport_op *o, uint32_t peer);
 
-/* If this operation is given up, tell the peer, even if no chunk has been exchanged with it yet. Other peers are told in
- * any case. */
+/* If this operation is given up, tell the peer, even if no chunk has been exchanged with it yet. Other
+ * peers are told in any case. */
 void xport_involve(struct xport_op *o, uint32_t peer);
 
 /*
- * Post nbytes (at most FRAME_PAYLOAD_MAX) to a peer. They may be read until the chunk has been consumed: a schedule does
-  * not overwrite them before that is certain, and xport_end waits for it.
+ * Post nbytes (at most FRAME_PAYLOAD_MAX) to a peer. They may be read until the chunk has been consumed:
+ * a schedule does not overwrite them before that is certain, and xport_end waits for it.
  */
 enum rc xport_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
 		   struct err *err);
@@ -208,9 +209,10 @@ void xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes);
 /*
  * Algorithms that use the memory of all ranks at once (xport_opening.shares).
  *
- * xport_sync publishes each rank's in and out, xport_share up to XPORT_SHARE_MAX bytes; both end when every rank has
-  * reached it. Then the arrays by rank have each rank's shared data, and its buffers from an offset on; they are valid
-  * until the next request. RC_BADDATA: a peer runs another operation, or names an address outside its memory.
+ * xport_sync publishes each rank's in and out, xport_share up to XPORT_SHARE_MAX bytes; both end when
+ * every rank has reached it. Then the arrays by rank have each rank's shared data, and its buffers from
+ * an offset on; they are valid until the next request. RC_BADDATA: a peer runs another operation, or
+ * names an address outside its memory.
  */
 enum rc xport_sync(struct xport_op *o, struct err *err);
 enum rc xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err);
@@ -228,8 +230,9 @@ enum xport_way {
 };
 bool xport_ready(struct xport_op *o, uint32_t peer, enum xport_way way);
 
-/* One thread may drive several operations whose chunks are frames. Wait until anything of the communicator has moved
- * since xport_moves returned `seen`, or for a moment; RC_TIMEOUT past the deadline, naming this operation and peer. */
+/* One thread may drive several operations whose chunks are frames. Wait until anything of the
+ * communicator has moved since xport_moves returned `seen`, or for a moment; RC_TIMEOUT past the
+ * deadline, naming this operation and peer. */
 uint64_t xport_moves(struct xport_op *o);
 enum rc xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 		   uint64_t deadline_ns, struct err *err);

@@ -1,21 +1,22 @@
 /*
  * xport_impl.h - shared by the files of lib/xport.
  *
- * Design notes. op.c opens and ends operations and passes each call to the transport of its peer: frames_*.c or
-  * peermem_*.c. wait.c is the one wait of both.
+ * Design notes. op.c opens and ends operations and passes each call to the transport of its peer:
+ * frames_*.c or peermem_*.c. wait.c is the one wait of both.
  *
- * One lock guards everything of an xport except the sockets, the counters that are waited for, and the memory that ranks
-  * share. A thread releases it while it writes a chunk or an acknowledgement. The thread of an operation does all its
-  * sending, also retransmission (frames_send.c). When it waits for a peer it reads the peer's connection itself, or, if
-  * another thread does, waits on the exchange's condition (frames_recv.c). Chunks arrive on any reading thread
-  * (frames_arrive.c), which only files them and signals their exchange. A communicator is freed when it has left the
-  * table, its last operation has ended and no ticket is reserved (comm.c). Connections are shared by the communicators,
-  * by address, and live as long as the xport.
+ * One lock guards everything of an xport except the sockets, the counters that are waited for, and the
+ * memory that ranks share. A thread releases it while it writes a chunk or an acknowledgement. The thread
+ * of an operation does all its sending, also retransmission (frames_send.c). When it waits for a peer it
+ * reads the peer's connection itself, or, if another thread does, waits on the exchange's condition
+ * (frames_recv.c). Chunks arrive on any reading thread (frames_arrive.c), which only files them and
+ * signals their exchange. A communicator is freed when it has left the table, its last operation has
+ * ended and no ticket is reserved (comm.c). Connections are shared by the communicators, by address, and
+ * live as long as the xport.
  *
- * Reliability: a chunk is filed only when it is the next of its flow. The sender keeps it until it is acknowledged, and
-  * sends everything unacknowledged again on a new connection, when the receiver reports a damaged one, or at the
-  * retransmit timeout. An ended operation is remembered, so that a repetition is answered and not taken for a new
-  * operation.
+ * Reliability: a chunk is filed only when it is the next of its flow. The sender keeps it until it is
+ * acknowledged, and sends everything unacknowledged again on a new connection, when the receiver reports
+ * a damaged one, or at the retransmit timeout. An ended operation is remembered, so that a repetition is
+ * answered and not taken for a new operation.
  */
 #ifndef XPORT_IMPL_H
 #define XPORT_IMPL_H
@@ -132,8 +133,8 @@ struct xport {
 };
 
 /*
- * A wait until a counter, which only grows, is at least n, or until a time. xport_await is the loop of every wait; how a
-  * thread pauses in it depends on the transport.
+ * A wait until a counter, which only grows, is at least n, or until a time. xport_await is the loop of
+ * every wait; how a thread pauses in it depends on the transport.
  */
 struct wait {
 	struct xport_op *op;
@@ -174,8 +175,8 @@ xport_wait_is_over(const struct wait *w)
 	return atomic_load_explicit(w->counter, memory_order_acquire) >= w->n;
 }
 
-/* Without the lock. RC_OK: the counter or the time is reached. RC_TIMEOUT past the deadline, with a message about `what`
- * and the peer; or the verdict. */
+/* Without the lock. RC_OK: the counter or the time is reached. RC_TIMEOUT past the deadline, with a
+ * message about `what` and the peer; or the verdict. */
 enum rc xport_await(struct wait *w, struct err *err);
 
 /* Why an operation cannot continue, if so: aborted here, refused or given up by a peer. Needs no lock. */
@@ -203,13 +204,14 @@ enum op_outcome { OP_DONE, OP_GAVE_UP };
 /* Free an operation's chunks, remember its number. */
 void exchange_drop(struct exchange *e, enum op_outcome how);
 
-/* Remove it from the table; it is freed when its operations have ended, by xport_forget if they already have. */
+/* Remove it from the table; it is freed when its operations have ended, by xport_forget if they already
+ * have. */
 void xport_unlink_comm(struct xport *x, struct comm *c, const char *reason);
 void xport_forget_comm(struct comm *c);
 
 /*
- * Send a frame without payload about an operation to a peer; false: no room now. With a timeout the lock is released
-  * meanwhile.
+ * Send a frame without payload about an operation to a peer; false: no room now. With a timeout the lock
+ * is released meanwhile.
  */
 bool xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_ms);
 bool xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const char *text,

@@ -86,7 +86,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	local status=0
 	wait "$follower" || status=$?
 	assert_equal "$status" 3
-	assert_equal "$(cat last)" "gpuctl: events: $GPUSIM_COORD: nobody answers there"
+	assert_equal "$(cat last)" "gpuctl: events: $GPUSIM_COORD: no answer from there"
 }
 
 @test "a device that is killed while it is free: killed by which signal, started again by whom" {

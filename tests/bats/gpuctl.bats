@@ -70,15 +70,15 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 		[[ $output == "gpuctl: "*"$text"* ]] || fail "$line: $output"
 	done <<'END'
 run -n 0 true|-n: 0 is out of range (1 to 1024)
-run -n 1 --bandwidth 10 true|'10' is 10 bits a second, and 1kb is the least; did you mean '10Gb' or '10Mb'?
+run -n 1 --bandwidth 10 true|'10' is 10 bits a second, but the minimum is 1kb; did you mean '10Gb' or '10Mb'?
 run -n 1 --http ::1:80 true|--http: '::1:80': an IPv6 address stands in brackets
 run -n 1 --http http://localhost:80 true|--http: 'http://localhost:80' is neither PORT nor HOST:PORT
 run -n 1 --grpc 70000 true|--grpc: '70000' is neither PORT nor HOST:PORT
-run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 can be reached from other hosts, unencrypted and unchecked; --insecure allows that
+run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 is reachable from other hosts, unencrypted and unauthenticated; --insecure allows that
 plan allreduce -n 4 --algo rnig|did you mean 'ring'?
 plan alreduce -n 4|did you mean 'allreduce'?
 simulate allreduce -c h100|ready clusters: a100-dgx,
---coordinator ipc:///nowhere/c devices|nobody answers there (nothing is at /nowhere/c)
+--coordinator ipc:///nowhere/c devices|no answer from there (/nowhere/c does not exist)
 run -n 1 -- gpuctl allreduce <bom|the text begins as a byte order mark
 run -n 1 -- gpuctl allreduce <utf16|the text begins as UTF-16
 plan allreduce --algo-file utf16|it is UTF-16
@@ -119,7 +119,7 @@ END
 		kill -CONT "$pid"; gpuctl --coordinator "ipc://$TMPDIR/none" --timeout 50s devices; echo $?' 2>/dev/null
 	assert_equal "$(grep -cx 'gpuctl: devices: coordinator: ipc://.*: no answer in time' <<<"$output")" 2
 	assert_equal "$(grep -cx 4 <<<"$output")" 2
-	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: nobody answers there .*'$'\n3$'
+	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: no answer from there .*'$'\n3$'
 }
 
 @test "wrong usage: one line, exit 2" {

@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-/* Paths that no line of a file can hold are not printed. */
+/* Paths that a line of a file cannot hold are not printed. */
 static void
 check(const struct train_config *c)
 {

@@ -33,8 +33,9 @@ struct member {
 	uint32_t first; /* its rank when the communicator was made; UINT32_MAX: it came later */
 	struct lateness late;
 	struct progress progress;
-	/* Of a queued communicator: operations that have ended here, and the number of the device's last report
-	 * that counted them. The rank's process lives while that is the device's last report. 0: none. */
+	/* Of a queued communicator: operations that have ended here, and the number of the device's last
+	 * report that counted them. The rank's process lives while that is the device's last report. 0:
+	 * none. */
 	uint64_t operations, counted;
 	uint64_t *waited_ns; /* time waited, by rank; NULL: none */
 	bool attached;	     /* attached, or possibly so */
