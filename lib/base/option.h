@@ -120,7 +120,7 @@ struct option_set {
  * option_parse - defaults, then files, then flags, wherever they stand in argv. A variable of the
  * environment is read for an option that neither gave.
  *
- * 	ask	[out] the request. With -h, -V and --help-options nothing else is read
+ *	ask	[out] the request. With -h, -V and --help-options nothing else is read
  *
  * Errors: RC_INVAL "--option: reason", "VARIABLE: reason" or "FILE:LINE: option: reason"; RC_FAILED a file
  * that cannot be read; RC_NOMEM. Checked by: tests/unit/base/t_option.c, t_config.c

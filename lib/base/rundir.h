@@ -16,7 +16,7 @@ bool rundir_for_sockets(const char *path);
 /*
  * rundir_make - $XDG_RUNTIME_DIR/gpusim, or /tmp/gpusim-UID, created with mode 0700 if missing.
  *
- * 	out	[out] its path, without a slash at the end
+ *	out	[out] its path, without a slash at the end
  *
  * The second is used when the variable is not set, unfit for sockets, too long, or names no directory.
  * Errors: RC_INVAL not a directory, another user's, or open to others; RC_FAILED cannot be created.
@@ -28,7 +28,7 @@ enum rc rundir_make(char out[RUNDIR_MAX], struct err *err);
 /*
  * rundir_coordinator - where the coordinator is: $GPUSIM_COORD, or gpucoord.sock in that directory.
  *
- * 	room	storage for the result
+ *	room	storage for the result
  *
  * An empty variable counts as unset. The directory is not created; an existing one must be private, or
  * another user could answer. Returns the address, valid as long as room and the environment; NULL, with

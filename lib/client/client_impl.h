@@ -86,8 +86,8 @@ void client_note(const char *text);
 
 /*
  * Copy a caller's struct that begins with its size; missing fields are 0.
-  *
-  *	name	of the struct, for the message
+ *
+ *	name	of the struct, for the message
  *
  * RC_INVAL: the size is 0, or larger than ours.
  */

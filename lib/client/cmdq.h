@@ -22,8 +22,8 @@ struct cmdq_bind; /* one rank of a communicator, for this process */
 /*
  * Open a queue on a device of this host.
  *
- * 	stream	0 .. 63: its commands are in order with what other calls queue on that numbered stream of the
- * 		device; CMDQ_OWN_STREAM: a stream of its own
+ *	stream	0 .. 63: its commands are in order with what other calls queue on that numbered stream of the
+ *		device; CMDQ_OWN_STREAM: a stream of its own
  *
  * GPUSIM_UNREACHABLE: the device is not on this host, or its memory is not this user's. GPUSIM_BUSY: too
  * many.

@@ -30,7 +30,7 @@ enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, stru
  *	now_ms	monotonic; any origin, the same in all events
  *
  * Every request is answered exactly once, a little before its deadline at the latest (so that the answer
-  * still arrives): with RC_TIMEOUT and what it waited for. Started work continues.
+ * still arrives): with RC_TIMEOUT and what it waited for. Started work continues.
  * Errors: RC_NOMEM, the request had no effect and gets no answer. When memory ends later than that,
  * the answer is RC_NOMEM.
  */
@@ -40,8 +40,8 @@ enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_m
 /*
  * coord_add_algo - add an algorithm from a file's bytes, under the name in it; it replaces one of that name.
  *
- * 	path	of the file, for messages
- * 	out	[out] appended to: actions without a waiting request
+ *	path	of the file, for messages
+ *	out	[out] appended to: actions without a waiting request
  *
  * Before the first step, after coord_restore. Errors: RC_BADDATA parse error or failed proof, RC_INVAL
  * name or size, RC_BUSY too many, RC_NOMEM.
@@ -54,7 +54,7 @@ enum rc coord_check_tuner(const struct coord *c, struct err *err);
 
 /*
  * coord_restore - restore one record of another coordinator; call in order of keys. Before the first step,
-  * which continues where the other coordinator was: communicators live, what was
+ * which continues where the other coordinator was: communicators live, what was
  * in progress is requested again. A stored answer becomes a COORD_ANSWER without a token in *out: the shell
  * carries these out before it feeds requests.
  *

@@ -23,7 +23,7 @@ void blas_reload(char **argv);
 
 /*
  * The number of columns of c [m,n] = op(a) [m,k] op(b) [k,n] to compute at a time in f32: n, or fewer where
-  * several small products take less time than a large one.
+ * several small products take less time than a large one.
  */
 size_t blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k);
 

@@ -57,7 +57,7 @@ enum rc cmdqs_close(struct cmdqs *s, uint64_t id, struct err *err);
 
 /*
  * Attach a communicator that processes drive, with the way its ranks choose algorithms: text for
-  * tuner_configure, not NUL-terminated. And join it. Other communicators cannot be bound.
+ * tuner_configure, not NUL-terminated. And join it. Other communicators cannot be bound.
  *
  * RC_NOMEM, RC_BADDATA: bad algorithms or rules.
  */
@@ -76,7 +76,7 @@ void cmdqs_joined(struct cmdqs *s, uint64_t comm, uint32_t epoch, bool by_memory
  * Bind this device's rank to a process. The record lives until cmdqs_unbind, or the process's end.
  *
  * RC_NOTFOUND: no such communicator, epoch or process; RC_INVAL: processes do not drive it; RC_BUSY: already
-  * bound; RC_ABORTED: it has failed; RC_NOMEM.
+ * bound; RC_ABORTED: it has failed; RC_NOMEM.
  */
 enum rc cmdqs_bind(struct cmdqs *s, uint64_t comm, uint32_t epoch, uint32_t pid,
 		   const char *program, const struct cmdq_comm **record, struct err *err);

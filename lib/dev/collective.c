@@ -340,7 +340,7 @@ send_before(struct walk *g, const struct plan_step *s, struct err *err)
 
 /*
  * Run all steps in order, but sends as early as hoist.h allows and the window has room: step k may wait while
-  * chunks are in flight.
+ * chunks are in flight.
  */
 static enum rc
 run_steps(struct walk *g, struct err *err)

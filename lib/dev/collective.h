@@ -40,7 +40,7 @@ struct pair {
 
 /*
  * Run n sends and receives (n >= 1) together: each moves whenever it can, so their order in the list does not
-  * matter. The error names the one that failed.
+ * matter. The error names the one that failed.
  */
 enum rc pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
 		  struct recorder *recorder, struct err *err);

@@ -29,7 +29,7 @@ uint64_t execution_number(const struct execution *x, const struct inst_coll *c, 
 
 /*
  * Do instruction number at[0] in an iteration, or, where sends and receives follow each other, all of them;
-  * *ndone is the number done of at[0..n). The error says which operation failed.
+ * *ndone is the number done of at[0..n). The error says which operation failed.
  */
 enum rc execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
 		size_t *ndone, struct err *err);

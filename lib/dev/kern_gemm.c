@@ -63,7 +63,7 @@ gemm_run(struct kern_call *call)
  * gemm - c[m,n] = alpha op(a) op(b) + beta c, where op(a) is [m,k] and op(b) is [k,n].
  *
  * With single, one thread computes it, so the bits depend on the arguments alone. c overlaps neither a nor b.
-  * beta 0 does not read c, alpha 0 does not read a or b.
+ * beta 0 does not read c, alpha 0 does not read a or b.
  * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_gemm.c
  */
 const struct kernel kernel_gemm = {

@@ -2,7 +2,7 @@
  * lease.h - allocations that are freed when their client disconnects.
  *
  * A client has disconnected when its last connection has been closed for TIME_LEASE_MS without a new request.
-  * Thread-safe.
+ * Thread-safe.
  */
 #ifndef DEV_LEASE_H
 #define DEV_LEASE_H

@@ -139,7 +139,7 @@ struct program_env {
 /*
  * program_build - check and resolve.
  *
- * 	comm	0: collectives are refused; else this device's communicator (RC_NOTFOUND)
+ *	comm	0: collectives are refused; else this device's communicator (RC_NOTFOUND)
  *
  * Errors name the operation: "op 3 (gemm): ...". RC_INVAL, RC_NOTFOUND, RC_NOMEM, RC_BUSY limit of held
  * memory.

@@ -3,7 +3,7 @@
  *
  * A run is a program executed a number of times. Its operations are queued on their streams
  * together; the run ends when each of its streams is done, and its result is reported once. The first failure
-  * ends the run; runs queued after it continue.
+ * ends the run; runs queued after it continue.
  */
 #ifndef DEV_STREAM_H
 #define DEV_STREAM_H

@@ -94,7 +94,7 @@ unsigned net_push_generation(const struct net_push *p);
  *
  *      timeout_ms 0: queue a copy, do not wait. Else wait up to this long for the connection, and for other senders;
  *      then write the frame straight from the payload, and queue a copy of what the peer has not taken in time.
- * 			On tls+tcp all of it is queued as a copy then.
+ *			On tls+tcp all of it is queued as a copy then.
  *
  * Several threads may send; each frame stays whole. RC_OK: it leaves, unless the connection breaks.
  * RC_TIMEOUT: no connection or no room, nothing of it leaves. RC_NOMEM.

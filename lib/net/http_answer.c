@@ -1,7 +1,7 @@
 /*
  * Design notes. A request is answered on the server's thread, by MHD's callback. A deferred one suspends its
-  * connection; http_reply, on any thread, stores the answer and wakes the server's thread, which resumes the
-  * connection, and MHD calls again. A stream's connection is suspended whenever all events have been sent.
+ * connection; http_reply, on any thread, stores the answer and wakes the server's thread, which resumes the
+ * connection, and MHD calls again. A stream's connection is suspended whenever all events have been sent.
  */
 #include "net/http_impl.h"
 

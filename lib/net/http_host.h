@@ -10,9 +10,9 @@
 /*
  * http_host_allowed - check the value of the Host header.
  *
- * 	bound	"host:port" that the server listens at
- * 	reach	NET_ANY_HOST: reachable by any address of this machine
- * 	names	more hosts, with commas between them, or NULL
+ *	bound	"host:port" that the server listens at
+ *	reach	NET_ANY_HOST: reachable by any address of this machine
+ *	names	more hosts, with commas between them, or NULL
  *
  * Allowed are loopback addresses, localhost, the bound host and the names; for a server that is reachable
  * from other hosts also all numeric addresses, to which no name can be rebound, and this machine's name.

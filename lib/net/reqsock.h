@@ -19,7 +19,7 @@ int reqsock_open(const char *addr, uint64_t deadline_ns);
 /*
  * Send a request and wait for its answer.
  *
- * 	answer	[out] initialised; the answer's bytes
+ *	answer	[out] initialised; the answer's bytes
  *
  * Errors, after which the socket is unusable: RC_TIMEOUT, RC_UNREACHABLE the connection broke, or a
  * protocol error of the server; RC_NOMEM.

@@ -31,8 +31,8 @@ enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_cli
  * a second of the process's end. If the server only dropped the connection, the client connects again and
  * repeats the calls.
  *
- * 	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
- * 		must not close the client
+ *	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
+ *		must not close the client
  */
 enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
 			 struct err *err);

@@ -34,8 +34,8 @@ void gateway_close(struct gateway *g);
 /*
  * gateway_post - send a body of JSON; *out is the answer's body.
  *
- * 	path		"/v3/kv/range"
- * 	repeatable	the request may be carried out twice
+ *	path		"/v3/kv/range"
+ *	repeatable	the request may be carried out twice
  *
  * Tries one endpoint after the other, beginning with the one that answered last, at most for
  * STORE_DEADLINE_MS altogether. A request that is not repeatable goes to a second endpoint only if the

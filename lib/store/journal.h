@@ -2,15 +2,15 @@
  * journal.h - the file of a store: a header, a snapshot, then one batch for each commit. Pure: bytes
  * in memory. All numbers are little-endian.
  *
- * 	header	0 magic "gpusim-J"	16 nonce, random for each file
- * 		8 version		24 base: where the snapshot ends
- * 		12 crc of the rest
- * 	batch	0 magic "gBat"		16 bytes that follow the head
- * 		4 changes		20 crc of those
- * 		8 seq: 1, 2, 3 ...	24 crc of nonce and bytes 0..23, then 4 zero bytes
- * 	change	0 kind: 1 put, 2 delete	4 bytes of the value
- * 		1 bytes of the key	8 key, value
- * 		2 two zero bytes
+ *	header	0 magic "gpusim-J"	16 nonce, random for each file
+ *		8 version		24 base: where the snapshot ends
+ *		12 crc of the rest
+ *	batch	0 magic "gBat"		16 bytes that follow the head
+ *		4 changes		20 crc of those
+ *		8 seq: 1, 2, 3 ...	24 crc of nonce and bytes 0..23, then 4 zero bytes
+ *	change	0 kind: 1 put, 2 delete	4 bytes of the value
+ *		1 bytes of the key	8 key, value
+ *		2 two zero bytes
  *
  * The snapshot is one or more batches too. A file is complete up to base before it gets its name, so only
  * later data may be torn, at its end. Checked by: tests/unit/store/t_store.c, tests/fuzz/f_journal.c
@@ -48,9 +48,9 @@ typedef bool journal_fn(void *arg, const struct store_change *change);
 /*
  * journal_read - pass on the changes of all complete batches, batch by batch.
  *
- * 	name	of the file, for messages
- * 	good	[out] bytes up to the end of the last whole batch; less than nbytes: the last batch
- * 		was torn
+ *	name	of the file, for messages
+ *	good	[out] bytes up to the end of the last whole batch; less than nbytes: the last batch
+ *		was torn
  *
  * RC_BADDATA: not a journal, of another version, or damaged elsewhere than in its last batch. Some
  * changes may have been passed on by then. RC_NOMEM.

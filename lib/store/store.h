@@ -25,9 +25,9 @@ typedef void store_fn(void *arg, const char *key, const void *value, size_t nbyt
 /*
  * store_open - take the state, and call each() for every record, in order of keys.
  *
- * 	where	a directory, created (0700) if missing; or etcd://host:port[,host:port...][/prefix],
- * 		etcds:// with TLS; gateway.h has the variables for users and certificates
- * 	out	the caller's; ends with store_close
+ *	where	a directory, created (0700) if missing; or etcd://host:port[,host:port...][/prefix],
+ *		etcds:// with TLS; gateway.h has the variables for users and certificates
+ *	out	the caller's; ends with store_close
  *
  * An incomplete last commit (after a crash) is dropped, as it was not promised: see store_note. Errors:
  * RC_BUSY another process owns it. RC_BADDATA damaged, of another version, or not a store. RC_FAILED

@@ -3,14 +3,14 @@
  *
  * A file is a page of TAPE_HEAD bytes, then records. Numbers are little-endian.
  *
- * 	page	 0  "gpusimtp"
- * 		 8  u32 version, TAPE_VERSION
- * 		12  u32 flags, TAPE_CUT: writing has stopped, for example on a full disk; later records are missing
- * 		16  zeros
- * 	record	 0  u32 bytes of the body
- * 		 4  u32 CRC-32C of the body
- * 		 8  u32 CRC-32C of the 8 bytes before
- * 		12  the body: a TapeRecord of proto/gpu_sim.proto
+ *	page	 0  "gpusimtp"
+ *		 8  u32 version, TAPE_VERSION
+ *		12  u32 flags, TAPE_CUT: writing has stopped, for example on a full disk; later records are missing
+ *		16  zeros
+ *	record	 0  u32 bytes of the body
+ *		 4  u32 CRC-32C of the body
+ *		 8  u32 CRC-32C of the 8 bytes before
+ *		12  the body: a TapeRecord of proto/gpu_sim.proto
  *
  * A process that is killed while it writes leaves an incomplete last record; readers skip it, and the
  * next process that appends removes it.

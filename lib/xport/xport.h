@@ -76,7 +76,7 @@ struct xport_membership {
  * Take part in a communicator. It replaces one of that number, whose operations end with RC_ABORTED. The
  * caller has checked that this is allowed, and that this device has the rank.
  *
- * 	peers	m->nranks of them, by rank; copied
+ *	peers	m->nranks of them, by rank; copied
  *
  * RC_INVAL: a bad address; RC_NOMEM. The old one stays then.
  */
@@ -87,8 +87,8 @@ enum rc xport_attach(struct xport *x, const struct xport_membership *m,
  * Ranks that have mapped each other's memory use it. Each rank offers its block, and when all have, each
  * joins with the others that it is to reach so.
  *
- * 	block	offset of the control block in the rank's memory file; 0: none
- * 	mapped	[out] by rank: its memory is mapped here
+ *	block	offset of the control block in the rank's memory file; 0: none
+ *	mapped	[out] by rank: its memory is mapped here
  *
  * RC_NOTFOUND: no such communicator and epoch.
  */

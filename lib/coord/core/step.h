@@ -145,7 +145,7 @@ void coord_actions_fini(struct coord_actions *a);
  * coord_prove - parse, verify and lower the algorithm of a COORD_PROVE, whose body is a packed
  * AlgoPutRequest.
  *
- * 	stop	true: end early; NULL: it will not be
+ *	stop	true: end early; NULL: it will not be
  *
  * On any thread; needs no coordinator. Pass the proof, good or not, to COORD_PROVEN or coord_proof_free
  * (NULL is legal). NULL: out of memory.

@@ -464,7 +464,7 @@ test_refusals(void)
 	    {"\x89PNG\r\n\x1a\n1,2", "t.csv:"},
 	    {"\xff\xfe"
 	     "1,2",
-	     "t.csv: it is UTF-16; save it as UTF-8"},
+	     "t.csv: it is UTF-16, and UTF-8 is read"},
 	};
 	char text[8192], *p = text;
 
