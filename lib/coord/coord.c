@@ -237,8 +237,8 @@ tick(struct coord *c)
 static void
 coord_step_end(struct coord *c)
 {
-	/* Reaping may start calls that fail at once, which may unblock more reaping; so may queued requests that
-	 * get devices. */
+	/* Reaping may start calls that fail at once, which may unblock more reaping; so may queued
+	 * requests that get devices. */
 	do {
 		calls_settle(c);
 		comms_step(c);

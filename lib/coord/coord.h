@@ -30,7 +30,7 @@ enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, stru
  *	now_ms	monotonic; any origin, the same in all events
  *
  * Every request is answered exactly once, a little before its deadline at the latest (so that the answer
-  * still arrives): with RC_TIMEOUT and what it waited for. Started work continues.
+ * still arrives): with RC_TIMEOUT and what it waited for. Started work continues.
  * Errors: RC_NOMEM, the request had no effect and gets no answer. When memory ends later than that,
  * the answer is RC_NOMEM.
  */
@@ -43,8 +43,8 @@ enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_m
  *	path	of the file, for messages
  *	out	[out] appended to: actions without a waiting request
  *
- * Before the first step, after coord_restore. Errors: RC_BADDATA parse error or failed proof, RC_INVAL name or
-  * size, RC_BUSY too many, RC_NOMEM.
+ * Before the first step, after coord_restore. Errors: RC_BADDATA parse error or failed proof, RC_INVAL
+ * name or size, RC_BUSY too many, RC_NOMEM.
  */
 enum rc coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path,
 		       struct coord_actions *out, struct err *err);
@@ -54,7 +54,7 @@ enum rc coord_check_tuner(const struct coord *c, struct err *err);
 
 /*
  * coord_restore - restore one record of another coordinator; call in order of keys. Before the first step,
-  * which continues where the other coordinator was: communicators live, what was
+ * which continues where the other coordinator was: communicators live, what was
  * in progress is requested again. A stored answer becomes a COORD_ANSWER without a token in *out: the shell
  * carries these out before it feeds requests.
  *
@@ -63,16 +63,16 @@ enum rc coord_check_tuner(const struct coord *c, struct err *err);
 enum rc coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
 		      struct coord_actions *out, struct err *err);
 
-/* The record stays in the store after a clean end: of an algorithm that a client has added without a lease. The
- * next coordinator restores it, and starts otherwise empty. */
+/* The record stays in the store after a clean end: of an algorithm that a client has added without a
+ * lease. The next coordinator restores it, and starts otherwise empty. */
 bool coord_record_stays(const char *key, const void *value, size_t nbytes);
 
 /*
  * coord_uncommitted - the records of the last step could not be stored, *why.
  *
  * The COORD_STORE actions are taken out of *out: the shell has them, and commits them later, in order,
-  * together with later ones. Clients that wait for an effect get the failure. Until coord_committed no request
-  * with an effect is accepted. *out may have new COORD_STORE actions.
+ * together with later ones. Clients that wait for an effect get the failure. Until coord_committed no request
+ * with an effect is accepted. *out may have new COORD_STORE actions.
  */
 void coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out);
 

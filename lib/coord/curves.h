@@ -1,8 +1,8 @@
 /*
  * curves.h - the curves of trainings: loss and accuracy by epoch, of the trainings that reported last.
  *
- * Pure, as all of this room; callers lock. The kept points of a long curve are spread evenly over it, and include
-  * the newest.
+ * Pure, as all of this room; callers lock. The kept points of a long curve are spread evenly over it, and
+ * include the newest.
  */
 #ifndef COORD_CURVES_H
 #define COORD_CURVES_H

@@ -14,7 +14,8 @@ struct ring_rank {
 	GpuSim__RankOps ranks;
 };
 
-/* The lab's clients are not told of lost ranks; addresses for more ranks than remain are for those of CommInit. */
+/* The lab's clients do not learn of lost ranks; addresses for more ranks than remain are for those of
+ * CommInit. */
 static enum rc
 ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 	       struct ring_rank *rank, struct err *err)

@@ -117,10 +117,8 @@ begin(struct models *m, const struct model_piece *p, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (p->training == 0 || p->nbytes == 0 || p->nbytes > MODELS_MAX_BYTES)
-		return err_set(err, RC_INVAL,
-			       "a model of %" PRIu64 " bytes: must be 1 to %" PRIu64,
-			       p->nbytes,
-			       (uint64_t)MODELS_MAX_BYTES);
+		return err_set(err, RC_INVAL, "a model of %" PRIu64 " bytes: must be 1 to %" PRIu64,
+			       p->nbytes, (uint64_t)MODELS_MAX_BYTES);
 	if (!u || m->total + p->nbytes > MODELS_MAX_TOTAL)
 		return err_set(err, RC_BUSY, "too many uploads of models: try again later");
 	u->model = calloc(1, sizeof *u->model);

@@ -1,8 +1,8 @@
 /*
  * models.h - models that trainings upload in pieces, and the newest complete one.
  *
- * Pure, as all of this room; callers lock. A complete model never changes, and lives while it is held. Incomplete
-  * models are invisible and dropped with their client.
+ * Pure, as all of this room; callers lock. A complete model never changes, and lives while it is held.
+ * Incomplete models are invisible and dropped with their client.
  */
 #ifndef COORD_MODELS_H
 #define COORD_MODELS_H
@@ -38,8 +38,8 @@ struct models *models_new(void);
 void models_free(struct models *m);
 
 /*
- * models_put - add a piece; a client's pieces come in order, the first one at offset 0, which drops its earlier
-  * upload.
+ * models_put - add a piece; a client's pieces come in order, the first one at offset 0, which drops its
+ * earlier upload.
  *
  * Errors, after which the upload is dropped: RC_INVAL not in order, too large, or not larger than
  * the last version of this training; RC_BUSY too many uploads; RC_NOMEM.

@@ -60,13 +60,13 @@ told() {
 	assert_status 0
 	run bounded env GPUSIM_ON_FAILURE=never gpuctl run -n 1 -- true
 	assert_status 2
-	assert_output "gpuctl: run: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpuctl: run: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare"
 	run bounded gpucoord --on-failure never
 	assert_status 2
-	assert_output "gpucoord: --on-failure: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpucoord: --on-failure: 'never' must be one of abort, shrink, respawn, spare"
 	printf '[coordinator]\non-failure = never\n' >conf
 	run bounded gpucoord -c conf
-	assert_output "gpucoord: conf:2: on-failure: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpucoord: conf:2: on-failure: 'never' must be one of abort, shrink, respawn, spare"
 }
 
 @test "spare: it takes the lost device's place, and is no longer a spare" {
@@ -114,5 +114,5 @@ told() {
 		C=$(gpuctl comm-init -n 2); rm $(gpuctl devices --json | grep -o "/dev/shm/[^\"]*1\""  | tr -d \")
 		lose 1; failed; gpuctl comm-status $C; gpuctl comm-destroy $C; gpuctl comm-init -n 2'
 	assert_match 'failed: .* cannot be started again: its memory file /dev/shm/[^ ]*: No such file'
-	told '1 of 2 there; device [0-9a-f]{16} \(gpu 1\) .* killed by signal 9, cannot be started again: its memory file'
+	told '1 of 2 is available; device [0-9a-f]{16} \(gpu 1\) .* killed by signal 9, cannot be started again: its memory file'
 }

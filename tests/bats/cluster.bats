@@ -36,7 +36,7 @@ teardown() { house_teardown; }
 	refused 2 "sizes are set by -b" allreduce -c two-cores --bytes 3
 	refused 2 "need --cluster" allreduce -n 4 --explain
 	echo 'gpu = h1000' >bad.ini
-	refused 2 "bad.ini:1: gpu: 'h1000' " allreduce -c bad.ini
+	refused 2 "bad.ini:1: gpu: 'h1000': must be one of" allreduce -c bad.ini
 	refused 1 "missing.ini" allreduce -c ./missing.ini
 }
 
@@ -99,5 +99,5 @@ teardown() { house_teardown; }
 	done
 	printf 'gpu = h100\nhosts = 2\nnics = 8 x 400Gb/s infiniband\n' >wrong.ini
 	run -2 gpuctl simulate allreduce -c ./wrong.ini
-	assert_match "'infiniband' is none of ib, roce, .*, none\$"
+	assert_match "'infiniband': must be one of ib, roce, .*, none\$"
 }

@@ -61,7 +61,7 @@ refused() {
 	printf 'lr = 0.1\n\nepoch = 3\n' >my.ini
 	refused "my.ini:3: no option 'epoch'; did you mean 'epochs'?" --config my.ini --strict
 	printf '[a]\nlr = 0.1\n[b]\nlearningRate = 0.1\n' >my.ini
-	refused 'my.ini:4: learningRate: given in line 2 already' --config my.ini --lr 3
+	refused 'my.ini:4: learningRate: already given in line 2' --config my.ini --lr 3
 	printf 'epochs = 3.5\n' >my.ini
 	refused "my.ini:1: epochs: '3.5' is not a whole number" --config my.ini
 	printf 'epochs 3\n' >my.ini
@@ -89,7 +89,7 @@ refused() {
 	refused '--momentum: this optimizer needs a momentum above 0' --optimizer momentum --momentum 0
 	run bounded mnist-train --data $'a\eb' --print-config
 	assert_status 2
-	assert_output "mnist-train: data: no line of a file can hold '"$'a\eb'"'"
+	assert_output "mnist-train: data: a line of a file cannot hold '"$'a\eb'"'"
 	run bounded sh -c 'mnist-train --print-config >/dev/full'
 	assert_status 1
 }

@@ -44,7 +44,7 @@ bad() {
 	while IFS=$'\t' read -r name _ _ type values _ _ where _; do
 		printf '[coordinator]\n%s = %s\n' "$name" "$(value "$type" "$values")" >conf
 		if [[ $where != file ]]; then
-			refused "2: $name: not in a file"
+			refused "2: $name: not allowed in a file"
 			continue
 		fi
 		gpucoord -c conf --print-config >out
@@ -107,7 +107,7 @@ address = ipc:///run/2"
 	printf '[coordinator]\nheart-beats = 1s\n' >conf
 	refused "2: no option 'heart-beats'; did you mean 'heartbeat'?"
 	printf '[coordinator]\nheartbeat = 1s\nheart-beat = 2s\n' >conf
-	refused '3: heart-beat: given in line 2 already'
+	refused '3: heart-beat: already given in line 2'
 	printf '[coordinate]\nheartbeat = 1s\n' >conf
 	refused '2: heartbeat: no section [coordinate]; must be [coordinator] or [device NAME]'
 	printf 'heartbeat\n' >conf

@@ -69,7 +69,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	wait_until 10 grep joined followed
 	killed
 	coordinator
-	wait_until 10 grep 'started again' followed
+	wait_until 10 grep restarted followed
 	kill -KILL "${DEV[0]}"
 	wait_until 10 grep '"kind":"lost"' followed
 	perl -MJSON::PP -ne 'decode_json($_)' followed
@@ -86,7 +86,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	local status=0
 	wait "$follower" || status=$?
 	assert_equal "$status" 3
-	assert_equal "$(cat last)" "gpuctl: events: $GPUSIM_COORD: nobody answers there"
+	assert_equal "$(cat last)" "gpuctl: events: $GPUSIM_COORD: no answer from there"
 }
 
 @test "a device that is killed while it is free: the signal, and what restarts it" {

@@ -109,15 +109,15 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 		[[ $output == "gpuctl: "*"$text"* ]] || fail "$line: $output"
 	done <<'END'
 run -n 0 true|-n: 0 is out of range (1 to 1024)
-run -n 1 --bandwidth 10 true|'10' is 10 bits a second, and 1kb is the least; did you mean '10Gb' or '10Mb'?
+run -n 1 --bandwidth 10 true|'10' is 10 bits a second, but the minimum is 1kb; did you mean '10Gb' or '10Mb'?
 run -n 1 --http ::1:80 true|--http: '::1:80': an IPv6 address stands in brackets
 run -n 1 --http http://localhost:80 true|--http: 'http://localhost:80' is neither PORT nor HOST:PORT
 run -n 1 --grpc 70000 true|--grpc: '70000' is neither PORT nor HOST:PORT
-run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 can be reached from other hosts, unencrypted and unchecked; --insecure allows that
+run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 is reachable from other hosts, unencrypted and unauthenticated; --insecure allows that
 plan allreduce -n 4 --algo rnig|did you mean 'ring'?
 plan alreduce -n 4|did you mean 'allreduce'?
 simulate allreduce -c h100|ready clusters: a100-dgx,
---coordinator ipc:///nowhere/c devices|nobody answers there (nothing is at /nowhere/c)
+--coordinator ipc:///nowhere/c devices|no answer from there (/nowhere/c does not exist)
 run -n 1 -- gpuctl allreduce <bom|the text begins as a byte order mark
 run -n 1 -- gpuctl allreduce <utf16|the text begins as UTF-16
 plan allreduce --algo-file utf16|it is UTF-16
@@ -158,7 +158,7 @@ END
 		kill -CONT "$pid"; gpuctl --coordinator "ipc://$TMPDIR/none" --timeout 50s devices; echo $?' 2>/dev/null
 	assert_equal "$(grep -cx 'gpuctl: devices: coordinator: ipc://.*: no answer in time' <<<"$output")" 2
 	assert_equal "$(grep -cx 4 <<<"$output")" 2
-	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: nobody answers there .*'$'\n3$'
+	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: no answer from there .*'$'\n3$'
 }
 
 @test "wrong usage: one line, exit 2" {
@@ -432,7 +432,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 	run machine 2 --op-timeout 3s '
 		C=$(gpuctl comm-init -n 2)
 		echo "send --rank 0 --peer 1 --addr 0x10000 --count 4" | try gpuctl group --comm $C'
-	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
+	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not reached the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
 }
 
 @test "a communicator fails when a rank is lost, also when nothing runs on it" {
@@ -551,7 +551,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
 	assert_match $'gpuctl: comm-split: --keys: 2 given for 4 ranks\n2\n'
 	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
-	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
+	assert_match "gpuctl: comm-split: --on-failure: 'maybe' must be one of abort, shrink, respawn, spare"$'\n2'
 }
 
 @test "comm-split: if one cannot be made, none is" {
@@ -572,11 +572,11 @@ epoch 1, 1 rank, on failure shrink, 0 recoveries
 success
 epoch 1, 1 rank, on failure spare, 0 recoveries
 success
-gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: 1 vector: busy: needs 1 device; 0 of 1 are free: ...
 8
-gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 2"

@@ -129,7 +129,7 @@ rehearse() {
 		gpuctl inject kill device=0; echo "exit $?"
 		gpuctl inject kill coordinator; echo "exit $?"
 		gpuctl inject list; echo "exit $?"; gpuctl devices | wc -l'
-	assert_match 'inject: device [0-9a-f]{16}: takes no faults: it was started without --allow-inject'
+	assert_match 'inject: device [0-9a-f]{16}: does not accept faults: it was started without --allow-inject'
 	assert_match 'inject: the coordinator: does not accept faults: it was started without --allow-inject'
 	assert_equal "$(grep -c 'exit 2' <<<"$output")" 3
 	assert_match $'\n2$'

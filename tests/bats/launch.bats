@@ -95,7 +95,7 @@ said() { [[ -s $1 ]]; }
 	assert_match "SLURM_PROCID: 'first' is not a whole number$"
 	run bounded gpuctl comm-init --id 123 --rank 0 --nranks 1
 	assert_status 2
-	assert_match "'123' is no unique id, which has 32 hexadecimal digits$"
+	assert_match "'123' is not a unique id of 32 hexadecimal digits$"
 	run bounded gpuctl comm-init -n 2 --rank 1
 	assert_status 2
 	assert_match 'go with --id$'
@@ -172,7 +172,7 @@ waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
 	assert_equal "$(gpuctl devices | awk 'NR == 2 { print $NF }' | sed 's/:[0-9]*$//')" tcp://127.0.0.1
 	run bounded gpudev --listen 'tcp://*:0' --coordinator tcp://10.255.255.1:7
 	assert_status 2
-	assert_match '^gpudev: tcp://.*:0 can be reached from other hosts'
+	assert_match '^gpudev: tcp://.*:0 is reachable from other hosts'
 	run bounded gpudev --listen 'tcp://*:0' --coordinator tcp://no-such-host.invalid:7
 	assert_status 3
 	assert_match '^gpudev: tcp://no-such-host.invalid:7: '
@@ -204,7 +204,7 @@ on() { nsenter -t "${HOST[$1]}" -n "${@:2}"; } # HOST CMD...
 	ready coord nsenter -t "${HOST[0]}" -n gpucoord --listen tcp://0.0.0.0:7000 --insecure --state none
 	run on 1 gpudev --listen 'tcp://*:0' -m 16M
 	assert_status 2
-	assert_match '^gpudev: tcp://10\.76\.1\.2:0 can be reached from other hosts, unencrypted'
+	assert_match '^gpudev: tcp://10\.76\.1\.2:0 is reachable from other hosts, unencrypted'
 	for n in 1 2; do
 		SLURM_PROCID=$n ready "dev$n" nsenter -t "${HOST[n]}" -n gpudev --listen 'tcp://*:0' --insecure \
 			-m 16M --mem-scratch "$T/mem$n"

@@ -88,7 +88,7 @@ learnt() {
 		2|--on-failure shrink|--on-failure: with --backend mpi
 		5|--layers 785,10|
 		1|--json nowhere/x|nowhere/x: No such file
-		1|--save nowhere/x|nowhere/x: cannot make a file beside it: No such file
+		1|--save nowhere/x|nowhere/x: cannot create a file beside it: No such file
 	END
 	refute_file x
 	job 2 --epochs 1 --sync local

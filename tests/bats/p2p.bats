@@ -88,10 +88,10 @@ dev1: shares no memory: $1"
 @test "wrong values of the two variables: one line, exit 2" {
 	GPUSIM_P2P_DISABLE=yes run bounded gpudev
 	assert_status 2
-	assert_output "gpudev: GPUSIM_P2P_DISABLE: 'yes' is none of 0, 1"
+	assert_output "gpudev: GPUSIM_P2P_DISABLE: 'yes': must be one of 0, 1"
 	GPUSIM_P2P_LEVEL=NVL run bounded gpudev
 	assert_status 2
-	assert_output "gpudev: GPUSIM_P2P_LEVEL: 'NVL' is none of SYS, LOC"
+	assert_output "gpudev: GPUSIM_P2P_LEVEL: 'NVL': must be one of SYS, LOC"
 }
 
 @test "topo: devices in communicators, one communicator, none such, as JSON" {

@@ -124,8 +124,8 @@ needs_gnuplot() { needs gnuplot; }
 		assert_status "$code"
 		assert_match "$sentence"
 	done <<-'END'
-		2|gpuctl bench --plot x.pdf|^gpuctl: bench: --plot: 'x.pdf' : must end in .svg or .png
-		1|gpuctl bench --plot nowhere/x.svg|^gpuctl: bench: --plot: nowhere/x.svg: cannot make a file beside it
+		2|gpuctl bench --plot x.pdf|^gpuctl: bench: --plot: 'x.pdf': must end in .svg or .png
+		1|gpuctl bench --plot nowhere/x.svg|^gpuctl: bench: --plot: nowhere/x.svg: cannot create a file beside it
 		2|gpuctl bench barrier --plot -|^gpuctl: bench: --plot: a barrier has no sizes
 		2|gpuctl bench --algo ring,nonsense|^gpuctl: bench: unknown algorithm 'nonsense'
 		2|gpuctl bench --algo ring,|^gpuctl: bench: --algo: a name is missing

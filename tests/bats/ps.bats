@@ -308,7 +308,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	assert_match "gpuctl: run: --http: 'nowhere' is neither PORT nor HOST:PORT"
 	run bounded gpucoord --listen "ipc://$T/c" --state none --http 0.0.0.0:0
 	assert_status 2
-	assert_match '^gpucoord: --http: .* can be reached from other hosts'
+	assert_match '^gpucoord: --http: .* is reachable from other hosts'
 	run bounded gpuctl run -n 2 -- "${TRAIN[@]}" --epochs 1 --sync ps
 	assert_status 0
 	assert_equal "${#lines[@]}" 2

@@ -73,7 +73,7 @@ whole() {
 	device --recorder 0
 	run records mem
 	assert_status 1
-	assert_match 'its device does not record$'
+	assert_match 'its device has no recorder$'
 	killed
 	device
 	assert_equal "$(records mem | grep -c '^mark start')" 1
@@ -86,7 +86,7 @@ whole() {
 	limited() { ulimit -f $((67 << 10)) && exec "$@"; }
 	export -f limited
 	ready device bash -c 'limited "$@"' - gpudev --coordinator none --id 7 --listen "ipc://$T/7.sock" -m 1M --mem-file "$T/mem"
-	grep -q 'nothing is recorded: .*/mem: cannot have [0-9]* bytes' device.log
+	grep -q 'recording is off: .*/mem: cannot have [0-9]* bytes' device.log
 	assert_equal "$(wc -l <device.log)" 1
 	run records mem
 	assert_status 1

@@ -445,7 +445,7 @@ cpus_of() {
 	done
 	run --separate-stderr gpurun -n 1 --pin 0 -- true
 	assert_status 2
-	[[ $stderr == "gpuctl: run: --pin: '0' is none of auto, none" ]] || fail "$stderr"
+	[[ $stderr == "gpuctl: run: --pin: '0': must be one of auto, none" ]] || fail "$stderr"
 }
 
 @test "--spares: more devices, which do not count in the command's number of devices" {

@@ -27,7 +27,7 @@ gpuctl: allreduce: 3 vectors: busy: needs 3 devices; 1 of 3 is free: comm 1, mad
 8
 gpuctl: barrier: 3 ranks: waited: busy: needs 3 devices; 1 of 3 is free: comm 1, made by gpuctl comm-init (pid PID), has 2
 4
-gpuctl: comm-init: --wait: '"'0'"' is not 1ms to 24 days
+gpuctl: comm-init: --wait: '"'0'"': must be 1ms to 24 days
 2
 gpuctl: comm-init: needs 4 devices; 3 exist
 1

@@ -126,7 +126,7 @@ resnet() {
 		assert_status "$code"
 		assert_output "mnist-train: $sentence"
 	done <<-'END'
-		2|--augment rotate|--augment: 'rotate' is none of none, crop, flip, crop,flip
+		2|--augment rotate|--augment: 'rotate': must be one of none, crop, flip, crop,flip
 		2|--eval --load x --augment flip|--augment: only for training
 		5|--data table.csv --augment flip|--augment: the samples are not images: they have 2x1x1 values
 		2|--model lenet --layer-norm|--layer-norm: needs --model mlp

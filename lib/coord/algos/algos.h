@@ -2,8 +2,8 @@
  * algos.h - algorithms from files that the coordinator keeps by name, for calls, tuner files and GPUSIM_ALGO.
  *
  * The coordinator parses, verifies and lowers a file when it arrives (lib/algo); clients' files beside the
-  * steps, one at a time. It keeps each rank's schedule, packed as a run carries it, which is all that runs,
-  * recovery and restarts need.
+ * steps, one at a time. It keeps each rank's schedule, packed as a run carries it, which is all that runs,
+ * recovery and restarts need.
  */
 #ifndef COORD_ALGOS_H
 #define COORD_ALGOS_H
@@ -28,7 +28,7 @@ size_t algo_schedule_max(const struct tune_file *f);
  * algos_add_text - add a file of the configuration under the name in it; it replaces one of that name.
  *
  * Errors: RC_BADDATA parse error, or the proof fails; RC_INVAL name not allowed for files, or a limit of
-  * core/limits.h; RC_BUSY too many; RC_NOMEM.
+ * core/limits.h; RC_BUSY too many; RC_NOMEM.
  */
 enum rc algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path,
 		       struct err *err);

@@ -1,6 +1,6 @@
 /*
  * put.c - a client's or a configured file becomes an algorithm: gathered from its pieces, parsed, verified,
-  * lowered and packed beside the steps, one file at a time.
+ * lowered and packed beside the steps, one file at a time.
  */
 #include "coord/algos/algos_impl.h"
 

@@ -33,8 +33,9 @@ struct member {
 	uint32_t first; /* its rank when the communicator was made; UINT32_MAX: it came later */
 	struct lateness late;
 	struct progress progress;
-	/* Of a queued communicator: operations that have ended here, and the number of the device's last report
-	 * that counted them. The rank's process lives while that is the device's last report. 0: none. */
+	/* Of a queued communicator: operations that have ended here, and the number of the device's last
+	 * report that counted them. The rank's process lives while that is the device's last report. 0:
+	 * none. */
 	uint64_t operations, counted;
 	uint64_t *waited_ns; /* time waited, by rank; NULL: none */
 	bool attached;	     /* attached, or possibly so */
@@ -207,9 +208,9 @@ enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *
 enum rc check_policy(uint32_t on_failure, struct err *err);
 /*
  * Make a communicator over the devices and start to attach them. The devices that q names are ignored. The
-  * caller's requests must wait on wait_attach for it. On error nothing has happened.
-  *
-  * queued: its ranks enqueue operations themselves; see comm_can_queue
+ * caller's requests must wait on wait_attach for it. On error nothing has happened.
+ *
+ * queued: its ranks enqueue operations themselves; see comm_can_queue
  */
 enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, bool queued,
 		  struct device **dev, uint32_t nranks, uint64_t client_id, struct comm **out,
@@ -288,7 +289,7 @@ struct supply supply_count(const struct coord *c);
 extern const struct wait wait_devices;
 /*
  * Put n free devices into dev, or queue the request (*queued) for at most wait_ms; it is handled again when
-  * its turn comes. wait_ms 0: fail instead of waiting.
+ * its turn comes. wait_ms 0: fail instead of waiting.
  */
 enum rc queue_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, uint32_t n,
 		      uint64_t wait_ms, struct device **dev, bool *queued, struct err *err);

@@ -1,6 +1,6 @@
 /*
  * family.c - split and shrink of a communicator, the parent, by a call of each rank, as ncclCommSplit and
-  * ncclCommShrink.
+ * ncclCommShrink.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * family_grow.c - a communicator of a parent's ranks followed by new ranks, as ncclCommGrow.
  *
- * The parent's ranks join by its number, the new ranks by an id. One of the parent's ranks names the id, which
-  * connects the two; until then they wait apart.
+ * The parent's ranks join by its number, the new ranks by an id. One of the parent's ranks names the id,
+ * which connects the two; until then they wait apart.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * lease.c - a leased communicator ends when its clients have been disconnected for too long; a queued one also
-  * when each rank has left.
+ * lease.c - a leased communicator ends when its clients have been disconnected for too long; a queued one
+ * also when each rank has left.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -84,8 +84,9 @@ comms_client_lost(struct coord *c, uint64_t client_id)
 			comm_owner_is(c, comm, client_id, true);
 }
 
-/* The process of a queued communicator's rank has ended: its client stays disconnected, and its device does
- * not report the process. A process that only enqueues says nothing to a restarted coordinator; its device does. */
+/* The process of a queued communicator's rank has ended: its client stays disconnected, and its device
+ * does not report the process. A process that only enqueues says nothing to a restarted coordinator; its
+ * device does. */
 static bool
 is_deserted(const struct coord *c, const struct comm *comm, uint32_t rank)
 {

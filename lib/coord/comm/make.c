@@ -1,7 +1,7 @@
 /*
  * make.c - makes a communicator: choose devices, reserve them, attach them in parallel. Each reports whose
-  * memory it has mapped; pairs that have mapped each other are told to use the mappings (join). If one rank
-  * refuses, all are detached before the client gets its answer, so it can try again at once.
+ * memory it has mapped; pairs that have mapped each other are asked to use the mappings (join). If one rank
+ * refuses, all are detached before the client gets its answer, so it can try again at once.
  */
 #include "coord/comm/comm_impl.h"
 

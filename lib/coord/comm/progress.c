@@ -32,8 +32,8 @@ moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progre
 	return same && old->moved_ms < t ? old->moved_ms : t;
 }
 
-/* A rank that has left a queued communicator makes no more calls. All that it sent has arrived, so a rank that
- * waits this long for it waits in vain. */
+/* A rank that has left a queued communicator makes no more calls. All that it sent has arrived, so a rank
+ * that waits this long for it waits in vain. */
 #define LEFT_MS 500
 
 static void

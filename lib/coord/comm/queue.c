@@ -4,7 +4,7 @@
  * When its turn comes, a queued request is handled as if it had just arrived. Nobody overtakes the first, so
  * small requests do not starve a large one. Two kinds keep their position and let others go first: a request
  * whose client is disconnected, until it connects again or the request leaves; and one for more devices than
-  * are alive, until lost devices return.
+ * are alive, until lost devices return.
  *
  * A client that did not ask to wait waits only for lost devices that are about to return.
  *

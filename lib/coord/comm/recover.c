@@ -2,8 +2,8 @@
  * recover.c - actions of a communicator that has failed: it drains, decides which ranks are lost,
  * and continues or gives up.
  *
- * The epoch is aborted at every rank, and all that can answer do so at once. A rank that does not is lost when
-  * the grace period is over. A failure on the way starts over, a bounded number of times.
+ * The epoch is aborted at every rank, and all that can answer do so at once. A rank that does not is lost
+ * when the grace period is over. A failure on the way starts over, a bounded number of times.
  */
 #include "coord/comm/comm_impl.h"
 

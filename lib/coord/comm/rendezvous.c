@@ -1,9 +1,9 @@
 /*
  * rendezvous.c - ranks that join one by one, each with its own request, until all have joined.
  *
- * A rank has its seat as long as its request is pending. The seat of a client that disconnected is free at once.
-  * The first deadline ends the rendezvous for all, so that all learn who was missing; they may try again.
-  * Nothing of this is stored: after a restart the clients repeat their requests.
+ * A rank has its seat as long as its request is pending. The seat of a client that disconnected is free
+ * at once. The first deadline ends the rendezvous for all, so that all learn who was missing; they may
+ * try again. Nothing of this is stored: after a restart the clients repeat their requests.
  */
 #include "coord/comm/rendezvous.h"
 

@@ -1,6 +1,6 @@
 /*
  * rendezvous.h - ranks that join one by one, each with its own request: by an id (init_rank.c), or to make
-  * communicators from a communicator (family.c).
+ * communicators from a communicator (family.c).
  */
 #ifndef COORD_RENDEZVOUS_H
 #define COORD_RENDEZVOUS_H
@@ -97,7 +97,7 @@ enum rc rendezvous_can_queue(const struct rendezvous *v, uint32_t from, struct d
 			     struct err *err);
 /*
  * Make a communicator over dev[], of the seats rank[] (NULL: all), as q says. The ranks' clients own it, and
-  * their requests wait for it from now on. On error nothing has happened.
+ * their requests wait for it from now on. On error nothing has happened.
  */
 enum rc rendezvous_make(struct coord *c, const struct rendezvous *v,
 			const GpuSim__CommInitRequest *q, bool queued, const uint32_t *rank,

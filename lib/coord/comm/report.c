@@ -1,9 +1,10 @@
 /*
  * report.c - reports of permanent failures: claimed, shared, written.
  *
- * The number is claimed when the failure is noticed, because the ranks get the failure and the number together. The
-  * report is written when all ranks have answered or are given up, since their recorders are complete then.
-  * Communicators that fail in the same step, such as all those of a lost device, share a report.
+ * The number is claimed when the failure is noticed, because the ranks get the failure and the number
+ * together. The report is written when all ranks have answered or are given up, since their recorders are
+ * complete then. Communicators that fail in the same step, such as all those of a lost device, share a
+ * report.
  */
 #include "coord/comm/comm_impl.h"
 

@@ -1,6 +1,6 @@
 /*
- * supply.c - devices for a communicator, by name or any free ones; if too few are free, the message names their
-  * users.
+ * supply.c - devices for a communicator, by name or any free ones; if too few are free, the message names
+ * their users.
  */
 #include "coord/comm/comm_impl.h"
 

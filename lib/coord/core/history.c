@@ -1,7 +1,7 @@
 /*
- * history.c - events: devices that joined, were lost, returned; communicators that failed or recovered. A ring
-  * holds the last 1024, here and as records. A client that follows them waits for a number that has not been
-  * given yet.
+ * history.c - events: devices that joined, were lost, returned; communicators that failed or recovered. A
+ * ring holds the last 1024, here and as records. A client that follows them waits for a number that has
+ * not been given yet.
  */
 #include "coord/core/history.h"
 

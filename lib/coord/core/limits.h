@@ -19,7 +19,8 @@
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
-/* Algorithms from files: parsed, verified and lowered one at a time, beside the steps, within these bounds. */
+/* Algorithms from files: parsed, verified and lowered one at a time, beside the steps, within these
+ * bounds. */
 #define COORD_MAX_ALGOS	   64
 #define COORD_ALGO_FILE	   (4u << 20)	/* bytes of a file */
 #define COORD_ALGO_STEPS   (1u << 16)	/* of all its ranks */

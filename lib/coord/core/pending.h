@@ -1,8 +1,8 @@
 /*
  * pending.h - requests that have no answer yet.
  *
- * Each is answered exactly once, by answer*(), which frees it. The room that a request waits for describes the
-  * wait in a static `struct wait`, so deadlines and cancellations need no list of kinds.
+ * Each is answered exactly once, by answer*(), which frees it. The room that a request waits for
+ * describes the wait in a static `struct wait`, so deadlines and cancellations need no list of kinds.
  */
 #ifndef COORD_PENDING_H
 #define COORD_PENDING_H

@@ -16,9 +16,9 @@
 #include "gpu_sim.pb-c.h"
 
 /*
- * The ladder of timeouts: heartbeat < lost < operation < communicator < job. coord_new refuses one that does
-  * not increase. A device is lost when `missed` of the last `of` heartbeats that were due are missing: a device
-  * that falls silent, missed * heartbeat_ms after its last message.
+ * The ladder of timeouts: heartbeat < lost < operation < communicator < job. coord_new refuses one that
+ * does not increase. A device is lost when `missed` of the last `of` heartbeats that were due are
+ * missing: a device that falls silent, missed * heartbeat_ms after its last message.
  */
 struct coord_config {
 	uint64_t instance;	  /* random id of this coordinator process */
@@ -40,7 +40,8 @@ struct coord_config {
 	uint64_t (*report_claim)(void *arg);
 	void *report_arg;
 	char reports[256]; /* the folder of the reports, for messages: "~/.local/state/gpusim" */
-	/* Chooses algorithms that callers leave open; must outlive the coordinator. NULL: the model's choice. */
+	/* Chooses algorithms that callers leave open; must outlive the coordinator. NULL: the model's
+	 * choice. */
 	const struct tuner *tuner;
 };
 
@@ -141,12 +142,13 @@ void coord_actions_clear(struct coord_actions *a);
 void coord_actions_fini(struct coord_actions *a);
 
 /*
- * coord_prove - parse, verify and lower the algorithm of a COORD_PROVE, whose body is a packed AlgoPutRequest.
+ * coord_prove - parse, verify and lower the algorithm of a COORD_PROVE, whose body is a packed
+ * AlgoPutRequest.
  *
  *	stop	true: end early; NULL: it will not be
  *
- * On any thread; needs no coordinator. Pass the proof, good or not, to COORD_PROVEN or coord_proof_free (NULL is
-  * legal). NULL: out of memory.
+ * On any thread; needs no coordinator. Pass the proof, good or not, to COORD_PROVEN or coord_proof_free
+ * (NULL is legal). NULL: out of memory.
  */
 struct coord_proof *coord_prove(const struct buf *body, const atomic_bool *stop);
 void coord_proof_free(struct coord_proof *proof);

@@ -1,8 +1,9 @@
 /*
  * call.h - calls to devices: each ends exactly once, by a result, a lost device or its deadline.
  *
- * A call is part of the object that waits for it (a rank of a run, a member of a communicator), so starting one
-  * needs no memory. The owner cancels the call before it frees the object. Late results are ignored.
+ * A call is part of the object that waits for it (a rank of a run, a member of a communicator), so
+ * starting one needs no memory. The owner cancels the call before it frees the object. Late results are
+ * ignored.
  *
  * No recursion: a call that fails as it starts (lost device, out of memory) ends with the step, in order.
  */

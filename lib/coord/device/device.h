@@ -129,7 +129,8 @@ struct device *device_find_spare(const struct coord *c, const struct device *los
 void device_is_unfit(struct device *d);
 /* Pack the request to the spare to adopt the lost one's memory; false: it cannot reach it. */
 bool adopt_pack(const struct device *lost, const struct device *spare, struct buf *body);
-/* Make the spare an ordinary device with the lost one's ordinal; the lost one becomes a spare if it returns. */
+/* Make the spare an ordinary device with the lost one's ordinal; the lost one becomes a spare if it
+ * returns. */
 void device_replace(struct coord *c, struct device *lost, struct device *spare);
 
 /* ---- records */

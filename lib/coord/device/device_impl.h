@@ -23,7 +23,7 @@ struct device {
 	uint64_t beat_at;  /* last count of heartbeats */
 	uint64_t after;	   /* the echo that must be back before it is lost; 0: not missing */
 	bool looked_at;	   /* the shell was asked to look at its process, since its last message */
-	uint32_t stride;   /* it was told to send every n-th heartbeat; 0: not told yet */
+	uint32_t stride;   /* it sends every n-th heartbeat; 0: not set yet */
 	uint64_t missing;  /* bits of the heartbeats due by then, the last in bit 0; 1: missing */
 	bool placed;	   /* the coordinator has set ordinal and spare */
 	bool configured;   /* named by the configuration: never forgotten */

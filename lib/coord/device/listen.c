@@ -1,16 +1,16 @@
 /*
  * listen.c - the time that the coordinator has listened, and silent devices that are starved.
  *
- * Silence is measured in time that the coordinator has listened. So a coordinator that was frozen, or had no
-  * processor, does not declare devices lost for heartbeats that it has not read. Two things reduce that time.
-  * First, the shell ticks at least every 100 ms: of a longer gap between two steps only 100 ms count. Second,
-  * heartbeats may wait to be read: while a device is silent, the shell sends itself an echo on the path of
-  * heartbeats, and the time until it is back counts only if that was short. No device is declared lost before an
-  * echo that was sent after the device went missing is back.
+ * Silence is measured in time that the coordinator has listened. So a coordinator that was frozen, or had
+ * no processor, does not declare devices lost for heartbeats that it has not read. Two things reduce that
+ * time. First, the shell ticks at least every 100 ms: of a longer gap between two steps only 100 ms
+ * count. Second, heartbeats may wait to be read: while a device is silent, the shell sends itself an echo
+ * on the path of heartbeats, and the time until it is back counts only if that was short. No device is
+ * declared lost before an echo that was sent after the device went missing is back.
  *
- * A silent device of this host may lack a processor too. Before it is declared lost the shell looks at its
-  * process. If its threads were runnable and could not run, it is excused; if it is stopped, it is not. No excuse
-  * lasts longer than the operation timeout.
+ * A silent device of this host may lack a processor too. Before it is declared lost the shell looks at
+ * its process. If its threads were runnable and could not run, it is excused; if it is stopped, it is
+ * not. No excuse lasts longer than the operation timeout.
  */
 #include "coord/device/device_impl.h"
 

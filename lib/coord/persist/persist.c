@@ -1,8 +1,8 @@
 /*
  * persist.c - stores a step's records before its other actions, and restores another coordinator's records.
  *
- * Each room makes and restores its own records. This file calls the rooms in order, and owns the record of the
-  * numbers that must not be given twice.
+ * Each room makes and restores its own records. This file calls the rooms in order, and owns the record
+ * of the numbers that must not be given twice.
  */
 #include "coord/persist/persist_impl.h"
 

@@ -1,6 +1,6 @@
 /*
  * persist.h - what outlives the coordinator's process: each step's records, and answers that a client may
-  * request again.
+ * request again.
  */
 #ifndef COORD_PERSIST_H
 #define COORD_PERSIST_H

@@ -2,7 +2,7 @@
  * reply.c - stored answers, so that a client that repeats a request after a restart gets the first answer.
  *
  * The server's reply cache remembers answers. This file decides which of them must outlive the process, and
-  * stores them: a client's answers take turns in COORD_CLIENT_REPLIES slots, so a new one replaces the oldest.
+ * stores them: a client's answers take turns in COORD_CLIENT_REPLIES slots, so a new one replaces the oldest.
  */
 #include "coord/persist/persist_impl.h"
 

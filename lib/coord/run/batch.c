@@ -1,11 +1,11 @@
 /*
  * batch.c - the operations of one run or graph, gathered from its submits: matches sends with receives and
-  * numbers all operations.
+ * numbers all operations.
  *
  * The k-th send of (src, dst) in a batch matches its k-th receive. Such pairs, and collectives, get
- * numbers 0, 1, 2 ... (Coll.opOffset) in the order in which the batch first names them. A send or
- * receive without a match gets the next number of its own kind in the pair's own numbering (Coll.p2p), so that it
-  * matches one of another submit.
+ * numbers 0, 1, 2 ... (Coll.opOffset) in the order in which the batch first names them. A send or receive
+ * without a match gets the next number of its own kind in the pair's own numbering (Coll.p2p), so that it
+ * matches one of another submit.
  */
 #include "coord/run/run_impl.h"
 
@@ -218,7 +218,8 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 		k->algo = (char *)"";
 		ask.algo = k->algo;
 	}
-	/* Only the default supports these (plan.h). Ranks' own counts must not choose the size of messages. */
+	/* Only the default supports these (plan.h). Ranks' own counts must not choose the size of
+	 * messages. */
 	if (k->n_displs || k->n_recvcounts) {
 		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
 			k->algo = (char *)dflt->name;

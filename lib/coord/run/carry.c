@@ -1,6 +1,7 @@
 /*
- * carry.c - the operation of a rank's list that carries the schedule of an algorithm from a file: the first that
-  * runs it. The others name that one (Coll.scheduleOf), so a list of a thousand calls carries a schedule once.
+ * carry.c - the operation of a rank's list that carries the schedule of an algorithm from a file: the
+ * first that runs it. The others name that one (Coll.scheduleOf), so a list of a thousand calls carries a
+ * schedule once.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,10 +1,10 @@
 /*
- * meet.c - submits of single ranks (SubmitRequest.meet) that run as one when all ranks have submitted: used by
-  * gpusim_allreduce and its siblings.
+ * meet.c - submits of single ranks (SubmitRequest.meet) that run as one when all ranks have submitted:
+ * used by gpusim_allreduce and its siblings.
  *
- * A rank has one seat, so its submits match the others' in order. Nothing is recorded: until all ranks have
-  * submitted nothing has begun, and after a restart the clients repeat their requests. Then all are answered at
-  * once, and the run is like any other.
+ * A rank has one seat, so its submits match the others' in order. Nothing is recorded: until all ranks
+ * have submitted nothing has begun, and after a restart the clients repeat their requests. Then all are
+ * answered at once, and the run is like any other.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,8 +1,8 @@
 /*
  * remap.c - rewrites a submit of n ranks for the remaining ranks.
  *
- * An all-reduce is repeated over the remaining ranks. An operation that is meaningless without the lost rank (its
-  * own send, its part of a scatter) is refused, and its caller has to decide.
+ * An all-reduce is repeated over the remaining ranks. An operation that is meaningless without the lost
+ * rank (its own send, its part of a scatter) is refused, and its caller has to decide.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,8 +1,8 @@
 /*
  * run.c - runs: submitted, started at every rank, collected, failed as one.
  *
- * Runs of a communicator are serial, in order of submission. A run of only sends and receives without a match in
-  * its submit starts at once, because its other half may be in a later submit.
+ * Runs of a communicator are serial, in order of submission. A run of only sends and receives without a
+ * match in its submit starts at once, because its other half may be in a later submit.
  */
 #include "coord/run/run_impl.h"
 

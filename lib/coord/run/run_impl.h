@@ -212,9 +212,9 @@ uint64_t batch_loose(const struct batch *b); /* unmatched sends and receives */
 bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum sendrecv_dir *dir);
 /* Forget the numbers given so far. */
 void batch_rewind(struct batch *b);
-/* Number the operations of a submit (in the order of batch_add), choose algorithms and chunks that callers left
- * open, and append them as field `field` to ops[rank]. RC_NOMEM; RC_INVAL: an algorithm from a file was removed
- * or replaced and does not fit, or the operations with their schedules are too long. */
+/* Number the operations of a submit (in the order of batch_add), choose algorithms and chunks that
+ * callers left open, and append them as field `field` to ops[rank]. RC_NOMEM; RC_INVAL: an algorithm from
+ * a file was removed or replaced and does not fit, or the operations with their schedules are too long. */
 enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
 		     struct buf *ops, struct err *err);
 /* Free an array of buffers. */
@@ -224,8 +224,8 @@ void batch_commit(const struct batch *b);
 
 /* ---- carry.c */
 
-/* The rank's operation `index` must carry the algorithm's schedule, as the first that runs it. Else *of is 1 +
- * the index of the carrier. When out of memory each carries it. */
+/* The rank's operation `index` must carry the algorithm's schedule, as the first that runs it. Else *of
+ * is 1 + the index of the carrier. When out of memory each carries it. */
 bool carry_here(struct batch *b, uint32_t rank, const struct tune_file *f, size_t index,
 		uint32_t *of);
 /* Forget all carriers, or those of operations that were not added. */
@@ -261,8 +261,8 @@ void held_drop(struct coord *c, size_t nbytes);
 
 /* ---- run.c */
 
-/* Submit a batch's operations: `one` submit, or the packed submits of a group. wait: the request waits for the
- * end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
+/* Submit a batch's operations: `one` submit, or the packed submits of a group. wait: the request waits
+ * for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
 enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct pending *w, bool wait,
 		   uint64_t *operation, struct err *err);
@@ -297,7 +297,8 @@ bool runs_wait_for(const struct comm *comm, uint32_t rank);
 
 /* Cancel the runs' calls; started runs have used one try. */
 void runs_stop(struct coord *c, struct comm *comm);
-/* After a recovery: number, encode and start the runs that can be repeated; end the others with RC_RECOVERED. */
+/* After a recovery: number, encode and start the runs that can be repeated; end the others with
+ * RC_RECOVERED. */
 void runs_resume(struct coord *c, struct comm *comm);
 /* The graph ends: its runs cannot run. */
 void runs_forget_graph(struct comm *comm, struct graph *g);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of its collectives, which next_seq does not give after a restart. It is stored with a run's record,
- * so it costs no commit of its own. */
+/* The number of its collectives, which next_seq does not give after a restart. It is stored with a run's
+ * record, so it costs no commit of its own. */
 static void
 record_ops(struct coord *c, struct comm *comm)
 {

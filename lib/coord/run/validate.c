@@ -1,6 +1,6 @@
 /*
- * validate.c - checks the arguments of operations before any device gets them. The device checks its kernels and
-  * copies.
+ * validate.c - checks the arguments of operations before any device gets them. The device checks its
+ * kernels and copies.
  */
 #include "coord/run/run_impl.h"
 

@@ -55,11 +55,11 @@ static void
 test_refused(void)
 {
 	refused("hosts = 2\nnics = 1 x 1Gb/s\n", "f.ini: gpu is missing");
-	refused("gpu = h1000\n", "f.ini:1: gpu: 'h1000' is none of");
+	refused("gpu = h1000\n", "f.ini:1: gpu: 'h1000': must be one of");
 	refused("gpu = h100\nnick = 3\n", "did you mean 'nics'?");
 	refused("gpu = h100\nnics = 8\n", "'8' is not");
 	refused("gpu = h100\nnics = 8 x 400Gb/s ib junk\n", "text after the network");
-	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "is none of ib, ");
+	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "must be one of ib, ");
 	refused("gpu = h100\nnics = 65 x 400Gb/s\n", "out of range");
 	refused("gpu = h100\ninside bandwidth = 450\n", "is not a rate");
 	refused("gpu = h100\nlaunch = 3\n", "is not a time");

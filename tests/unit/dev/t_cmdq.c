@@ -84,7 +84,7 @@ test_errors(void)
 	     "wait: there is no queue 12345",
 	     {.kind = CMDQ_WAIT, .u.wait = {12345, 1}}},
 	    {"a worker", "there is no worker 2", {.kind = CMDQ_EXTERN, .u.ext = {2, 1}}},
-	    {"a kind", "a command of no known kind, 200", {.kind = 200}},
+	    {"a kind", "unknown kind of command: 200", {.kind = 200}},
 	    {"a communicator",
 	     "allreduce: communicator 99 is not bound by process",
 	     {.kind = CMDQ_COLL, .coll = GPUSIM_ALLREDUCE, .u.coll = {.comm = 99}}},

@@ -288,7 +288,7 @@ test_attach(void)
 	   "an older epoch is refused with both epochs");
 	w.addr = "ipc:///y";
 	is(attach(&w, 4, 9, 3),
-	   "answer 4: invalid argument, communicator 9 is at epoch 3 already, of other ranks; ",
+	   "answer 4: invalid argument, communicator 9 is already at epoch 3 with other ranks; ",
 	   "the same epoch with other ranks is refused");
 	is(attach(&w, 5, 9, 4), "attach; answer 5: ok; ", "a newer epoch");
 	w.attach = RC_NOMEM;
@@ -320,8 +320,8 @@ test_attach_bounds(void)
 		good += strcmp(attach(&w, c, c, 1), want) == 0;
 	}
 	ok(good == PROTOCOL_MAX_COMMS, "so many communicators");
-	is(attach(&w, 1, 1000, 1),
-	   "answer 1: busy, a device takes part in at most 256 communicators; ", "and no more");
+	is(attach(&w, 1, 1000, 1), "answer 1: busy, a device can be in at most 256 communicators; ",
+	   "and no more");
 	is(attach(&w, 2, 7, 2), "attach; answer 2: ok; ", "but a newer epoch of one");
 	w.instance = 78;
 	good = 0;
@@ -406,7 +406,7 @@ test_graphs(void)
 	   "graph 0");
 	is(define(&w, 1, 9, 50, 1), "define; answer 1: ok; ", "a graph");
 	is(define(&w, 1, 9, 50, 1), "answer 1: ok; ", "the same again is accepted as it is");
-	is(define(&w, 1, 9, 50, 2), "answer 1: invalid argument, graph 50 is defined already; ",
+	is(define(&w, 1, 9, 50, 2), "answer 1: invalid argument, graph 50 is already defined; ",
 	   "another under its number is refused");
 	is(define(&w, 1, 0, 51, 1), "define; answer 1: ok; ", "one without a communicator");
 	w.attach = RC_NOTFOUND;

@@ -151,11 +151,11 @@ test_words(void)
 	       PARSE("--channels", "Grey") == RC_OK && c.dataset.channels == 1 &&
 	       PARSE("--loss", "mse") == RC_OK && c.net.loss == NET_L2,
 	   "and by others");
-	REFUSED_FLAGS("--format: 'hdf5' is none of auto, idx, csv, cifar10, npz, folder",
+	REFUSED_FLAGS("--format: 'hdf5': must be one of auto, idx, csv, cifar10, npz, folder",
 		      "--format", "hdf5");
-	REFUSED_FLAGS("--augment: 'crop,' is none of none, crop, flip, crop,flip", "--augment",
+	REFUSED_FLAGS("--augment: 'crop,': must be one of none, crop, flip, crop,flip", "--augment",
 		      "crop,");
-	REFUSED_FLAGS("--channels: '2' is none of 1, 3", "--channels", "2");
+	REFUSED_FLAGS("--channels: '2': must be one of 1, 3", "--channels", "2");
 }
 
 static void
@@ -191,9 +191,9 @@ test_flags(void)
 	REFUSED_FLAGS("unknown option '--trainfraction=1'; -h lists them", "--trainfraction=1");
 	REFUSED_FLAGS("unexpected argument 'mnist'", "mnist");
 	REFUSED_FLAGS("--print-config=true: the option takes no value", "--print-config=true");
-	REFUSED_FLAGS("--activation: 'step' is none of linear, relu, sigmoid, tanh", "--activation",
+	REFUSED_FLAGS("--activation: 'step': must be one of linear, relu, sigmoid, tanh", "--activation",
 		      "step");
-	REFUSED_FLAGS("--sync: 'mpi' is none of allreduce, sendrecv, ps, local", "--sync", "mpi");
+	REFUSED_FLAGS("--sync: 'mpi': must be one of allreduce, sendrecv, ps, local", "--sync", "mpi");
 	REFUSED_FLAGS("--workers: '' is not a whole number", "--workers", "4,,3", "--compare",
 		      "ps");
 	ok(PARSE("--layers", "4") == RC_INVAL && PARSE("--layers", "4,0,3") == RC_INVAL &&
@@ -281,9 +281,9 @@ test_text(void)
 	ok(parse_text("hidden_layer_neurons = 20,10") == RC_OK && c.net.nsizes == 4 &&
 	       c.net.size[3] == 0 && c.net.size[2] == 10,
 	   "hidden layers alone");
-	refused("lr = 0.1\nlr = 0.2\n", "f.ini:2: lr: given in line 1 already");
+	refused("lr = 0.1\nlr = 0.2\n", "f.ini:2: lr: already given in line 1");
 	refused("lr = 0.1\n\nlearning-rate = 0.2\n",
-		"f.ini:3: learning-rate: given in line 1 already");
+		"f.ini:3: learning-rate: already given in line 1");
 	refused("= 1\n", "f.ini:1: neither name = value nor [section]");
 	refused("epochs = many\n", "f.ini:1: epochs: 'many' is not a whole number");
 	refused("epochs = \n", "f.ini:1: epochs: '' is not a whole number");
@@ -292,8 +292,8 @@ test_text(void)
 	refused("[epochs\n", "f.ini:1: neither name = value nor [section]");
 	refused("epochs = 1\n\x1b[2J = 3\n", "f.ini:2: not text");
 	refused("eval = yes\n", "f.ini:1: eval: 'yes' is neither true nor false");
-	refused("config = x\n", "f.ini:1: config: not in a file");
-	refused("print-config = true\n", "f.ini:1: print-config: not in a file");
+	refused("config = x\n", "f.ini:1: config: not allowed in a file");
+	refused("print-config = true\n", "f.ini:1: print-config: not allowed in a file");
 	refused("\nstaleness = 1\n", "f.ini:2: staleness: needs --sync ps");
 	refused("hiddenLayerNeurons=3\nlayers=4,3\n",
 		"f.ini:1: layers and their neurons are both given");
@@ -365,7 +365,7 @@ test_env(void)
 	       strcmp(c.label_dims.from, "f.ini:6: labelOnehotDims") == 0,
 	   "... and what the data have");
 	ok(parse_text("data='a #b'\nsave=\"c\\\"d;\\\\\\n\\t\\r\\$\"\nload= \"\"x\n") == RC_INVAL &&
-	       strcmp(err.text, "f.ini:3: text behind a closing quote") == 0,
+	       strcmp(err.text, "f.ini:3: text after a closing quote") == 0,
 	   "behind a quote only a comment may stand");
 	ok(parse_text("data='a #b'\nsave=\"c\\\"d;\\\\\\n\\t\\r\\$\";x\n") == RC_INVAL,
 	   "which a blank separates");
