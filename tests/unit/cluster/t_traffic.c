@@ -134,7 +134,7 @@ test_channels(void)
 
 /* A part of the steps says what all say. */
 static void
-test_foretold(void)
+test_predicted(void)
 {
 	static const struct {
 		enum gpusim_coll coll;
@@ -257,7 +257,7 @@ main(void)
 	test_bounds();
 	test_trees();
 	test_channels();
-	test_foretold();
+	test_predicted();
 	test_choices();
 	return tap_done();
 }
