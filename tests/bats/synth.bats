@@ -47,7 +47,7 @@ load helper
 	assert_output 'gpuctl: synth: the number of ranks is missing: use -n N'
 	run gpuctl synth barrier -n 4
 	assert_status 2
-	assert_output 'gpuctl: synth: barrier: none is searched for; of allreduce, allgather, reducescatter, alltoall, broadcast and reduce'
+	assert_output 'gpuctl: synth: barrier: must be allreduce, allgather, reducescatter, alltoall, broadcast or reduce'
 	printf 'gpu = a100\nhosts = 2\ngpus per host = 4\nnics = 1 x 100Gb/s ib\n' >two.ini
 	run gpuctl synth allreduce -n 9 --cluster ./two.ini
 	assert_status 2

@@ -203,8 +203,8 @@ test_limits(void)
 		 HEAD("two", 2, 8000) "for c in 0..chunks - 1\n reduce 1.data[c] -> 0.data[c]\n"
 				      " copy 0.data[c] -> 1.data[c]\nend\n");
 	ok(h_failed(&h, put(&h, big.data), RC_INVAL,
-		    "file: it takes more work than the 536870912 units that one algorithm may: "
-		    "fewer ranks, chunks or steps"),
+		    "file: too much work: more than 536870912 units: use fewer ranks, chunks or "
+		    "steps"),
 	   "so much work");
 	buf_fini(&big);
 	h_fini(&h);
