@@ -259,7 +259,7 @@ find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const v
 	if (f->head.mark && o->kind && f->head.mark != o->kind)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64
-			       ") runs another operation than rank %u, which runs %s: the ranks "
+			       ") calls another operation than rank %u, which calls %s: the ranks "
 			       "disagree on the operation",
 			       peer, o->comm->peer[peer].device_id, o->comm->rank,
 			       o->call ? o->call : "another");

@@ -67,8 +67,8 @@ rehearse() {
 		sum --chunk 4K; uniform
 		gpuctl inject list'
 	assert_status 0
-	assert_match 'operation 0: chunk [0-9]+ from rank 1 \(device [0-9a-f]{16}\) came damaged'
-	assert_match 'from rank 3 \(device [0-9a-f]{16}\) came damaged'
+	assert_match 'operation 0: chunk [0-9]+ from rank 1 \(device [0-9a-f]{16}\) arrived damaged'
+	assert_match 'from rank 3 \(device [0-9a-f]{16}\) arrived damaged'
 	assert_match $'\n04040404\n'
 	assert_match $'\n10101010\n'
 	assert_match ': 0 faults took place, 3 damaged frames arrived'
@@ -106,7 +106,7 @@ rehearse() {
 	assert_status 0
 	assert_match 'inject: device [0-9a-f]{16}: reaches its peers by mapped memory.*'$'\n''exit 2'
 	assert_equal "$(grep -c 'mapped memory' <<<"$output")" 3
-	assert_match 'from rank 0 \(device [0-9a-f]{16}\) came damaged'
+	assert_match 'from rank 0 \(device [0-9a-f]{16}\) arrived damaged'
 	assert_match '07070707'
 }
 
@@ -172,7 +172,7 @@ rehearse() {
 		gpuctl chaos --seed 5 --ops 100 --kinds corrupt,drop,cut --rate 0.1/op --json
 	assert_status 0
 	assert_match '\{"seed":5,"on_failure":"abort","operations":100,"right":[0-9]+,"failed":[0-9]+,"wrong":0,"stuck":0,'
-	assert_match 'came damaged'
+	assert_match 'arrived damaged'
 	assert_match '"corrupt":[1-9]'
 	assert_match '"daemons":\[\{"device":"0000000000000000","pid":\[[0-9]+,[0-9]+\]'
 }

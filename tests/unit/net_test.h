@@ -492,7 +492,7 @@ watch_killed(const char *addr, const char *name)
 	ok(call_echo(c, 9, LONG_MS, &err) == RC_OK, "%s: the server has a call in hand", name);
 	child_kill(&srv);
 	one_wait(&o);
-	ok(o.err.rc == RC_UNREACHABLE && strstr(o.err.text, "nobody listens there") && told.n > 0,
+	ok(o.err.rc == RC_UNREACHABLE && strstr(o.err.text, "nothing listens there") && told.n > 0,
 	   "%s: killed in a watched call: told first, then the call ends", name);
 	printf("# %s\n", o.err.text);
 	rpc_client_close(c);

@@ -243,7 +243,7 @@ test_watch(const char *addr, const char *name)
 	child_kill(&srv);
 	told_wait(&told);
 	ok(call_echo(c, 9, WATCHDOG_S * 2000, &err) == RC_UNREACHABLE &&
-	       strstr(err.text, "nobody listens there"),
+	       strstr(err.text, "nothing listens there"),
 	   "%s: who watches is told of its end without a call, and the next says so", name);
 	printf("# %s\n", err.text);
 	told_wait(&told);

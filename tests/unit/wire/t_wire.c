@@ -171,16 +171,16 @@ test_envelope(void)
 	r.req.version = WIRE_VERSION + 1;
 	ok(refused(&r.req, "protocol version 2, expected 1"), "a later version");
 	r.req.version = 0;
-	ok(refused(&r.req, "version 0 "), "no version");
+	ok(refused(&r.req, "version 0,"), "no version");
 	r.req.version = WIRE_VERSION;
 	r.req.clientid = 0;
 	ok(refused(&r.req, "without a client id"), "no client id");
 	r.req.clientid = 7;
 	r.req.seq = 0;
 	ok(refused(&r.req, "sequence number"), "no sequence number");
-	ok(refused(&blank, "a kind this version does not know"), "no body");
+	ok(refused(&blank, "unknown kind"), "no body");
 	ok(wire_request_unpack(unknown, sizeof unknown, &q, &err) == RC_BADDATA && !q &&
-	       strstr(err.text, "does not know"),
+	       strstr(err.text, "unknown kind"),
 	   "a body of an unknown kind");
 	ok(wire_request_unpack("rubbish", 7, &q, &err) == RC_BADDATA && !q &&
 	       wire_request_unpack(NULL, 0, &q, &err) == RC_BADDATA && !q,
