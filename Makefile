@@ -457,6 +457,7 @@ lint:
 	@CC='$(CC)' tests/lint/abi
 	tests/lint/shell
 	tests/lint/names
+	tests/lint/words
 	mandoc -T lint -W warning $(man)
 	@$(CLANG_FORMAT) --dry-run -Werror $(c_files)
 

@@ -26,8 +26,8 @@ struct connection {
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client;
 	uint64_t used_ns;
-	_Atomic uint64_t
-	    nobody_ns; /* the time from which nobody listens there; 0: somebody may listen */
+	/* The time from which nobody listens there; 0: somebody may listen */
+	_Atomic uint64_t nobody_ns;
 };
 
 struct connections {

@@ -43,8 +43,8 @@ struct ranks {
 	uint32_t nleft;	  /* ranks that are not lost permanently */
 	uint32_t *vector; /* by rank: the index of its vector */
 	uint32_t *was;	  /* by rank: its rank before a recovery */
-	struct gpusim_device
-	    *device; /* shrink: the devices free when the communicator was requested */
+	/* shrink: the devices free when the communicator was requested */
+	struct gpusim_device *device;
 	struct gpusim_addr *base, *send, *recv; /* by rank */
 	/* v-variants, or NULL: the caller's counts as in gpusim_collective, by vector, and offsets of the
 	 * vectors in the data, with one more for the end. */

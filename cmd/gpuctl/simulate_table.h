@@ -18,8 +18,8 @@ struct table {
 	const char *coll;		 /* its name in the table */
 	const char *algo;		 /* simulated on the links; NULL: NCCL's model answers */
 	const struct schedule *schedule; /* of the file that `algo` names; NULL: built in */
-	const struct algo
-	    *custom; /* a file's algorithm that is not of a known collective; else NULL */
+	/* A file's algorithm that is not of a known collective; else NULL */
+	const struct algo *custom;
 	uint64_t nrows;
 	double busbw; /* sum of all rows */
 };

@@ -17,8 +17,8 @@ struct emit {
 	struct flow *f;
 	struct entry *e;
 	size_t n, cap;
-	uint32_t *
-	    first; /* by round: its first round of the schedule; one for each range of its messages */
+	/* By round: its first round of the schedule; one for each range of its messages */
+	uint32_t *first;
 	bool full;
 };
 

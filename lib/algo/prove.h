@@ -11,8 +11,8 @@
 #define PROVE_MAX_MOVED (1u << 23) /* chunks of all steps */
 
 struct proof {
-	uint32_t
-	    min_slots; /* messages that a connection must hold, 1..ALGO_SLOTS; 0: nothing is sent */
+	/* Messages that a connection must hold, 1..ALGO_SLOTS; 0: nothing is sent */
+	uint32_t min_slots;
 	size_t nsteps, nmessages;
 };
 

@@ -26,8 +26,8 @@ struct bench_config {
 	uint64_t factor;	       /* from one size to the next; at least 2 */
 	uint64_t iters, warmup;	       /* repetitions that are timed, and before those; iters > 0 */
 	bool rewrite; /* each repetition first fills the input and does a barrier, untimed */
-	bool
-	    verify; /* a wrong result ends the bench with RC_BADDATA, naming the rank that caused it */
+	/* A wrong result ends the bench with RC_BADDATA, naming the rank that caused it */
+	bool verify;
 	const struct baseline *baseline; /* NULL: none */
 	/*
 	 * After a failure rc with its message *err: RC_OK repeats the size. NULL: never.

@@ -81,8 +81,8 @@ struct chaos {
 	struct gpusim *g, *side;
 	uint64_t bound_ns;
 	uint32_t ndevices; /* at the beginning */
-	pthread_mutex_t
-	    lock; /* comm, live: written only by the main thread; counts of faults; cfg->say */
+	/* comm, live: written only by the main thread; counts of faults; cfg->say */
+	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	bool ending;
 	bool quiet; /* report only alarms */

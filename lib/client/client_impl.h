@@ -54,8 +54,8 @@ struct gpusim {
 	struct queue_table *queues; /* of numbered streams; lock held */
 	pthread_mutex_t queue_lock; /* held while a queue is opened or a rank bound */
 	atomic_uint submits;	    /* of work on streams that does not go through queues */
-	uint64_t *
-	    unsynced; /* communicators with such work since the last wait for a stream; lock held */
+	/* Communicators with such work since the last wait for a stream; lock held */
+	uint64_t *unsynced;
 	size_t nunsynced;
 	atomic_uint timeout_ms;
 	char program[GPUSIM_PROGRAM]; /* lock held */

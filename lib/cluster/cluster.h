@@ -58,8 +58,8 @@ struct cluster {
 
 	/* inside a domain */
 	int inside; /* enum cluster_inside */
-	uint32_t
-	    domain; /* GPUs that reach each other without NICs: of a host, or of more in MNNVL */
+	/* GPUs that reach each other without NICs: of a host, or of more in MNNVL */
+	uint32_t domain;
 	double inside_gbs; /* of one GPU to all others together */
 	double pcie_gbs;   /* of a GPU */
 	int nvls;	   /* NVSwitch reduces: 0 or 1 */

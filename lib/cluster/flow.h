@@ -62,8 +62,8 @@ struct flow_link {
 struct flow_report {
 	double us;
 	double why_us[FLOW_NWHY]; /* along the critical path; they sum up to us */
-	struct flow_hop
-	    *hop; /* the critical path in order; neighbours of one kind and rank are joined */
+	/* The critical path in order; neighbours of one kind and rank are joined */
+	struct flow_hop *hop;
 	size_t nhops;
 	struct flow_link *link; /* used links, the longest bottleneck first */
 	size_t nlinks;

@@ -53,8 +53,8 @@ struct measured_constant {
 struct measured_fit {
 	struct cluster c;
 	struct measured_constant constant[MEASURED_CONSTANTS];
-	bool
-	    one_number; /* all tables have one number of GPUs: launch and latency cannot be separated */
+	/* All tables have one number of GPUs: launch and latency cannot be separated */
+	bool one_number;
 };
 
 /* Errors: RC_INVAL a table has more GPUs than the cluster, or is impossible on it. */

@@ -34,8 +34,8 @@ struct device_config {
 	void (*tell)(const char *line); /* log a line per collective, send and receive; or NULL */
 	void (*wake)(void *);		/* device_report has something, on any thread; or NULL */
 	void *wake_arg;
-	uint32_t
-	    threads;	 /* of a matrix product; this and the following are only for the metadata */
+	/* Of a matrix product; this and the following are only for the metadata */
+	uint32_t threads;
 	bool supervised; /* its parent restarts it when it is killed */
 	bool spare;	 /* waits to take a lost rank's place */
 	bool join;	 /* offers itself to communicators that grow */

@@ -65,8 +65,8 @@ struct inst_coll {
 	uint64_t digest;     /* of the schedule, if from a file */
 	struct plan plan;
 	uint32_t *after; /* by step, see hoist.h; NULL for pairs */
-	unsigned char
-	    *base[PLAN_NBUFS]; /* by enum plan_buf; scratch is shared by a stream's collectives */
+	/* By enum plan_buf; scratch is shared by a stream's collectives */
+	unsigned char *base[PLAN_NBUFS];
 	/* premulsum: the caller's input; base[PLAN_IN] is a copy of it times the factor, whose bits are
 	 * in scalar and may change for each run. Else NULL. */
 	const unsigned char *given;

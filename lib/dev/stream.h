@@ -26,9 +26,8 @@ struct run_result {
 	uint64_t compute_ns;	/* in kernels, memset, copy */
 	uint64_t comm_ns;	/* in collectives and pairs */
 	struct failure failure; /* of err, when an operation between ranks failed */
-	const uint64_t *
-	    waited_ns; /* by rank: how long this rank waited for it; valid during the callback. NULL: no
-			    * communicator */
+	/* By rank: how long this rank waited for it; valid during the callback. NULL: no communicator */
+	const uint64_t *waited_ns;
 	uint32_t nranks;
 };
 

@@ -70,8 +70,8 @@ struct stream {
 	struct pending *pending;
 	struct stream_turns *turns; /* command queues on it */
 	struct segment *running;
-	const struct stream_turns
-	    *waits_for; /* queue to wait for before running; must not be freed meanwhile */
+	/* Queue to wait for before running; must not be freed meanwhile */
+	const struct stream_turns *waits_for;
 };
 
 /* A transfer that has ended. */

@@ -314,8 +314,8 @@ struct flight_header {
 	int64_t offset_ns;
 	uint64_t error_ns;
 	uint64_t mem_used, mem_bytes; /* of the device, at `last` */
-	_Alignas(FLIGHT_LINE) _Atomic uint64_t
-	    trace_until;	     /* ticks: until then all steps are recorded */
+	/* ticks: until then all steps are recorded */
+	_Alignas(FLIGHT_LINE) _Atomic uint64_t trace_until;
 	_Atomic uint64_t unrecorded; /* threads that found no ring */
 };
 

@@ -34,9 +34,8 @@ struct grpc_budget {
 };
 
 struct grpc_method {
-	bool
-	    many; /* any number of messages come, each as an event; else exactly one, when the client has
-		    * sent all */
+	/* Any number of messages come, each as an event; else exactly one, when the client has sent all */
+	bool many;
 	const void *arg; /* the handler's */
 };
 

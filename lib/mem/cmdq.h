@@ -46,8 +46,8 @@ struct cmdq_coll {
 	uint64_t send;	/* address; 0: none */
 	uint64_t recv;	/* address; 0: none */
 	uint64_t count; /* elements, as struct gpusim_collective.nelem counts them */
-	uint64_t
-	    number; /* from 0: of the communicator's collective; send, recv: of the ordered pair's */
+	/* From 0: of the communicator's collective; send, recv: of the ordered pair's */
+	uint64_t number;
 	uint64_t scalar;
 	uint32_t root;	 /* send, recv: the peer */
 	uint32_t queued; /* time: ticks_now() >> 6 (flight/ticks.h); for the device's recorder */

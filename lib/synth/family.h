@@ -20,7 +20,8 @@ const char *exchange_name(enum exchange kind);
  * family_gather - passes that bring every rank's chunks to all.
  *
  *	d	nranks is set; nchunks becomes nranks * parts, and chunk r * parts + j is rank r's
- *	group	ranks of a host, a divisor of nranks: first between ranks of one number of all hosts, then inside the hosts. nranks: one step
+ *	group	ranks of a host, a divisor of nranks: first between the ranks of one number on all hosts, then inside
+ *		the hosts. nranks: one step
  *	outer, inner	the two steps
  *	parts	each goes its own way: rings in both directions, and from one host to the next over different ranks
  */

@@ -16,8 +16,8 @@
 #define SYNTH_GREEDY_MAX 24u /* most ranks for the search link by link */
 
 struct synth_ask {
-	enum gpusim_coll
-	    coll; /* allreduce, allgather, reducescatter, alltoall, broadcast, reduce */
+	/* Allreduce, allgather, reducescatter, alltoall, broadcast, reduce */
+	enum gpusim_coll coll;
 	uint32_t nranks, root;
 	uint32_t group;	 /* ranks of a domain; nranks: one domain */
 	uint64_t nbytes; /* of the vector, of f32 */

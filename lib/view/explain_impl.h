@@ -52,8 +52,8 @@ enum cause { CAUSE_NONE, CAUSES(CAUSE_OF) CAUSE_NCAUSES };
 struct seen {
 	const struct world_device *dev; /* NULL: not listed */
 	const struct world_ring *ring;	/* its operation's ring; NULL: in none, or not recorded */
-	const struct world_ring
-	    *own;  /* a queue or stream in which it has run operations; or NULL */
+	/* A queue or stream in which it has run operations; or NULL */
+	const struct world_ring *own;
 	bool here; /* it is in an operation: */
 	struct flight_op op;
 	bool known; /* op's shape is known; else only its number */

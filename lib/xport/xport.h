@@ -145,8 +145,8 @@ struct xport_opening {
 	uint64_t comm,
 	    op; /* number: used once in an epoch, or late chunks could not be told apart */
 	uint32_t epoch;
-	uint64_t
-	    nbytes; /* at most this many go through one link: a queue on a shaped link is not a failure */
+	/* At most this many go through one link: a queue on a shaped link is not a failure */
+	uint64_t nbytes;
 	struct recorder *recorder; /* records each wait, or NULL; outlives the operation */
 	/* A collective's; the others are sends and receives, which frames order. */
 	const struct xport_tickets *tickets; /* or NULL */

@@ -120,6 +120,29 @@ allows() {
 	assert_output ''
 }
 
+@test "words: this tree's texts are plain, and no declaration is torn" {
+	run "$ROOT/tests/lint/words"
+	assert_status 0
+	assert_output ''
+}
+
+@test "words: an old phrase, a line that is too long, a torn declaration" {
+	mkdir -p tree/lib
+	git -C tree init -q
+	printf '/* It waits for n devices. */\nstruct x {\n\tint a; /* one */\n};\n' >tree/lib/good.c
+	git -C tree add lib
+	run "$ROOT/tests/lint/words" tree
+	assert_status 0
+	printf '/* It is none of these; a f32 */\nstruct x {\n\tuint64_t\n\t    a; /* one */\n};\n/* %0130d */\n' 0 >tree/lib/bad.c
+	git -C tree add lib
+	run "$ROOT/tests/lint/words" tree
+	assert_status 1
+	assert_match "lib/bad.c:1: 'is none of': write: must be one of"
+	assert_match "lib/bad.c:1: 'a [(]f8e4m3.*': write: an f64"
+	assert_match 'lib/bad.c:4: a torn declaration'
+	assert_match 'lib/bad.c:6: more than 120 columns'
+}
+
 @test "names: a file, a message, a target that is not there, a page that is too long" {
 	mkdir -p tree/lib/net tree/proto
 	touch tree/lib/net/there.c

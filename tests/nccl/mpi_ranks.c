@@ -1,6 +1,7 @@
 /*
- * mpi_ranks - a process for each rank, as mpirun starts them: the id travels by MPI_Bcast, each rank takes the device of
- * its rank on this host, and NCCL's sums are compared with MPI's. Rank 0 prints how many ranks agree.
+ * mpi_ranks - a process for each rank, as mpirun starts them: the id travels by MPI_Bcast, each rank takes
+ * the device of its rank on this host, and NCCL's sums are compared with MPI's. Rank 0 prints how many ranks
+ * agree.
  */
 #include <cuda_runtime.h>
 #include <mpi.h>

@@ -1,4 +1,5 @@
-/* Algorithms from MSCCL's XML: what is read, what is refused and in which words, and that what is printed is read again. */
+/* Algorithms from MSCCL's XML: what is read, what is refused and in which words, and that what is printed is
+ * read again. */
 #include <string.h>
 
 #include "algo/algo.h"

@@ -116,8 +116,8 @@ draw_from(uint32_t set)
 
 #define PLACES 3 /* of scratch, which are used again and again */
 
-/* One step more of an all-reduce of a chunk: partial sums into each other until one rank is left, then from those that have the
- * sum. False: it is done. */
+/* One step more of an all-reduce of a chunk: partial sums into each other until one rank is left, then from
+ * those that have the sum. False: it is done. */
 static bool
 move_on(struct make *m, uint32_t c, uint32_t *partial, uint32_t *has)
 {

@@ -1,8 +1,9 @@
 /*
- * t_prove.c - what is proven is right under random timings, and each thing that can be wrong has its sentence.
+ * t_prove.c - what is proven is right under random timings, and each thing that can be wrong has its
+ * sentence.
  *
- * The executor here knows no graph and no sets: each contribution is a random number, sums are sums, and the next step is
- * any that can run.
+ * The executor here knows no graph and no sets: each contribution is a random number, sums are sums, and the
+ * next step is any that can run.
  */
 #include "algo/prove.h"
 

@@ -30,7 +30,7 @@ main(void)
 	is("\"a b\"", "a b", 0);
 	is("\"\\\"\\\\\\u000a\\u007f\"", "\"\\\n\x7f", 0);
 	is("\"Gr\u00fc\u00dfe \u4e2d \U0001f600\"", "Gr\u00fc\u00dfe \u4e2d \U0001f600", 0);
-	/* Cut short, too long a form, a surrogate, beyond the last, a byte that follows none. */
+	/* Truncated, too long a form, a surrogate, beyond the last, a byte that follows none. */
 	is("\"\\u00c3\"", "\xc3", 0);
 	is("\"\\u00e4\\u00b8a\"",
 	   "\xe4\xb8"

@@ -208,7 +208,8 @@ test_choices(void)
 	}
 }
 
-/* Nor are times of messages below the bound, whole or extrapolated from few of them, if most messages do not leave a switch. */
+/* Nor are times of messages below the bound, whole or extrapolated from few of them, if most messages do not
+ * leave a switch. */
 static void
 test_bounds(void)
 {

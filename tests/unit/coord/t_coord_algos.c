@@ -331,7 +331,7 @@ test_leases(void)
 	h_advance(&h, TIME_LEASE_MS + 200);
 	ok(strncmp(listed(&h), "star.", 5) == 0, "it stays for the other");
 	h_gone(&h, 21);
-	ok(list_is(&h, ""), "when both are away nobody is told of it");
+	ok(list_is(&h, ""), "when both are away nobody is notified");
 	h_ask(&h, 21, ALGO_LIST, algolist, &q);
 	ok(strncmp(listed(&h), "star.", 5) == 0, "a client that comes back in time has it still");
 	h_gone(&h, 21);

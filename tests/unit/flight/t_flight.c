@@ -357,8 +357,8 @@ test_damage(void)
 	munmap(area, AREA_BYTES);
 }
 
-/* Others fill header and rings' heads with a byte while the writer goes on: it stays within its rings, keeps them apart,
- * and numbers its records as before. */
+/* Others fill header and rings' heads with a byte while the writer goes on: it stays within its rings, keeps
+ * them apart, and numbers its records as before. */
 static void
 test_scribbled(void)
 {

@@ -402,8 +402,8 @@ test_refusals(void)
 	    {"a bad prefix", {0}, odd, 5, 200, GRPC_INTERNAL},
 	    {"two messages", {0}, two, 10, 200, GRPC_UNIMPLEMENTED},
 	    {"no message", {0}, two, 0, 200, GRPC_UNIMPLEMENTED},
-	    {"a message cut short", {0}, cut, 6, 200, GRPC_INTERNAL},
-	    {"a prefix cut short", {0}, cut, 3, 200, GRPC_INTERNAL},
+	    {"a truncated message", {0}, cut, 6, 200, GRPC_INTERNAL},
+	    {"a truncated prefix", {0}, cut, 3, 200, GRPC_INTERNAL},
 	};
 
 	memset(huge, 'y', sizeof huge - 1);
@@ -479,7 +479,7 @@ test_cancel(void)
 		exchange();
 	}
 	ok(!w.alive && w.goaway == NGHTTP2_ENHANCE_YOUR_CALM && nbegun < 600 && ngone == nbegun,
-	   "who takes calls back at once and ever again is told to calm down: %u", nbegun);
+	   "a client that cancels calls again and again gets ENHANCE_YOUR_CALM: %u", nbegun);
 	world_end();
 }
 

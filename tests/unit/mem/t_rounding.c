@@ -1,7 +1,8 @@
 /*
- * What roundings explain. Reductions in random orders are right, of every type, redop, number of elements and magnitude,
- * with zeros of both signs, subnormals, infinities and NaNs among them; and what is outside of the bounds is wrong, by an
- * oracle that tries every number of a short type, or the neighbours of the bounds.
+ * What roundings explain. Reductions in random orders are right, of every type, redop, number of elements
+ * and magnitude, with zeros of both signs, subnormals, infinities and NaNs among them; and what is outside
+ * of the bounds is wrong, by an oracle that tries every number of a short type, or the neighbours of the
+ * bounds.
  */
 #include <float.h>
 #include <math.h>

@@ -219,7 +219,7 @@ test_slow(void)
 			payload[i] = pattern(seq, i);
 		f.seq = seq;
 		f.crc = frame_crc(payload, sizeof payload);
-		/* The first is begun and cut short; the others find no room, and are queued. */
+		/* The first is begun and interrupted; the others find no room, and are queued. */
 		sent += net_push_send(push, &f, payload, seq == 0 ? 100 : 0) == RC_OK;
 		memset(payload, 0xff, sizeof payload);
 	}

@@ -1,4 +1,5 @@
-/* Plots: the ranges of axes, text on linear and logarithmic ones, gnuplot's script, pictures that are whole or not there. */
+/* Plots: the ranges of axes, text on linear and logarithmic ones, gnuplot's script, pictures that are whole
+ * or not there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

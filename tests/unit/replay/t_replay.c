@@ -1,4 +1,5 @@
-/* Recordings in memory: units and their order, and what differs between two. Folders are written as devices write them. */
+/* Recordings in memory: units and their order, and what differs between two. Folders are written as devices
+ * write them. */
 #include "folder.h"
 #include "replay/replay.h"
 #include "tap.h"

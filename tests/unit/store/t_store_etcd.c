@@ -84,10 +84,10 @@ again(enum rc rc, uint64_t until_ns)
 
 struct fake {
 	int fd, port;
-	const char
-	    *answer[ANSWERS_MAX]; /* "": silence until the peer closes; NULL: no more connections */
-	size_t repeat;		  /* the answer's last byte, so often more */
-	struct buf asked;	  /* all requests */
+	/* "": silence until the peer closes; NULL: no more connections */
+	const char *answer[ANSWERS_MAX];
+	size_t repeat;	  /* the answer's last byte, so often more */
+	struct buf asked; /* all requests */
 	pthread_t thread;
 };
 

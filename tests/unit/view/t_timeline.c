@@ -1,4 +1,5 @@
-/* Recorders as a trace: which events come of which records, how they nest, which arrows are drawn, and what is left out. */
+/* Recorders as a trace: which events come of which records, how they nest, which arrows are drawn, and what
+ * is left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
