@@ -55,8 +55,8 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 
 @test "algofile: words that disagree with the file are wrong usage, a wrong file is bad data" {
 	refused 2 "is for 4 ranks, but -n is 5" allreduce --algo-file "$ALGOS/ring.algo" -n 5
-	refused 2 "is for allreduce, not for reduce-scatter" reducescatter --algo-file "$ALGOS/ring.algo"
-	refused 2 "is for allreduce, not for custom" custom --algo-file "$ALGOS/ring.algo"
+	refused 2 "is for allreduce, not reduce-scatter" reducescatter --algo-file "$ALGOS/ring.algo"
+	refused 2 "is for allreduce, not custom" custom --algo-file "$ALGOS/ring.algo"
 	refused 2 "cannot be combined with --algo" allreduce --algo-file "$ALGOS/ring.algo" --algo ring
 	refused 2 "the algorithm's root is 0, but --root 1" allreduce --algo-file "$ALGOS/ring.algo" --root 1
 	refused 1 "No such file" allreduce --algo-file nowhere

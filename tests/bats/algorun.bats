@@ -86,7 +86,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_output '15 15 15'
 	run bounded gpuctl allreduce --algo away <vectors
 	assert_status 2
-	assert_match "unknown algorithm 'away'.*; of files: mine"
+	assert_match "unknown algorithm 'away'.*; from files: mine"
 	run bounded gpuctl allreduce --algo-file "$ALGOS/ring.xml" <vectors
 	assert_output '15 15 15'
 	gpuctl algo list | diff after - # the name of a file that one call used is gone with the call

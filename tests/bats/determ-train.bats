@@ -116,7 +116,7 @@ killed() {
 	assert_match 'deterministic: not with --sync local'
 	run bounded "${TRAIN[@]}" --sync ps --staleness 1
 	assert_status 2
-	assert_match 'only with --staleness 0'
+	assert_match 'needs --staleness 0'
 	run bounded "${TRAIN[@]}" --batch 3
 	assert_status 2
 	run bounded "${TRAIN[@]}" --sync ps --verify

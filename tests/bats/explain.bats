@@ -209,7 +209,7 @@ meet() {
 	C=$(gpuctl comm-init -n 3)
 	PID=$(pid_of 1)
 	kill -STOP "$PID"
-	says -- 'has failed at .*rank 1 .* lost: no word from it' "rank 1 \(device [0-9a-f]{16}, pid $PID\) is stopped" "kill -CONT $PID"
+	says -- 'has failed at .*rank 1 .* lost: no heartbeat' "rank 1 \(device [0-9a-f]{16}, pid $PID\) is stopped" "kill -CONT $PID"
 }
 
 @test "a frozen device, by a fault" {

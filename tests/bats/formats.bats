@@ -38,7 +38,7 @@ refused() {
 	refused 1 "no data_batch_1.bin here" --data "$DATA" --format cifar10
 	refused 1 "Not a directory" --data "$DATA/iris.csv" --format folder
 	mkdir empty
-	refused 1 "empty: no data set here" --data empty
+	refused 1 "empty: not a data set" --data empty
 	refused 1 "No such file" --data nowhere
 }
 

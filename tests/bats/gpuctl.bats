@@ -88,12 +88,12 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 	for n in 8 24 75; do
 		run bash -c "ulimit -n $n; gpuctl run -n 4 -- true"
 		assert_status 1
-		assert_output "gpuctl: run: $n open files are allowed (ulimit -n), 76 are needed"
+		assert_output "gpuctl: run: the limit of open files is $n (ulimit -n), but 76 are needed"
 	done
 	for daemon in "gpucoord --listen ipc://$T/c" "gpudev -m 1M --coordinator none --listen ipc://$T/d"; do
 		run bounded bash -c "ulimit -n 24; exec $daemon"
 		assert_status 1
-		assert_output "${daemon%% *}: 24 open files are allowed (ulimit -n), 64 are needed"
+		assert_output "${daemon%% *}: the limit of open files is 24 (ulimit -n), but 64 are needed"
 	done
 	run bounded bash -c 'ulimit -Sn 24; exec gpuctl run -n 4 -- true'
 	assert_status 0
@@ -110,7 +110,7 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 	done <<'END'
 run -n 0 true|-n: 0 is out of range (1 to 1024)
 run -n 1 --bandwidth 10 true|'10' is 10 bits a second, but the minimum is 1kb; did you mean '10Gb' or '10Mb'?
-run -n 1 --http ::1:80 true|--http: '::1:80': an IPv6 address stands in brackets
+run -n 1 --http ::1:80 true|--http: '::1:80': put an IPv6 address in brackets
 run -n 1 --http http://localhost:80 true|--http: 'http://localhost:80' is neither PORT nor HOST:PORT
 run -n 1 --grpc 70000 true|--grpc: '70000' is neither PORT nor HOST:PORT
 run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 is reachable from other hosts, unencrypted and unauthenticated; --insecure allows that

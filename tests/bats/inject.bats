@@ -104,8 +104,8 @@ rehearse() {
 			"recv --rank 1 --peer 0 --addr $a1 --count 1048576 --type u8" | gpuctl group --comm $c
 		gpuctl memcpy 1:$a1:1M - | od -An -v -w4 -tx4 | sort -u'
 	assert_status 0
-	assert_match 'inject: device [0-9a-f]{16}: reaches its peers by mapped memory.*'$'\n''exit 2'
-	assert_equal "$(grep -c 'mapped memory' <<<"$output")" 3
+	assert_match 'inject: device [0-9a-f]{16}: reaches its peers by peer memory.*'$'\n''exit 2'
+	assert_equal "$(grep -c 'peer memory' <<<"$output")" 3
 	assert_match 'from rank 0 \(device [0-9a-f]{16}\) arrived damaged'
 	assert_match '07070707'
 }

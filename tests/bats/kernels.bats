@@ -162,9 +162,9 @@ refused_table() {
 	refused_table 'mine: no parameters' N,END '{"mine", "nothing", 0, run}'
 	refused_table 'mine: no parameters' END "$good"
 	refused_table 'mine: two parameters are named n' N,N,END "$good"
-	refused_table 'mine: n: 9 is no kind' '{"n", 9, 0, 0, "a count"},END' "$good"
-	refused_table 'mine: n: 0.5 is no default' '{"n", GPUSIM_KERNEL_COUNT, 1, 0.5, "a count"},END' "$good"
-	refused_table 'mine: n: 2 is no default' '{"n", GPUSIM_KERNEL_FLAG, 1, 2, "a flag"},END' "$good"
+	refused_table 'mine: n: 9 is not a kind' '{"n", 9, 0, 0, "a count"},END' "$good"
+	refused_table 'mine: n: 0.5 is not a default' '{"n", GPUSIM_KERNEL_COUNT, 1, 0.5, "a count"},END' "$good"
+	refused_table 'mine: n: 2 is not a default' '{"n", GPUSIM_KERNEL_FLAG, 1, 2, "a flag"},END' "$good"
 	refused_table 'mine: n: no valid help' '{"n", GPUSIM_KERNEL_COUNT, 0, 0, ""},END' "$good"
 	local many='' i
 	for i in {1..17}; do many+="{\"n$i\", GPUSIM_KERNEL_COUNT, 0, 0, \"a count\"},"; done

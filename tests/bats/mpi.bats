@@ -85,7 +85,7 @@ learnt() {
 		2|--workers 3|--workers 3: must match the MPI job, which has 2 ranks
 		2|--devices 1|--devices 1: must match the MPI job, which has 2 ranks
 		2|--checkpoint x|--checkpoint: cannot be combined with --backend mpi
-		2|--on-failure shrink|--on-failure: with --backend mpi
+		2|--on-failure shrink|--on-failure: cannot be combined with --backend mpi
 		5|--layers 785,10|
 		1|--json nowhere/x|nowhere/x: No such file
 		1|--save nowhere/x|nowhere/x: cannot create a file beside it: No such file

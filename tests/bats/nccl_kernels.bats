@@ -111,5 +111,5 @@ refuses() {
 	assert_output 'nvcc: nowhere.cu: No such file or directory'
 	run "$NVCC" -ccbin /no/compiler -c a.cu
 	assert_status 1
-	[[ $output == *'/no/compiler: the host compiler cannot be started'*'install g++'* ]]
+	[[ $output == *'/no/compiler: cannot start the host compiler'*'install g++'* ]]
 }

@@ -185,7 +185,7 @@ dev2  NET   NET   X
 '
 	for a in ring naive; do assert_match "$a is exact"; done
 	for a in twoshot oneshot; do
-		assert_match "algorithm $a needs every rank's memory mapped, and some ranks of comm [0-9]+ are reached by sockets"
+		assert_match "algorithm $a needs peer memory between all ranks, but some ranks of comm [0-9]+ use sockets"
 		[[ ! $output =~ $a\ is\ exact ]]
 	done
 	assert_match $'\n''1 2 3'

@@ -129,7 +129,7 @@ needs_gnuplot() { needs gnuplot; }
 		2|gpuctl bench barrier --plot -|^gpuctl: bench: --plot: a barrier has no sizes
 		2|gpuctl bench --algo ring,nonsense|^gpuctl: bench: unknown algorithm 'nonsense'
 		2|gpuctl bench --algo ring,|^gpuctl: bench: --algo: a name is missing
-		2|mnist-train --devices 1 --epochs 1000000 --plot x.pdf|mnist-train: --plot: 'x.pdf' does not end
+		2|mnist-train --devices 1 --epochs 1000000 --plot x.pdf|mnist-train: --plot: 'x.pdf': must end
 		1|mnist-train --devices 1 --epochs 1000000 --plot nowhere/x.svg|mnist-train: --plot: nowhere/x.svg
 		2|mnist-train --compare allreduce --plot x.svg|^mnist-train: --plot: cannot be combined with --compare
 	END

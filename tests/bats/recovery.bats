@@ -145,7 +145,7 @@ for_spare() {
 @test "tcp, respawn: the whole sum" { for_respawn tcp; }
 @test "tcp, spare: the whole sum" { for_spare tcp; }
 
-# in_memory POLICY PLACE LEFT OPTION... - a group of all-reduces in mapped memory, one of whose devices dies.
+# in_memory POLICY PLACE LEFT OPTION... - a group of all-reduces in peer memory, one of whose devices dies.
 # PLACE is `in` or `out`; LEFT is the number of remaining ranks.
 in_memory() {
 	local n=1500000 times=24 # 15 * 4**23 is still a number of 64 bits
@@ -302,7 +302,7 @@ STREAM='stream() { local phase victim
 		gpuctl comm-shrink $C; seq 4 | gpuctl allreduce --comm $C; gpuctl comm-shrink $C 3 1; seq 2 | gpuctl allreduce --comm $C
 		gpuctl comm-shrink $C 2; gpuctl comm-shrink $C 0 1; gpuctl comm-abort 9'
 	assert_match $'^1\n1\nfailed: comm 1: not needed any more\n.*\n4\n10\n2\n3$'
-	told 'gpuctl: comm-shrink: rank 2 of comm 1, which has 2'
+	told 'gpuctl: comm-shrink: rank 2: comm 1 has 2'
 	told 'gpuctl: comm-shrink: comm 1: no rank would be left'
 	told 'gpuctl: comm-abort: no communicator 9'
 	[[ ! -s out ]]

@@ -115,7 +115,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	rm tape/device-1.rec
 	run bounded gpuctl replay tape
 	assert_status 5
-	[[ $output == *"no file is of rank 1's device"* ]] || fail "$output"
+	[[ $output == *"no recording of rank 1's device"* ]] || fail "$output"
 	rm -r tape && mkdir tape
 	run bounded gpuctl replay tape
 	assert_status 1
@@ -147,7 +147,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	record 1 -- true
 	run record 1 -- true
 	assert_status 8
-	[[ $output == *'there is a recording in it already' ]] || fail "$output"
+	[[ $output == *'already has a recording' ]] || fail "$output"
 	run bounded gpuctl run -n 1 --record-data -- true
 	assert_status 2
 }

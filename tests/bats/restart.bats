@@ -189,7 +189,7 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 	assert_match "not a journal of gpusim"
 	run bounded gpucoord --state "$T/no/where"
 	assert_status 1
-	assert_output "gpucoord: $T/no/where: cannot create it:  No such file or directory"
+	assert_output "gpucoord: $T/no/where: cannot create it: No such file or directory"
 	run bounded gpucoord --state etcd://127.0.0.1:1/x
 	assert_status 3
 	assert_output "gpucoord: etcd: 127.0.0.1:1: Connection refused"

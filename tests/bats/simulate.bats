@@ -59,7 +59,7 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	refused 2 'is not an algorithm of allreduce' allreduce -c h100-ib400 -n 8 --algo oneshot
 	refused 2 "--channels: only for NCCL's algorithms" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
 	refused 2 'is for 4 ranks, but -n is 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
-	refused 2 'is for allreduce, not for alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
+	refused 2 'is for allreduce, not alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
 	refused 2 'cannot be combined with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
 	printf '%s\n' 'algorithm wrong' 'collective allreduce' 'ranks 2' 'chunks 1' \
 		'reduce 0.data[0] -> 1.data[0]' >wrong.algo

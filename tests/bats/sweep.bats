@@ -15,14 +15,14 @@ sweep() {
 	assert_output "300 cases from seed 1 are right"
 }
 
-@test "the same by sockets, but for the algorithms that need mapped memory" {
+@test "the same by sockets, but for the algorithms that need peer memory" {
 	export GPUSIM_P2P_DISABLE=1
 	run sweep --no-mapped 200 1
 	assert_status 0
 	assert_output "200 cases from seed 1 are right"
 	run sweep 60 1
 	assert_status 1
-	assert_match "needs every rank's memory mapped"
+	assert_match "needs peer memory between all ranks"
 }
 
 @test "also when every message goes through a shaped link" {

@@ -148,7 +148,7 @@ undisturbed() {
 		run machine 3 "train \"\$@\" --sync $sync; reached 2
 			kill -STOP \$(members | head -n 1); wait \$trainer; echo \$? >code; cat err"
 		assert_equal "$(cat code)" 3
-		assert_match '^mnist-train: (the parameter server.*: )?comm 1.*rank 0 \(device [0-9a-f]*\) lost: no word from it'
+		assert_match '^mnist-train: (the parameter server.*: )?comm 1.*rank 0 \(device [0-9a-f]*\) lost: no heartbeat'
 	done
 }
 

@@ -51,7 +51,7 @@ learns() {
 	cmp whole.npz rest.npz
 	run bounded "${TRAIN[@]}" --workers 3 --batch 16 --epochs 8 --checkpoint ck --resume
 	assert_status 2
-	assert_match 'made with another --sync'
+	assert_match 'made with a different --sync'
 }
 
 @test "lenet: three devices learn what one does" {
