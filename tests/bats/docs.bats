@@ -175,10 +175,11 @@ options() {
 		# shellcheck disable=SC2046
 		described "$program" $(options "${program%.*}")
 	done
+	awk '/^\.Sh/ { on = $0 != ".Sh JSON" } on' "$ROOT/man/gpuctl.1" >verbs
 	for verb in $(gpuctl completion | cut -f 1); do
 		page=gpuctl-$verb.1
 		[[ -e $ROOT/man/$page ]] || page=gpuctl.1
-		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" "$ROOT/man/gpuctl.1" ||
+		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" verbs ||
 			fail "gpuctl.1 does not describe $verb"
 		# shellcheck disable=SC2046
 		described "$page" $(gpuctl completion -- "$verb" - | cut -f 1 | grep -vx -e -h)
