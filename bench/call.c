@@ -1,6 +1,6 @@
 /*
- * call [CALLS] - one 8-byte all-reduce over two devices by the C API, each a call of its own that
- * waits for the result: prints the median in microseconds. To be run under gpuctl run -n 2.
+ * call [CALLS] - one 8-byte all-reduce over two devices by the C API, each a call that waits for its
+ * result: prints the median in microseconds. Run it under gpuctl run -n 2.
  */
 #include <gpusim.h>
 

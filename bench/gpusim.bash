@@ -1,16 +1,16 @@
-# gpusim.bash - gpusim's side of the measurements, and what is timed around it. Sourced by run.
+# gpusim.bash - gpusim's side of the measurements, and timings around it. Sourced by run.
 # shellcheck shell=bash disable=SC2154 # of run
 
 # shellcheck disable=SC2034 # for run: images
-# All of MNIST where it has been fetched, else the shipped sample, whose epochs are short.
+# All of MNIST if it was downloaded, else the included sample, whose epochs are short.
 data=$here/../data/mnist images='60000 images' epochs=3
 [ -e "$data" ] || data=$here/../tests/data images='512 images' epochs=20
 [ -z "$short" ] || epochs=2
 
-# Does a verb of gpuctl have this option?
+# Return success if a verb of gpuctl has this option.
 gpuctl_has() { [[ $(gpuctl "$1" -h) == *" $2 "* ]]; }
 
-# What carries messages between devices in the tcp case.
+# The address of messages between devices in the tcp case.
 gpusim_sockets() { if gpuctl_has run --transport; then echo TCP; else echo 'sockets (gpusim: ipc)'; fi; }
 
 # iters SIZE TRANSPORT - operations a run: a tenth of a second or so
@@ -142,7 +142,7 @@ milliseconds() {
 	awk -v us=$((end - begin)) 'BEGIN { print us / 1e3 }'
 }
 
-# Two vectors of so many bytes in $tmp/vectors, whose sums are whole numbers.
+# Make two vectors of this many bytes in $tmp/vectors, whose sums are whole numbers.
 pipe_input() {
 	perl -e 'my $v = pack "f<*", map { $_ & 15 } 1 .. 16000 / 4;
 		print $v x ($ARGV[0] / 16000) for 1 .. 2' "$1" >"$tmp/vectors"

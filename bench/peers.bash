@@ -11,7 +11,7 @@ missing=()
 have() { [ -e "$programs/$1" ]; }
 
 # want NAME PACKAGES SOURCE COMPILER [ARG...] - build $programs/NAME unless it is newer than all of
-# bench/. What does not build is missing; its packages are said at the end.
+# bench/. A program that does not build is left out; the end lists its packages.
 want() {
 	local out=$programs/$1 packages=$2 source=$here/$3 compiler=$4
 	shift 4
@@ -59,7 +59,7 @@ build_programs() {
 # ---- settings
 #
 # TRANSPORT|PEER|SETTING|RANKS|WORDS. WORDS are options of mpirun.openmpi, variables for mpirun.mpich,
-# algorithm and mode for gloo. RANKS: with how many ranks it was the best at some size, or close to
+# algorithm and mode for gloo. RANKS: the numbers of ranks with which it was the best at some size, or close to
 # that, when all were tried; ALL=1 tries all again.
 dynamic='--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm'
 polls=MPIR_CVAR_POLLS_BEFORE_YIELD

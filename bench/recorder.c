@@ -1,7 +1,8 @@
 /*
- * recorder OTHER N BYTES [BATCHES] - a graph of all-reduces over the devices of $GPUSIM_COORD and over those of the coordinator at
- * OTHER, in turn: prints the time of one on the first, on the second, and the ratio. Each time is the least of many short
- * batches, because anything else on the machine makes a batch longer and none shorter. To be run under two gpuctl run.
+ * recorder OTHER N BYTES [BATCHES] - run a graph of all-reduces over the devices of $GPUSIM_COORD and over
+ * those of the coordinator at OTHER, in turn: prints the time of one on the first, on the second, and the
+ * ratio. Each time is the least of many short batches, because anything else on the machine makes a batch
+ * longer and none shorter. To be run under two gpuctl run.
  */
 #include <gpusim.h>
 
@@ -51,7 +52,7 @@ prepare(struct side *s, const char *coordinator, uint32_t n, uint64_t nbytes)
 	free(addr);
 }
 
-/* Microseconds of one operation in a batch of so many, as rank 0 has measured it. */
+/* Microseconds of one operation in a batch of n, as measured by rank 0. */
 static double
 batch(struct side *s, uint64_t n)
 {

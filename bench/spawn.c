@@ -1,8 +1,10 @@
 /*
- * spawn [ROUNDS] - how long processes of gpuctl take in a script, beside /bin/true. Run it under gpuctl run -n 2.
+ * spawn [ROUNDS] - the time of gpuctl processes in a script, compared with /bin/true. Run it under gpuctl
+ * run -n 2.
  *
- * The commands take turns, ROUNDS (200) times. A line a command: its name, and the median and the least of its times in
- * microseconds, from the spawn to the end that waitpid tells. Exit status 1: a command failed or printed something wrong.
+ * The commands take turns, ROUNDS (200) times. A line a command: its name, and the median and the least of
+ * its times in microseconds, from the spawn to the end that waitpid reports. Exit status 1: a command
+ * failed or printed something wrong.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -42,7 +44,8 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A command with the filter's input, and its output to a file. Microseconds; below 0: it failed. */
+/* Run a command with the filter's input, and its output to a file. Returns microseconds; below 0: it
+ * failed. */
 static double
 run(int k, int in, int out)
 {

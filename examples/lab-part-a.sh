@@ -4,7 +4,7 @@
 #
 #	gpuctl run -n 3 -- examples/lab-part-a.sh
 #
-# Without a cluster around it, the script starts one.
+# Outside a cluster, the script starts one.
 set -euo pipefail
 
 PATH=$PATH:$(dirname "$(readlink -f "$0")")/../build/bin

@@ -1,6 +1,6 @@
 /*
  * lab_part_a N [COUNT] - the lab's Part A against the C API: one vector of COUNT doubles on each of
- *N devices, summed by a ring all-reduce inside a group, read back and compared.
+ * N devices, summed by a ring all-reduce inside a group, read back and compared.
  *
  *	gpuctl run -n 3 -- build/examples/lab_part_a 3
  *

@@ -113,7 +113,7 @@ deadline=$((SECONDS + 60)) line=''
 for ((i = 0; i < n; i++)); do
 	left=$((SECONDS < deadline ? deadline - SECONDS : 1))
 	if ! read -r -t $left -u "$said" line || [ -n "$line" ]; then
-		echo "mpirun.sh: $n devices wanted, these came:${line:+ $line}" >&2
+		echo "mpirun.sh: needs $n devices; only these started:${line:+ $line}" >&2
 		gpuctl devices >&2
 		exit 1
 	fi

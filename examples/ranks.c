@@ -1,6 +1,6 @@
 /*
- * ranks N - NCCL's way: a process for each of N ranks. They meet by an id, and each calls gpusim_allreduce
- * with its own buffer.
+ * ranks N - NCCL's way: a process for each of N ranks. They form a communicator with an id, and each calls
+ * gpusim_allreduce with its own buffer.
  *
  *	gpuctl run -n 4 -- build/examples/ranks 4
  *

@@ -1,9 +1,9 @@
-# fetch-lib.bash - what fetch-mnist and fetch-fashion share; sourced, not run.
+# fetch-lib.bash - shared by fetch-mnist and fetch-fashion; sourced, not run.
 #
 # The caller sets `prog` and `sha256` (file name -> SHA-256 of the raw IDX file), then calls
 # fetch_begin DIR, offers files with fetch_offer until fetch_missing is empty, and ends with
-# fetch_end. New files lie in a hidden folder of DIR until all are verified; then they are renamed.
-# The hidden folder goes away whatever happens.
+# fetch_end. New files stay in a hidden folder of DIR until all are verified; then they are renamed.
+# The hidden folder is always removed.
 # shellcheck shell=bash disable=SC2154 # prog and sha256 are the caller's
 
 names=(train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte)
@@ -37,7 +37,7 @@ fetch_cleanup() {
 	[ -z "${made_dir-}" ] || rmdir -- "$made_dir" 2>/dev/null || true
 }
 
-# fetch_begin DIR: exits 0 when all four files are there and good.
+# fetch_begin DIR: exits 0 if all four files exist and are good.
 fetch_begin() {
 	local name bad=()
 
@@ -64,7 +64,7 @@ fetch_begin() {
 	done
 }
 
-# The names that are still to be found, one per line.
+# Print the names of the missing files, one per line.
 fetch_missing() {
 	local name
 

@@ -1,9 +1,9 @@
 /*
- * idx_to_cifar10 IMAGES LABELS - grey images of IDX files as records of CIFAR-10, on stdout.
+ * idx_to_cifar10 IMAGES LABELS - write grey images of IDX files as CIFAR-10 records to stdout.
  *
  *	idx_to_cifar10 train-images-idx3-ubyte train-labels-idx1-ubyte >data_batch_1.bin
  *
- * Images of at most 32 x 32 lie in the middle of black ones, and are the same in red, green and blue.
+ * Images of at most 32 x 32 are placed in the middle of black ones, and are the same in red, green and blue.
  * The files are raw IDX; tools/make-cifar10 makes a whole data set, of gzipped ones too.
  */
 #include <stdint.h>
@@ -21,7 +21,7 @@ refuse(const char *path, const char *reason)
 	return 5;
 }
 
-/* The header of an IDX file of bytes with ndim dimensions; 0: it is none. */
+/* Read the header of an IDX file of bytes with ndim dimensions; 0: not such a file. */
 static int
 read_header(FILE *f, int ndim, uint32_t *dim)
 {
@@ -38,7 +38,7 @@ read_header(FILE *f, int ndim, uint32_t *dim)
 	return 1;
 }
 
-/* One image and its label as a record. 0: a file has ended. */
+/* Write one image and its label as a record. 0: a file has ended. */
 static int
 write_record(FILE *images, FILE *labels, const uint32_t dim[3])
 {
@@ -82,7 +82,7 @@ main(int argc, char **argv)
 		return refuse(argv[2], "not as many labels as there are images");
 	for (uint32_t i = 0; i < nlabels; i++)
 		if (!write_record(images, labels, dim))
-			return refuse(argv[1], "cut short, or its labels are");
+			return refuse(argv[1], "truncated, or its labels are");
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "idx_to_cifar10: the output cannot be written\n");
 		return 1;

@@ -1,12 +1,12 @@
 /*
- * gloo_allreduce NRANKS ALGORITHM MODE SIZE[:MOST] ... - gloo over TCP on the loopback, as
- * measure.h measures; it starts its ranks itself.
+ * gloo_allreduce NRANKS ALGORITHM MODE SIZE[:MOST] ... - measure gloo over TCP on the loopback as in
+ * measure.h; it starts its ranks itself.
  *
  *	ALGORITHM	new, new_ring, new_bcube: gloo::allreduce, out of place;
  *			ring, ring_chunked, halving_doubling, bcube: the classes of that name, which
  *			work in place only and are timed without a copy
  *	MODE		async, sync (calls wait in recv), poll (calls read without waiting): the
- *			classes only, gloo::allreduce knows async alone
+ *			classes only, gloo::allreduce has only async
  */
 #include <dirent.h>
 
@@ -98,7 +98,7 @@ max(struct measure *m, double mine)
 	return ranks_max(of(m)->ranks, m->rank, mine);
 }
 
-/* The folder where ranks met, of plain files. */
+/* Remove the folder of plain files where ranks met. */
 void
 remove_folder(const std::string &path)
 {
@@ -172,5 +172,5 @@ main(int argc, char **argv)
 		fprintf(stderr, "gloo_allreduce: rank %d: %s\n", m.rank, e.what());
 	}
 	fflush(stdout);
-	_exit(status); /* its threads may still wait for peers that have gone */
+	_exit(status); /* its threads may still wait for peers that have ended */
 }

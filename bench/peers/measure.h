@@ -1,7 +1,7 @@
 /*
- * measure.h - how an all-reduce is measured, the same for each peer.
+ * measure.h - the measurement of an all-reduce, the same for each peer.
  *
- * f32, sum. Sizes of 1 MiB and more: before each operation every rank writes its input anew, waits
+ * f32, sum. Sizes of 1 MiB and more: before each operation every rank rewrites its input, waits
  * at a barrier, and only then starts its clock, so that no operation finds its data in another
  * core's cache by luck. Smaller ones: a loop without barrier and without writing, as a graph
  * repeats an operation. A rank's time is the sum over a run's operations divided by their number,
@@ -9,7 +9,7 @@
  * gpuctl bench does. Before the clock and after it every element of an operation's result is
  * compared; inputs are small integers, so sums are exact in any order.
  *
- * For C and C++. A program gives its functions and calls measure_args.
+ * For C and C++. A program supplies its functions and calls measure_args.
  */
 #ifndef MEASURE_H
 #define MEASURE_H
@@ -21,7 +21,7 @@
 #include <time.h>
 
 #define MEASURE_REWRITE (1u << 20) /* bytes from which inputs are written between operations */
-#define MEASURE_WARMUP	3	   /* operations that only tell how many to time */
+#define MEASURE_WARMUP	3	   /* operations that only determine how many to time */
 #define MEASURE_RUNS	5
 #define MEASURE_BUDGET	0.08 /* seconds a run, unless one operation takes longer */
 #define MEASURE_MOST	1000 /* operations a run */
@@ -29,7 +29,7 @@
 struct measure {
 	int rank, nranks;
 	int in_place; /* the operation works in `out`; in is NULL */
-	/* What a size needs beforehand, or NULL. in and out hold count elements. */
+	/* Prepare a size, or NULL. in and out hold count elements. */
 	void (*prepare)(struct measure *m, float *in, float *out, size_t count);
 	void (*allreduce)(struct measure *m, float *in, float *out, size_t count);
 	void (*barrier)(struct measure *m);
@@ -46,7 +46,7 @@ measure_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Element i of a rank's input; turn tells operations apart. */
+/* Element i of a rank's input; turn distinguishes operations. */
 static inline float
 measure_value(size_t i, int rank, unsigned turn)
 {
@@ -178,7 +178,7 @@ measure_size(struct measure *m, float *in, float *out, size_t nbytes, int most)
 	return wrong;
 }
 
-/* Room for nbytes, in pages that are there. */
+/* Allocate nbytes, in pages that are present. */
 static inline float *
 measure_alloc(size_t nbytes)
 {

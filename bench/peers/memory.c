@@ -1,7 +1,7 @@
 /*
- * memory NRANKS SIZE[:MOST] ... - what memory allows an all-reduce: the bytes that must move and
+ * memory NRANKS SIZE[:MOST] ... - the limit of memory for an all-reduce: moving the bytes that must move, and
  * nothing else. Each of n processes reads its n-th part of all n inputs and writes the sum to that
- * part of all n outputs, in memory that all have mapped; nobody waits for anybody inside. So a
+ * part of all n outputs, in memory that all have mapped; no process waits inside. So a
  * process reads and writes one vector's bytes each, and a copy of the vector moves as many.
  *
  * Measured as measure.h says, with plain and with non-temporal stores; the faster of the two is

@@ -4,7 +4,7 @@
     mnist_ddp.py [DIR [N [EPOCHS [BATCH]]]]        (data/mnist, 2, 5, 64)
 
 N processes of one thread each. 784-128-10, relu, softmax cross-entropy; SGD, lr 0.1, momentum 0.9;
-f32. Each process holds the normalised images as a tensor and deals out its part once an epoch, so
+f32. Each process holds the normalised images as a tensor and selects its part once per epoch, so
 that a step takes a slice. Prints a line an epoch: loss, test accuracy, images a second (without
 the test).
 """

@@ -1,14 +1,14 @@
 /*
- * mnist_loop - what mnist-train does, as one would write it by hand for one core: a peer to be
- * measured against. One process, one BLAS thread, no gpusim.
+ * mnist_loop - mnist-train's work written by hand for one core, as a peer. One process, one BLAS thread, no
+ * gpusim.
  *
  *	cc -O3 -march=native -o mnist_loop mnist_loop.c -lopenblas -lz -lm
  *	mnist_loop [DIR [EPOCHS [BATCH]]]		(data/mnist, 5, 64)
  *
  * 784-128-10, relu, softmax cross-entropy; SGD, lr 0.1, momentum 0.9; pixels / 255; f32. Prints a
- * line an epoch: loss, test accuracy, images a second (without the test).
+ * line per epoch: loss, test accuracy, images per second (without the test).
  *
- * Two things cost a factor each where they are forgotten, so they are not: OpenBLAS falls back to
+ * Two things would cost a factor each, and are avoided: OpenBLAS falls back to
  * SSE3 on a processor it does not know, and velocities that have faded to subnormals are slow.
  */
 #include <cblas.h>
@@ -36,7 +36,7 @@ static float params[NPARAMS], grads[NPARAMS], velocity[NPARAMS];
 static float *x, *h, *dh,
     *y; /* [batch,IN], [batch,HID] twice, [batch,OUT]: logits, then their gradient */
 
-/* The bytes of an IDX file behind its header, which names *n items. Raw or gzipped. */
+/* Read the bytes of an IDX file after its header, which has *n items. Raw or gzipped. */
 static uint8_t *
 load(const char *dir, const char *name, unsigned header, size_t item, size_t *n)
 {
@@ -213,7 +213,7 @@ now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Flush subnormals; make OpenBLAS use what the processor has, for which it must be started again.
+/* Flush subnormals; make OpenBLAS use the processor's features, for which the program restarts.
  */
 static void
 tune(char **argv)

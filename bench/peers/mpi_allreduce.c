@@ -1,6 +1,6 @@
 /*
- * mpi_allreduce SIZE[:MOST] ... - MPI_Allreduce as measure.h measures, out of place. Under mpirun;
- * what the library does is set by its own options and environment.
+ * mpi_allreduce SIZE[:MOST] ... - measure MPI_Allreduce as in measure.h, out of place. Run it under
+ * mpirun; the library's own options and environment configure it.
  */
 #include <mpi.h>
 

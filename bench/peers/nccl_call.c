@@ -1,7 +1,7 @@
 /*
- * nccl_call - one 8-byte ncclAllReduce beside MPI_Allreduce, in the same processes and run: prints for each way the
- * best batch in microseconds a call. Under `gpuctl run --nccl -n N -- mpirun -n N`; a rank a process. With an
- * argument: ncclAllReduce and its wait of so many bytes, the best of some, nothing else.
+ * nccl_call - one 8-byte ncclAllReduce beside MPI_Allreduce, in the same processes and run: prints for each
+ * way the best batch in microseconds a call. Under `gpuctl run --nccl -n N -- mpirun -n N`; a rank a
+ * process. With an argument: ncclAllReduce of that many bytes and its wait, the best of some runs.
  *
  *	mpi	MPI_Allreduce
  *	call	ncclAllReduce, then cudaStreamSynchronize

@@ -1,5 +1,5 @@
 /*
- * pipe_sum - read two f32 vectors of the same length from standard input, one after the other, and
+ * pipe_sum - read two f32 vectors of the same length from standard input, one after another, and
  * write their sum: what `gpuctl allreduce --raw f32 -n 2` does, without devices.
  */
 #include <fcntl.h>

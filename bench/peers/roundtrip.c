@@ -20,7 +20,7 @@ must(int rv, const char *what)
 	}
 }
 
-/* Answer what comes, until told to end or nothing has come for a while. */
+/* Answer messages until one says to end, or none has come for a while. */
 static void
 serve(nng_socket s, const char *url)
 {

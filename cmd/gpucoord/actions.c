@@ -1,4 +1,4 @@
-/* actions.c - carry out what the state machine wants. Design notes: shell.c. */
+/* actions.c - carry out the state machine's actions. Design notes: shell.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 #define ECHO_MS 2000
 
-/* A device's answer; arg is the item that waited for it. */
+/* Handle a device's answer; arg is the item that waited for it. */
 static void
 on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
@@ -57,7 +57,7 @@ call_device(struct shell *s, const struct coord_action *a)
 		on_result(i, rc, NULL, err.text);
 }
 
-/* The echo is back, or is lost; arg is the item that tells. */
+/* Handle the end of an echo, received or lost; arg is its item. */
 static void
 on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
@@ -70,7 +70,6 @@ on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	shell_work(i->shell);
 }
 
-/* By the way that heartbeats take, through the socket. */
 static void
 ask_echo(struct shell *s, struct item *i)
 {
@@ -85,7 +84,7 @@ ask_echo(struct shell *s, struct item *i)
 	if (rc == RC_OK)
 		rc = rpc_call_start(s->echo, &req, deadline_in_ms(ECHO_MS), on_echo, i, &err);
 	if (rc != RC_OK)
-		shell_push(s, i); /* then silence is all there is to go by */
+		shell_push(s, i); /* then only silence counts */
 }
 
 static void
@@ -97,7 +96,7 @@ look(struct shell *s, const struct coord_action *a, struct item *i)
 	shell_push(s, i);
 }
 
-/* The answer is an event in the queue. */
+/* Look or echo; the answer becomes an event in the queue. */
 static void
 sense(struct shell *s, const struct coord_action *a)
 {
@@ -132,17 +131,17 @@ start_device(struct shell *s, const struct coord_action *a)
 	if (m)
 		gpu_sim__device_metadata__free_unpacked(m, NULL);
 	if (!i)
-		return; /* it will be missed */
+		return; /* its missing heartbeats are noticed */
 	i->kind = COORD_SPAWNED;
 	i->device_id = a->device_id;
 	i->pid = (uint32_t)pid;
 	i->err = err;
-	shell_push(s, i); /* for the thread that we are */
+	shell_push(s, i); /* this thread will handle it */
 }
 
-/* ---- proofs */
+/* ---- verification of algorithms */
 
-/* The main thread takes it from here: this one may be waited for. */
+/* Prove an algorithm. The main thread handles the event: the running one may wait for this thread. */
 static void *
 prove(void *arg)
 {
@@ -164,14 +163,14 @@ shell_join_prover(struct shell *s)
 	s->proved = false;
 }
 
-/* Once a time, so the thread of the one before is at its end. */
+/* Start a proof. There is only one at a time, so the previous prover is about to end. */
 static void
 start_prover(struct shell *s, struct coord_action *a)
 {
 	struct item *i = calloc(1, sizeof *i);
 
 	if (!i) {
-		log_line(LOG_ERROR, "out of memory: a proof is lost");
+		log_line(LOG_ERROR, "out of memory: the verification of an algorithm is lost");
 		return; /* its clients' deadlines end it */
 	}
 	i->kind = COORD_PROVEN;
@@ -183,7 +182,7 @@ start_prover(struct shell *s, struct coord_action *a)
 	s->proved = pthread_create(&s->prover, NULL, prove, i) == 0;
 	if (s->proved)
 		return;
-	buf_fini(&i->ask); /* then it is of no memory */
+	buf_fini(&i->ask); /* the item without a proof means: out of memory */
 	shell_push(s, i);
 }
 
@@ -215,7 +214,7 @@ shell_carry_out(struct shell *s)
 			break;
 		case COORD_NOTE:
 		case COORD_ALGO:
-		case COORD_STORE: /* is committed already, or will be */
+		case COORD_STORE: /* these are committed already, or will be */
 			break;
 		case COORD_LOG:
 			log_say(LOG_INFO, LOG_RAS, "%s", a->body.data);

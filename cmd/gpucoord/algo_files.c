@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 
-/* A daemon does not wait for the writer of a FIFO. */
+/* Return true for a file that could block, such as a FIFO. */
 static bool
 waits(const char *path)
 {
@@ -20,7 +20,7 @@ load(struct coord *c, const char *path, const struct decisions *record, struct e
 {
 	struct coord_actions actions = {0};
 	struct buf text = {0};
-	enum rc rc = waits(path) ? err_set(err, RC_FAILED, "%s: no regular file", path)
+	enum rc rc = waits(path) ? err_set(err, RC_FAILED, "%s: not a regular file", path)
 				 : file_text(path, "an algorithm's file", &text, err);
 
 	if (rc == RC_OK)
@@ -42,7 +42,8 @@ algo_files_load(struct coord *c, const char *list, const struct decisions *recor
 		size_t n = strcspn(p, ":");
 
 		if (n >= sizeof path)
-			return err_set(err, RC_INVAL, "--algo-files: a path of %zu bytes", n);
+			return err_set(err, RC_INVAL, "--algo-files: path of %zu bytes is too long",
+				       n);
 		snprintf(path, sizeof path, "%.*s", (int)n, p);
 		if (n)
 			rc = load(c, path, record, err);

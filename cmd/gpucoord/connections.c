@@ -1,7 +1,7 @@
 /*
- * A client dials as long as it exists, many times a second, and each try is a socket that nng's one thread
- * for that must clear away. So a client at an address where nobody listens is closed a moment later, unless
- * it is called again; a call that finds nobody there reports it once more.
+ * A client dials as long as it exists, many times a second, and each try is a socket that a single nng
+ * thread must clean up. So a client for an address where nobody listens is closed a moment later, unless it
+ * is called again; a call that finds nobody there reports it again.
  */
 #include "connections.h"
 
@@ -17,7 +17,7 @@
 #define BUCKETS	      1024
 #define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lasts */
 #define NOBODY_AFTER  (200 * NS_PER_MS)
-#define CALL_WAITS    (350 * NS_PER_MS) /* longer than a call waits where nobody listens */
+#define CALL_WAITS    (350 * NS_PER_MS) /* longer than a call waits if nobody listens */
 
 struct connection {
 	struct connection *next;
@@ -26,7 +26,8 @@ struct connection {
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client;
 	uint64_t used_ns;
-	_Atomic uint64_t nobody_ns; /* since when nobody listens there; 0: somebody may listen */
+	_Atomic uint64_t
+	    nobody_ns; /* the time from which nobody listens there; 0: somebody may listen */
 };
 
 struct connections {
@@ -77,7 +78,7 @@ connections_free(struct connections *d)
 	free(d);
 }
 
-/* The link to the connection of an address, or to the place for one. */
+/* Find the link to the connection of an address, or to the place for one. */
 static struct connection **
 find(struct connections *d, const char *addr)
 {
@@ -101,7 +102,7 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 
 	if (!c) {
 		if (d->n == MAX_ADDRESSES)
-			return err_set(err, RC_BUSY, "connected to %u devices already", d->n);
+			return err_set(err, RC_BUSY, "%u devices are connected already", d->n);
 		c = calloc(1, sizeof *c);
 		if (!c)
 			return err_set(err, RC_NOMEM, "out of memory");
@@ -118,7 +119,7 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 	}
 	if (id)
 		atomic_store(&c->device_id, id);
-	atomic_store(&c->nobody_ns, 0); /* its call reports it */
+	atomic_store(&c->nobody_ns, 0); /* the call will report it */
 	c->used_ns = now_ns;
 	*out = c->client;
 	return RC_OK;

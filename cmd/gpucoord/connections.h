@@ -1,5 +1,5 @@
 /*
- * connections.h - the connections to devices: one client an address, made at its first call.
+ * connections.h - the connections to devices: one client per address, made at its first call.
  */
 #ifndef GPUCOORD_CONNECTIONS_H
 #define GPUCOORD_CONNECTIONS_H
@@ -9,7 +9,8 @@
 
 struct connections;
 
-/* Nobody listens any more at the address where device `id` was called last. On any thread; must not block. */
+/* Called when nobody listens any more at the address where device `id` was last called. On any thread; must
+ * not block. */
 typedef void (*connections_lost_fn)(void *arg, uint64_t id, const char *addr);
 
 struct connections *connections_new(connections_lost_fn fn, void *arg);

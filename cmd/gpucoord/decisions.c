@@ -37,7 +37,7 @@ decisions_open(struct decisions *d, const char *dir, bool with_data, struct err 
 
 	*d = (struct decisions){.dir = dir, .with_data = with_data};
 	if (!dir && with_data)
-		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+		return err_set(err, RC_INVAL, "--record-data: needs --record");
 	if (!dir)
 		return RC_OK;
 	rc = tape_open(dir, "coordinator", with_data, say, &d->tape, err);
@@ -72,7 +72,6 @@ note(struct tape *t, const char *line)
 	tape_put(t, &r);
 }
 
-/* In pieces that fit a record. */
 static void
 algo(struct tape *t, const struct buf *packed)
 {
@@ -113,7 +112,7 @@ decisions_note(const struct decisions *d, const struct coord_action *a)
 	if (a->kind != COORD_CALL)
 		return;
 	req = gpu_sim__request__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
-	/* Rank 0's attach tells of all ranks. */
+	/* Rank 0's attach describes all ranks. */
 	if (req && req->body_case == GPU_SIM__REQUEST__BODY_COMM_ATTACH &&
 	    req->commattach->rank == 0)
 		tape_put_comm(d->tape, req->commattach);

@@ -1,5 +1,5 @@
 /*
- * decisions.h - gpucoord --record: what the state machine decides, in a recording.
+ * decisions.h - gpucoord --record: write the state machine's decisions to a recording.
  */
 #ifndef GPUCOORD_DECISIONS_H
 #define GPUCOORD_DECISIONS_H
@@ -7,7 +7,7 @@
 #include "coord/coord.h"
 #include "tape/tape.h"
 
-/* Where devices that are started again record, too. */
+/* The recording, to which restarted devices also write. */
 struct decisions {
 	struct tape *tape; /* NULL: nothing is recorded */
 	const char *dir;
@@ -18,7 +18,7 @@ struct decisions {
 enum rc decisions_open(struct decisions *d, const char *dir, bool with_data, struct err *err);
 void decisions_close(struct decisions *d);
 
-/* Write an action if it is a decision: a line of the log, a communicator that is made, an algorithm that is taken. */
+/* Write an action if it is a decision: a line of the log, a new communicator, an added algorithm. */
 void decisions_note(const struct decisions *d, const struct coord_action *a);
 
 #endif

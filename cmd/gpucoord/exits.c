@@ -12,14 +12,14 @@ void
 exits_init(struct exits *e, int fd)
 {
 	*e = (struct exits){.fd = fd};
-	signal(SIGCHLD, SIG_DFL); /* with SIGCHLD ignored, nobody would hear of a child's end */
+	signal(SIGCHLD, SIG_DFL); /* if SIGCHLD were ignored, wait would not report a child's end */
 	if (fd < 0)
 		return;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* A line that is not two numbers is skipped. */
+/* Parse a line; one that is not two numbers is skipped. */
 static bool
 take_line(struct exits *e, uint32_t *pid, int *status)
 {

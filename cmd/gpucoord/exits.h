@@ -1,6 +1,6 @@
 /*
- * exits.h - which processes have ended, and how: devices that this process started, and those of which its
- * own parent reports.
+ * exits.h - the ends of processes: of devices that this process started, and of those that its parent
+ * reports.
  */
 #ifndef GPUCOORD_EXITS_H
 #define GPUCOORD_EXITS_H
@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 struct exits {
-	int fd; /* -1, or a pipe of lines "PID STATUS", STATUS as wait(2) gives it */
+	int fd; /* -1, or a pipe of lines "PID STATUS", with STATUS as from wait(2) */
 	char line[64];
 	size_t len;
 };
 
-/* fd is the caller's to close; it is no longer read. */
+/* Begin to read fd, which the caller closes. */
 void exits_init(struct exits *e, int fd);
 
-/* The next end that is known; false: there is none. */
+/* Get the next end; false: none is known. */
 bool exits_next(struct exits *e, uint32_t *pid, int *status);
 
 #endif

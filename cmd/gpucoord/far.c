@@ -1,7 +1,8 @@
 /*
- * Design notes. The list of addresses is under `lock`. A client of the net room takes calls from all threads, so two
- * views that look at the same device share its client. A client dials for as long as it exists: so that of a device that
- * does not answer is closed at once, others when they were not used for FORGET_NS and the next address comes.
+ * Design notes. The list of addresses is under `lock`. A client of the net room takes calls from all
+ * threads, so two views that read the same device share its client. A client dials as long as it exists: so
+ * the client of a device that does not answer is closed at once, and others when a new address comes after
+ * FORGET_NS without use.
  */
 #include "far.h"
 
@@ -17,15 +18,15 @@
 
 #define ADDRESSES 1024
 #define FORGET_NS (60 * NS_PER_SEC)
-#define ANSWER_MS 400 /* a device that lives answers within it; others wait for their turn */
+#define ANSWER_MS 400 /* a live device answers within this time; others must not wait longer */
 
 struct address {
 	struct address *next;
-	unsigned refs; /* of holders */
+	unsigned refs; /* number of holders */
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client; /* NULL: the device did not answer */
 	uint64_t used_ns;
-	uint64_t away_ns; /* it did not answer: not asked before */
+	uint64_t away_ns; /* it did not answer: do not ask it before this time */
 	struct err away;
 };
 
@@ -94,7 +95,7 @@ enter(struct fars *f, const char *address, uint64_t now_ns, struct address **out
 
 	forget_unused(f, now_ns);
 	if (f->n == ADDRESSES)
-		return err_set(err, RC_BUSY, "connected to %u recorders already", f->n);
+		return err_set(err, RC_BUSY, "%u recorders are connected already", f->n);
 	a = calloc(1, sizeof *a);
 	if (!a)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -166,7 +167,6 @@ far_release(struct fars *f, struct far *h)
 	free(h);
 }
 
-/* It did not answer. */
 static void
 note_away(struct far *h, const struct err *why)
 {
@@ -200,7 +200,7 @@ ask(struct far *h, uint64_t offset, char *dst, size_t n, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (reply->body_case != GPU_SIM__REPLY__BODY_READ || reply->read->data.len != n)
-		rc = err_set(err, RC_BADDATA, "%s: its recorder ends before byte %" PRIu64,
+		rc = err_set(err, RC_BADDATA, "%s: the recorder ends before byte %" PRIu64,
 			     h->at->addr, offset + n);
 	else
 		memcpy(dst, reply->read->data.data, n);

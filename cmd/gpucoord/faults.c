@@ -10,10 +10,10 @@ static enum rc
 check(const struct gpusim_fault *f, struct err *err)
 {
 	if (f->at)
-		return err_set(err, RC_INVAL, "takes part in no collective: at=now");
+		return err_set(err, RC_INVAL, "takes part in no collective; use at=now");
 	if (f->kind != GPUSIM_FAULT_KILL && f->kind != GPUSIM_FAULT_STOP &&
 	    f->kind != GPUSIM_FAULT_SLOW)
-		return err_set(err, RC_INVAL, "has no peers: kill, stop or slow");
+		return err_set(err, RC_INVAL, "has no peers; must be kill, stop or slow");
 	return fault_check(f, err);
 }
 
@@ -33,7 +33,7 @@ add(struct faults *t, const struct gpusim_fault *f, struct err *err)
 		return RC_OK;
 	}
 	if (t->nsoon == FAULTS_SOON)
-		return err_set(err, RC_BUSY, "%d such faults wait already", FAULTS_SOON);
+		return err_set(err, RC_BUSY, "%d such faults are pending already", FAULTS_SOON);
 	t->soon[t->nsoon++] = *f;
 	return RC_OK;
 }
@@ -80,7 +80,7 @@ faults_call(struct faults *t, struct rpc_call *call)
 
 	if (!atomic_load(&t->allowed))
 		rc = err_set(&err, RC_INVAL,
-			     "takes no faults: it was started without --allow-inject");
+			     "does not accept faults: it was started without --allow-inject");
 	else
 		rc = add_all(t, rpc_request(call)->inject, &err);
 	if (rc == RC_OK) {

@@ -12,13 +12,13 @@
 
 #define FAULTS_SOON 8
 
-/* All zero, with the lock made: nothing may be injected. */
+/* All zero except for the initialised lock: injection is not allowed. */
 struct faults {
 	atomic_bool allowed;
 	pthread_mutex_t lock;
 	struct gpusim_fault soon[FAULTS_SOON]; /* kill and stop wait until the answer has left */
 	unsigned nsoon;
-	atomic_bool slow;	 /* the three below say how; */
+	atomic_bool slow;	 /* described by the fields below */
 	struct gpusim_fault how; /* count: requests left */
 	uint64_t until_ns;
 	uint64_t fired;
@@ -27,10 +27,10 @@ struct faults {
 /* Answer an Inject. On any thread. */
 void faults_call(struct faults *f, struct rpc_call *call);
 
-/* Before a request is handled: wait, if the fault is slowness. */
+/* Call before a request is handled: waits if the coordinator is to be slow. */
 void faults_delay(struct faults *f);
 
-/* Kill or stop now; called every 100 ms or so. */
+/* Kill or stop the coordinator if that is pending; called every 100 ms or so. */
 void faults_tick(struct faults *f);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Design notes. The list and what it says of a recorder are under `lock`; a recorder itself is read without it by
- * those that hold it. Nothing of it changes then: a file that has lost its name is replaced in the list by a copy of its
- * recorder, and closed when nobody holds it. An open file without a name keeps all the memory of its device, which the
- * host should have back.
+ * Design notes. `lock` guards the list and its entries; holders read a recorder without it. A held recorder
+ * does not change: a file that has lost its name is replaced in the list by a copy of its recorder, and
+ * closed when nobody holds it. An open file without a name keeps all the memory of its device, which should
+ * go back to the host.
  *
- * The keeper's thread opens, copies and closes, so that no other waits for a file system. It looks for names that have
- * gone every LOOK_NS.
+ * The keeper's thread opens, copies and closes, so that no other thread waits for a file system. It looks
+ * for removed names every LOOK_NS.
  */
 #include "keep.h"
 
@@ -26,15 +26,15 @@
 #define LOOK_NS (250 * NS_PER_MS)
 
 enum kept_state {
-	KEPT_NEW,  /* its file is to be opened */
+	KEPT_NEW,  /* its file must be opened */
 	KEPT_OPEN, /* read from the file */
 	KEPT_COPY, /* read from a copy; the file is closed */
-	KEPT_NOT   /* it cannot be read: why */
+	KEPT_NOT   /* it cannot be read; `why` has the reason */
 };
 
 struct kept {
 	struct kept *next;
-	unsigned refs; /* one is the list's */
+	unsigned refs; /* the list has one */
 	enum kept_state state;
 	bool old; /* the device has another file now */
 	uint64_t device_id, incarnation, dev, inode;
@@ -43,17 +43,17 @@ struct kept {
 	struct flight_file file;
 	struct buf copy;
 	struct flight_bytes bytes;
-	uint64_t gone; /* number of the copy, which grows */
+	uint64_t gone; /* number of the copy; a newer one is greater */
 };
 
 struct keeper {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_t thread;
-	bool stop, news; /* news: some file is to be opened */
+	bool stop, news; /* news: a file must be opened */
 	char host[64];
 	struct kept *bucket[BUCKETS];
-	unsigned nfiles, ngone; /* of recorders that are no copies; and that are */
+	unsigned nfiles, ngone; /* number of recorders without copies, and of copies */
 	size_t gone_bytes;
 	uint64_t last_gone;
 };
@@ -83,7 +83,7 @@ unref(struct kept *e)
 		kept_free(e);
 }
 
-/* Lock held. Out of the list. */
+/* Lock held. Remove an entry from the list. */
 static void
 drop(struct keeper *k, struct kept *e)
 {
@@ -118,7 +118,7 @@ kept_new(const GpuSim__DeviceMetadata *m)
 	return e;
 }
 
-/* The file that the device has told of, and no other. */
+/* Open the file that the device has registered, and no other. */
 static enum rc
 open_file(const struct kept *e, struct flight_file *out, struct err *err)
 {
@@ -129,7 +129,7 @@ open_file(const struct kept *e, struct flight_file *out, struct err *err)
 	if (fd < 0)
 		return err_set(err, RC_NOTFOUND, "%s: %s", e->path, strerror(errno));
 	if (fstat(fd, &st) != 0 || st.st_dev != e->dev || st.st_ino != e->inode)
-		rc = err_set(err, RC_NOTFOUND, "%s: another file has its name", e->path);
+		rc = err_set(err, RC_NOTFOUND, "%s: another file has this name now", e->path);
 	else
 		rc = devmem_file_recorder(e->path, fd, e->device_id, &out->offset, &out->nbytes,
 					  err);
@@ -140,7 +140,7 @@ open_file(const struct kept *e, struct flight_file *out, struct err *err)
 	return rc;
 }
 
-/* Whether no device will come to the file again, as far as one sees. */
+/* Return true if no device can use the file again, as far as we can see. */
 static bool
 is_nameless(const struct kept *e)
 {
@@ -162,7 +162,8 @@ open_one(struct keeper *k, struct kept *e)
 	pthread_mutex_unlock(&k->lock);
 	open_file(e, &file, &why);
 	pthread_mutex_lock(&k->lock);
-	if (e->state != KEPT_NEW || e->refs == 1) { /* another thread was first, or it is out */
+	if (e->state != KEPT_NEW ||
+	    e->refs == 1) { /* another thread was first, or the entry was dropped */
 		if (file.fd >= 0)
 			close(file.fd);
 	} else if (file.fd >= 0) {
@@ -175,7 +176,7 @@ open_one(struct keeper *k, struct kept *e)
 	unref(e);
 }
 
-/* Lock held. Too many copies: the oldest goes. */
+/* Lock held. Drop the oldest copies while there are too many. */
 static void
 limit_copies(struct keeper *k)
 {
@@ -190,7 +191,7 @@ limit_copies(struct keeper *k)
 	}
 }
 
-/* Lock held, and released meanwhile: a copy takes the file's place. */
+/* Lock held, and released meanwhile. Replace a file by a copy. */
 static void
 copy_one(struct keeper *k, struct kept *e)
 {
@@ -242,7 +243,6 @@ is_to_copy(const struct kept *e)
 	return e->state == KEPT_OPEN && is_nameless(e);
 }
 
-/* Nobody will ask for it. */
 static bool
 is_useless(const struct kept *e)
 {
@@ -255,7 +255,7 @@ is_dead(const struct kept *e)
 	return e->refs == 1 && e->state == KEPT_OPEN && !devmem_file_lives(e->file.fd);
 }
 
-/* Lock held. The first of all that is so; else NULL. */
+/* Lock held. Find the first entry for which `is` is true, else NULL. */
 static struct kept *
 first_that(struct keeper *k, kept_is *is)
 {
@@ -312,7 +312,8 @@ keeper_new(const char *host, struct keeper **out, struct err *err)
 		pthread_cond_destroy(&k->work);
 		pthread_mutex_destroy(&k->lock);
 		free(k);
-		return err_set(err, RC_NOMEM, "no thread for the recorders of devices");
+		return err_set(err, RC_NOMEM,
+			       "cannot start the thread for the recorders of devices");
 	}
 	*out = k;
 	return RC_OK;
@@ -344,7 +345,7 @@ is_ours(const struct keeper *k, const GpuSim__DeviceMetadata *m)
 	       (m->memuser == 0 || m->memuser == (uint32_t)geteuid() + 1);
 }
 
-/* Lock held. That of the device's file, else of the newest file it had; NULL: none. */
+/* Lock held. Find the entry of the device's file, else of its newest former file; NULL: none. */
 static struct kept *
 find(struct keeper *k, const GpuSim__DeviceMetadata *m)
 {
@@ -361,7 +362,7 @@ find(struct keeper *k, const GpuSim__DeviceMetadata *m)
 	return any;
 }
 
-/* Lock held. The file of a device that was not heard of before. */
+/* Lock held. Add the file of a new device. */
 static struct kept *
 enter(struct keeper *k, const GpuSim__DeviceMetadata *m)
 {
@@ -411,7 +412,7 @@ keeper_hold(struct keeper *k, const GpuSim__DeviceMetadata *m, struct kept **out
 	struct kept *e;
 
 	if (!is_ours(k, m))
-		return err_set(err, RC_NOTFOUND, "it is of another host, or another user");
+		return err_set(err, RC_NOTFOUND, "the device belongs to another host or user");
 	pthread_mutex_lock(&k->lock);
 	e = find(k, m);
 	if (!e)
@@ -419,7 +420,7 @@ keeper_hold(struct keeper *k, const GpuSim__DeviceMetadata *m, struct kept **out
 	if (e && e->state == KEPT_NEW)
 		open_one(k, e);
 	if (!e)
-		rc = err_set(err, RC_NOTFOUND, "%u files of devices are open already", k->nfiles);
+		rc = err_set(err, RC_NOTFOUND, "%u device files are open already", k->nfiles);
 	else if (e->state == KEPT_NOT)
 		rc = (*err = e->why).rc;
 	if (rc == RC_OK) {

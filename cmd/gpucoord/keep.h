@@ -1,6 +1,6 @@
 /*
- * keep.h - the recorders of this host's devices, as files that stay open, so that a device can be read when it has
- * ended and its file is gone.
+ * keep.h - the recorders of this host's devices, kept as open files, so that a device can still be read
+ * after it has ended and its file was removed.
  */
 #ifndef GPUCOORD_KEEP_H
 #define GPUCOORD_KEEP_H
@@ -8,27 +8,27 @@
 #include "flight/read.h"
 #include "wire/wire.h"
 
-#define KEEP_FILES	1024	     /* that are open */
-#define KEEP_GONE	32	     /* copies of recorders whose files have gone, */
+#define KEEP_FILES	1024	     /* open files */
+#define KEEP_GONE	32	     /* copies of recorders whose files were removed, */
 #define KEEP_GONE_BYTES (64ul << 20) /* and bytes of them */
 
 struct keeper;
 struct kept; /* a recorder, held */
 
-/* Has a thread. host: host_id() of this machine. RC_NOMEM. */
+/* Starts a thread. host: host_id() of this machine. RC_NOMEM. */
 enum rc keeper_new(const char *host, struct keeper **out, struct err *err);
-void keeper_free(struct keeper *k); /* nothing is held; NULL is legal */
+void keeper_free(struct keeper *k); /* when nothing is held; NULL is legal */
 
-/* A device has registered, perhaps again: its file is opened by the keeper's thread. Short. */
+/* A device has registered, perhaps again: the keeper's thread opens its file. Returns at once. */
 void keeper_hears(struct keeper *k, const GpuSim__DeviceMetadata *m);
 
 /*
- * keeper_hold - the recorder of a device, as long as it is held. A file that is not open yet is opened now.
+ * keeper_hold - hold the recorder of a device. A file that is not open yet is opened now.
  *
  *	m	as the coordinator lists the device
  *
- * RC_NOTFOUND: the device is of another host or user, has no recorder, or is not known; RC_BADDATA: its file is not
- * the memory of that device; RC_FAILED.
+ * RC_NOTFOUND: the device belongs to another host or user, has no recorder, or is unknown; RC_BADDATA: its
+ * file is not the memory of that device; RC_FAILED.
  */
 enum rc keeper_hold(struct keeper *k, const GpuSim__DeviceMetadata *m, struct kept **out,
 		    struct err *err);

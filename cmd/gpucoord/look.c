@@ -13,12 +13,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define FRESH_NS (10 * NS_PER_SEC) /* a look that is older is not compared with */
-#define SHARE \
-	5 /* share of the time that a starved process has waited: one part in so
-				    * many */
-#define HUNGER \
-	8 /* a process that waited this many times as long as it ran could not send its heartbeats */
+#define FRESH_NS (10 * NS_PER_SEC) /* an older look is not used for comparison */
+#define SHARE	 5 /* a starved process has waited for more than 1/SHARE of the time, */
+#define HUNGER	 8 /* and HUNGER times as long as it ran: it could not send its heartbeats */
 
 struct look {
 	uint64_t device_id, at_ns, waited_ns, ran_ns;
@@ -29,13 +26,11 @@ struct look {
 struct threads {
 	uint64_t waited_ns; /* waited for a processor */
 	uint64_t ran_ns;    /* ran on one */
-	bool
-	    runnable; /* the first thread, which sends the heartbeats, wants to run; streams may run all the
-		       * time */
+	bool runnable; /* the first thread, which sends the heartbeats; streams may always be */
 	bool stopped;
 };
 
-/* A file's first bytes as a string; false: it cannot be read. */
+/* Read a file's first bytes as a string; false: it cannot be read. */
 static bool
 read_file(const char *path, char *out, size_t room)
 {
@@ -87,7 +82,7 @@ look_now(uint32_t pid)
 	return t;
 }
 
-/* The device's entry, a new one if it has none; NULL: out of memory. */
+/* Find the device's entry, or make one; NULL: out of memory. */
 static struct look *
 place(struct looks *l, uint64_t device_id)
 {
@@ -100,7 +95,6 @@ place(struct looks *l, uint64_t device_id)
 	return &l->v[l->n++];
 }
 
-/* Drop looks that are too old. */
 static void
 forget_old(struct looks *l, uint64_t now_ns)
 {
@@ -112,7 +106,7 @@ forget_old(struct looks *l, uint64_t now_ns)
 	l->n = n;
 }
 
-/* A process that computes all the time on a busy machine waits as well, but it gets its share. */
+/* A process that always computes on a busy machine waits as well, but it gets its share. */
 static bool
 is_starved(const struct threads *t, const struct look *before, uint64_t now_ns)
 {

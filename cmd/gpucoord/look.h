@@ -1,7 +1,7 @@
 /*
- * look.h - does a silent process of this host get no processor?
+ * look.h - find out if a silent process of this host gets no processor.
  *
- * From /proc: the states of its threads, and how long the kernel says they have waited for a processor.
+ * It uses the states of the threads in /proc, and how long they have waited for a processor.
  */
 #ifndef GPUCOORD_LOOK_H
 #define GPUCOORD_LOOK_H
@@ -22,10 +22,10 @@ struct looks {
 /*
  * look_at - look at the process of a device.
  *
- * COORD_LOOK_STARVED: since the look before, if that is not long ago, its threads together have
- * waited for a processor for more than a fifth of the time, and eight times as long as they ran.
- * COORD_LOOK_RUNNABLE: the first of them wants to run now. Else COORD_LOOK_IDLE; that too of a process
- * that is stopped, gone, or cannot be seen.
+ * COORD_LOOK_STARVED: since the previous look, if that is recent, its threads together have waited for a
+ * processor for more than a fifth of the time, and eight times as long as they ran. COORD_LOOK_RUNNABLE:
+ * its first thread is runnable now. Else COORD_LOOK_IDLE, also for a process that is stopped, has ended, or
+ * cannot be read.
  */
 enum coord_look look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns);
 

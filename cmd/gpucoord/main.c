@@ -27,7 +27,7 @@ reach_of(const struct options *o)
 	return o->insecure ? NET_ANY_HOST : NET_LOOPBACK;
 }
 
-/* The parent may wait for the line, or have ended already. */
+/* Print the address; the parent may wait for the line, or have ended already. */
 static void
 print_address(const char *address)
 {
@@ -145,7 +145,7 @@ main(int argc, char **argv)
 		while (daemon_wait(&dm, TICK_MS) != DAEMON_END)
 			shell_step(shell);
 	}
-	/* Peers in any state must not block the end. */
+	/* Peers must not block the end, whatever their state. */
 	alarm(STOP_WITHIN_SECS);
 	reports_finish(reports, REPORTS_WITHIN_MS);
 	shell_free(shell, rc == RC_OK);

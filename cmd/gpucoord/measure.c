@@ -1,9 +1,10 @@
 /*
  * Design notes
  *
- * To look at the world takes requests to ourselves and reading the recorders of all devices, so the server's thread may
- * not do it. It puts asks into a list; our thread takes the whole list, looks once, and answers all of them: so many
- * who ask cost one look at a time. `lock` guards the list and the flag. The sums belong to our thread.
+ * Observing the world takes requests to ourselves and reading the recorders of all devices, so the server's
+ * thread must not do it. It queues asks in a list; our thread takes the whole list, observes once, and
+ * answers all of them, so any number of clients costs one observation at a time. `lock` guards the list and
+ * the flag. Our thread owns the sums.
  */
 #include "measure.h"
 
@@ -19,7 +20,7 @@
 #include "base/clock.h"
 #include "view/metrics.h"
 
-#define PATIENCE_MS 4000 /* of a look; who scrapes has 10 s, unless told otherwise */
+#define PATIENCE_MS 4000 /* of a look; a scrape times out after 10 s by default */
 
 struct ask {
 	struct http_ask *http;
@@ -50,7 +51,7 @@ count_files(void)
 		n += e->d_name[0] != '.';
 	if (d)
 		closedir(d);
-	return n ? n - 1 : 0; /* but for the folder itself */
+	return n ? n - 1 : 0; /* without the folder itself */
 }
 
 static uint64_t
@@ -82,7 +83,7 @@ look_at_self(void)
 
 /* ---- answers */
 
-/* 200 with the text, which the answer owns from then on; or 503 with the reason. */
+/* Reply 200 with the text, which the answer then owns; or 503 with the reason. */
 static void
 reply(const struct ask *a, struct buf *text, const struct err *err)
 {
@@ -166,7 +167,7 @@ measure_start(struct observer *observer, struct measure **out, struct err *err)
 	if (pthread_create(&m->thread, NULL, run, m) != 0) {
 		m->ends = true;
 		measure_free(m);
-		return err_set(err, RC_FAILED, "no thread for /metrics");
+		return err_set(err, RC_FAILED, "cannot start the thread for /metrics");
 	}
 	*out = m;
 	return RC_OK;

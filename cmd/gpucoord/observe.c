@@ -1,8 +1,8 @@
 /*
- * Design notes. Each view is put together by the thread that wants it: two requests to ourselves, then the recorders
- * one after the other. Those of other hosts, of which each costs several round trips, are read by up to FAR_THREADS
- * threads that live as long as the view takes. A device is read into its own part of the world, so the threads share
- * only the number of the next device.
+ * Design notes. Each view is made by the thread that requests it: two requests to ourselves, then the
+ * recorders one after another. Recorders of other hosts, each of which costs several round trips, are read
+ * by up to FAR_THREADS threads that live as long as the view takes. A device is read into its own part of
+ * the world, so the threads share only the number of the next device.
  */
 #include "observe.h"
 
@@ -24,7 +24,7 @@ struct observer {
 	char host[64];
 	struct keeper *keeper;
 	struct fars *fars;
-	struct flight_source coordinator; /* read NULL: there is none */
+	struct flight_source coordinator; /* read NULL: none */
 	struct rpc_client *self;
 };
 
@@ -75,7 +75,7 @@ observer_free(struct observer *o)
 
 /* ---- the coordinator's answers */
 
-/* The body of the answer; the caller's. */
+/* Send a request; *body is the body of the answer, which the caller frees. */
 static enum rc
 ask(struct observer *o, const GpuSim__Request *req, GpuSim__Reply__BodyCase kind,
     uint64_t deadline_ns, void **body, struct err *err)
@@ -89,7 +89,7 @@ ask(struct observer *o, const GpuSim__Request *req, GpuSim__Reply__BodyCase kind
 		*body = reply->done; /* all bodies are pointers in one union */
 		reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
 	} else {
-		rc = err_set(err, RC_INTERNAL, "the coordinator answers another question");
+		rc = err_set(err, RC_INTERNAL, "the coordinator answered a different request");
 	}
 	wire_reply_free(reply);
 	return rc;
@@ -124,16 +124,15 @@ ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err
 
 /* ---- the recorders */
 
-/* A view in the making. */
 struct viewing {
 	struct observer *o;
 	struct world *world;
 	size_t records;
 	uint64_t deadline_ns;
 	const bool *far;    /* by device */
-	struct buf *area;   /* of a report, by device: copied, not read; else NULL */
-	atomic_size_t room; /* bytes that are left for them */
-	atomic_size_t next; /* of the devices */
+	struct buf *area;   /* of a report, by device: the copied recorders; else NULL */
+	atomic_size_t room; /* bytes left for the copies */
+	atomic_size_t next; /* the next device */
 	atomic_bool nomem;
 };
 
@@ -145,7 +144,6 @@ cannot(struct viewing *v, size_t i, const struct err *why)
 	snprintf(d->why_not, sizeof d->why_not, "%.*s", (int)sizeof d->why_not - 1, why->text);
 }
 
-/* Into the report. */
 static void
 copy_source(struct viewing *v, size_t i, const struct flight_source *s)
 {
@@ -155,7 +153,7 @@ copy_source(struct viewing *v, size_t i, const struct flight_source *s)
 	if (flight_copy(s, area, &err) != RC_OK) {
 		buf_fini(area);
 	} else if (area->len > atomic_load(&v->room)) {
-		err_set(&err, RC_BUSY, "the report has no room for the %zu bytes of its recorder",
+		err_set(&err, RC_BUSY, "the report has no room for the recorder's %zu bytes",
 			area->len);
 		buf_fini(area);
 	} else {
@@ -178,7 +176,7 @@ read_source(struct viewing *v, size_t i, struct flight_source s)
 		atomic_store(&v->nomem, true);
 }
 
-/* From its file. False: it has none that we could read, but it may answer. */
+/* Read a recorder from its file. False: no file can be read, but the device may answer. */
 static bool
 read_near(struct viewing *v, size_t i)
 {
@@ -203,7 +201,7 @@ read_far(struct viewing *v, size_t i)
 	struct far *h;
 
 	if (m->state) {
-		err_set(&err, RC_FAILED, "the device is lost, and its host is another");
+		err_set(&err, RC_FAILED, "the device was lost, and it is on another host");
 		cannot(v, i, &err);
 	} else if (far_hold(v->o->fars, m->address, v->deadline_ns, &h, &err) != RC_OK) {
 		cannot(v, i, &err);
@@ -243,7 +241,7 @@ static bool
 is_wanted(struct viewing *v, size_t i, const GpuSim__Report *only)
 {
 	const GpuSim__DeviceMetadata *m = v->world->device[i].meta;
-	const struct err other = {RC_NOTFOUND, "it is no rank of the communicator"};
+	const struct err other = {RC_NOTFOUND, "the device is not a rank of the communicator"};
 
 	for (size_t k = 0; only && k < only->n_recorders; k++)
 		if (m->deviceid && only->recorders[k]->deviceid == m->deviceid->value)
@@ -253,7 +251,7 @@ is_wanted(struct viewing *v, size_t i, const GpuSim__Report *only)
 	return !only;
 }
 
-/* All that `only` names by their ids; NULL: all. */
+/* Read the devices that `only` names by their ids; NULL: all. */
 static enum rc
 read_all(struct viewing *v, const GpuSim__Report *only, struct err *err)
 {

@@ -1,9 +1,9 @@
 /*
- * observe.h - a view of the world from within the coordinator: its own answers, and the recorders of all devices.
+ * observe.h - a view of the world from within the coordinator: its answers, and the recorders of all devices.
  *
- * Status and events come by requests to ourselves, so the state machine is asked in its turn, like by anybody else. A
- * device of this host and user is read from its memory file (keep.h), also when it has ended; one of another host is
- * asked (far.h).
+ * Status and events come from requests to ourselves, which the state machine handles like any others. A
+ * device of this host and user is read from its memory file (keep.h), even after it has ended; one of
+ * another host by requests (far.h).
  */
 #ifndef GPUCOORD_OBSERVE_H
 #define GPUCOORD_OBSERVE_H
@@ -13,27 +13,27 @@
 struct observer;
 
 /*
- * observer_new - has a thread of its own.
+ * observer_new - create an observer, which has its own thread.
  *
  *	host		host_id() of this machine
- *	coordinator	the coordinator's own recorder, which lives as long as the observer; NULL: it has none
+ *	coordinator	the coordinator's own recorder, which outlives the observer; NULL: none
  *
  * RC_NOMEM.
  */
 enum rc observer_new(const char *host, const struct flight_source *coordinator,
 		     struct observer **out, struct err *err);
 
-/* The address at which this process is served, before the first observe_world. RC_NOMEM. */
+/* Set the address of this process, before the first observe_world. RC_NOMEM. */
 enum rc observer_serves(struct observer *o, const char *self, struct err *err);
 
-/* A device has registered, perhaps again. Short, on any thread. */
+/* A device has registered, perhaps again. Returns at once; on any thread. */
 void observer_hears(struct observer *o, const GpuSim__DeviceMetadata *m);
 
 /*
- * observe_world - all that is known now. On any thread but the one that runs the state machine.
+ * observe_world - observe the present state. On any thread except the one that runs the state machine.
  *
- *	records		of each ring the last so many; SIZE_MAX: all; 0: only live operations and counters
- *	deadline_ns	until then (clock_now_ns); devices of other hosts that have not answered by then are in the
+ *	records		last records of each ring; SIZE_MAX: all; 0: only live operations and counters
+ *	deadline_ns	as clock_now_ns; devices of other hosts that have not answered by then are in the
  *			world with that reason
  *	out		the caller's, to world_free
  *
@@ -43,18 +43,18 @@ enum rc observe_world(struct observer *o, size_t records, uint64_t deadline_ns, 
 		      struct err *err);
 
 /*
- * observe_report - append a report (world_pack) of what is known now, with the recorders of some devices.
+ * observe_report - append a report (world_pack) of the present state, with the recorders of some devices.
  *
  *	what	number, communicator, reason, and recorders that name the devices
  *
- * Recorders that cannot be read, or of which there are more than OBSERVE_REPORT_MAX bytes, are in the report with the
- * reason. Errors and threads as of observe_world.
+ * A recorder that cannot be read, or exceeds OBSERVE_REPORT_MAX bytes in total, is replaced by the reason.
+ * Errors and threads as in observe_world.
  */
 #define OBSERVE_REPORT_MAX (256ul << 20)
 enum rc observe_report(struct observer *o, const GpuSim__Report *what, uint64_t deadline_ns,
 		       struct buf *out, struct err *err);
 
-/* After the last observe_world. NULL is legal. */
+/* Call it after the last observe_world. NULL is legal. */
 void observer_free(struct observer *o);
 
 #endif

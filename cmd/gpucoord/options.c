@@ -61,13 +61,13 @@ static const struct option_row rows[] = {
      AS_CHARS(listen), ENV("GPUSIM_COORD"),
      DEFAULT_NOTE("gpucoord.sock in the private directory, see gpusim(7)")},
     {"config", "FILE", "read devices and options from FILE", ASKS(OPTION_FILE), LETTER('c')},
-    {"print-config", NULL, "print the options in force as such a file, and end",
+    {"print-config", NULL, "print the options in force as such a file, and exit",
      ASKS(OPTION_PRINT)},
-    {"heartbeat", "TIME", "how often devices report that they live", AS_MS(coord.heartbeat_ms),
+    {"heartbeat", "TIME", "interval of the devices' heartbeats", AS_MS(coord.heartbeat_ms),
      DEFAULT("250ms")},
-    {"missed", "X/Y", "a device is lost when it missed X of its last Y heartbeats", AS_KIND(missed),
-     DEFAULT("10/12")},
-    {"on-failure", "HOW", "what to do with a device that is lost in no communicator",
+    {"missed", "X/Y", "a device is lost when X of its last Y heartbeats are missing",
+     AS_KIND(missed), DEFAULT("10/12")},
+    {"on-failure", "HOW", "recovery policy for a device that is lost outside any communicator",
      AS_NAME(coord.on_failure, policy_name, 0), ENV("GPUSIM_ON_FAILURE"), DEFAULT("abort")},
     {"op-timeout", "TIME", "longest wait without progress inside an operation",
      AS_MS(coord.op_timeout_ms), DEFAULT("30s")},
@@ -76,40 +76,42 @@ static const struct option_row rows[] = {
     {"job-timeout", "TIME", "longest time of a run", AS_MS(coord.job_timeout_ms),
      DEFAULT_NOTE("24h")},
     {"state", "WHERE",
-     "store the state for a restart in a directory, at etcd://host:port[/prefix], or with TLS at "
+     "store the state for a restart in this directory, at etcd://host:port[/prefix], or with TLS "
+     "at "
      "etcds://; none: do not store it",
      AS_STRING(state), DEFAULT_NOTE("beside the socket; for tcp, ~/.local/state/gpusim")},
-    {"tuner", "FILE", "rules that choose the algorithm when callers leave it open",
+    {"tuner", "FILE", "rules that choose the algorithm when the caller does not",
      AS_ANY_STRING(tuner), ENV("GPUSIM_TUNER_CONFIG_FILE")},
-    {"algo-files", "FILE[:FILE]", "algorithms from files, which callers and rules may name",
+    {"algo-files", "FILE[:FILE]", "algorithms from files, for callers and rules to name",
      AS_ANY_STRING(algo_files), ENV("GPUSIM_ALGO_FILES")},
-    {"calibrate", NULL, "choose by this machine's speed, measured in 3ms", AS_BOOL(calibrate)},
+    {"calibrate", NULL, "choose algorithms by this machine's speed, measured within 3ms",
+     AS_BOOL(calibrate)},
     {"report-dir", "DIR",
-     "keep a report of each of the last 16 failures of communicators there; none: keep none",
+     "keep reports of the last 16 failures of communicators in DIR; none: keep no reports",
      AS_STRING(report_dir), DEFAULT_NOTE("$XDG_STATE_HOME/gpusim or ~/.local/state/gpusim")},
-    {"recorder", "SIZE", "steps of its own that are kept, to see what happened; 0: none",
+    {"recorder", "SIZE", "number of the coordinator's own records to keep; 0: none",
      AS_SIZE(recorder), DEFAULT("8K")},
     {"http", "HOST:PORT", "serve a live page, its data and the newest model over HTTP",
      AS_ANY_STRING(http)},
-    {"http-host", "NAME[,NAME]", "names of this host that browsers may use, besides localhost",
+    {"http-host", "NAME[,NAME]", "host names that browsers may use, besides localhost",
      AS_ANY_STRING(http_names)},
-    {"grpc", "HOST:PORT", "serve the lab's GPUCoordinator to clients of gRPC", AS_ANY_STRING(grpc)},
+    {"grpc", "HOST:PORT", "serve the lab's GPUCoordinator to gRPC clients", AS_ANY_STRING(grpc)},
     {"allow-inject", NULL, "let gpuctl inject faults, to rehearse failure", AS_BOOL(allow_inject)},
     {"record", "DIR", "append each decision to DIR/coordinator.rec", AS_ANY_STRING(record)},
-    {"record-data", NULL, "with --record: devices that are started again record inputs, too",
+    {"record-data", NULL, "with --record: restarted devices also record inputs",
      AS_BOOL(record_data)},
     {"insecure", NULL, "listen beyond loopback without encryption", AS_BOOL(insecure)},
     {"tls-cert", "FILE", "certificate for tls+tcp addresses", AS_ANY_STRING(tls.cert),
      ENV("GPUSIM_TLS_CERT")},
-    {"tls-key", "FILE", "its key", AS_ANY_STRING(tls.key), ENV("GPUSIM_TLS_KEY")},
-    {"tls-ca", "FILE", "certificates that sign the peers'", AS_ANY_STRING(tls.ca),
+    {"tls-key", "FILE", "key of the certificate", AS_ANY_STRING(tls.key), ENV("GPUSIM_TLS_KEY")},
+    {"tls-ca", "FILE", "CA certificates that sign the peers' certificates", AS_ANY_STRING(tls.ca),
      ENV("GPUSIM_TLS_CA")},
-    {"print-address", NULL, "write the address to stdout when ready; for port 0 the real port",
+    {"print-address", NULL, "write the address to stdout when ready, with the real port for port 0",
      AS_BOOL(print_address), FLAG_ONLY},
     {NULL, "FD", "write a newline to FD when ready", AS_FD(ready_fd), LETTER('N')},
     {"exits", "FD", "read from FD how device processes ended: \"PID STATUS\"", AS_FD(exits)},
     {"lifeline", "FD", "end when FD reads end-of-file", AS_FD(lifeline)},
-    {NULL, NULL, "say more on stderr; twice: still more", AS_COUNT(verbose), LETTER('v')},
+    {NULL, NULL, "log more to stderr; twice: even more", AS_COUNT(verbose), LETTER('v')},
     {NULL, NULL, NULL, AS_ANY_STRING(algo), ENV("GPUSIM_ALGO")},
     ROW_VERSION,
     ROW_HELP,
@@ -117,7 +119,7 @@ static const struct option_row rows[] = {
 
 /* ---- sections of devices */
 
-/* The device of a section; a new one when the section begins. NULL: too many, or no memory. */
+/* Return the device of a section, a new one when the section begins. NULL: too many, or out of memory. */
 static struct options_device *
 section_device(struct options *o, const char *section, struct err *err)
 {
@@ -152,7 +154,7 @@ set_device(struct options *o, const char *section, const char *key, const char *
 	if (strcmp(key, "id") == 0)
 		return parse_u64(value, 1, UINT64_MAX, &d->id, err);
 	if (strcmp(key, "address") != 0)
-		return err_set(err, RC_INVAL, "a device has an id and an address");
+		return err_set(err, RC_INVAL, "a device has only an id and an address");
 	if (net_addr_check(value, NET_ANY_HOST, err) != RC_OK)
 		return err->rc;
 	if (strlen(value) >= sizeof d->address)
@@ -173,13 +175,13 @@ in_section(void *target, const char *section, const char *key, const char *value
 	    strncmp(section, "device.", 7) == 0)
 		rc = set_device(o, section, key, value, err);
 	else if (!*mine)
-		rc = err_set(err, RC_INVAL, "no section [%s]: [coordinator], [device NAME]",
-			     section);
+		rc = err_set(err, RC_INVAL,
+			     "no section [%s]; must be [coordinator] or [device NAME]", section);
 	snprintf(o->section, sizeof o->section, "%s", section);
 	return rc;
 }
 
-/* Refuse a device without an address, and one that is there twice. */
+/* Reject a device without an address, and one that is listed twice. */
 static enum rc
 check_devices(struct option_set *s, const char *name, int rank, struct err *err)
 {
@@ -201,7 +203,7 @@ check_devices(struct option_set *s, const char *name, int rank, struct err *err)
 	return RC_OK;
 }
 
-/* ---- all of it */
+/* ---- parsing */
 
 /* Print the options in force and the devices as a file, and end the program. */
 static enum rc

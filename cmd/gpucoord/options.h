@@ -22,7 +22,7 @@
 
 #define OPTIONS_MAX_DEVICES 1024
 
-/* A device that a file names. */
+/* A device that a configuration file names. */
 struct options_device {
 	char name[64];
 	uint64_t id; /* 0: any */
@@ -42,12 +42,12 @@ struct options {
 	uint64_t recorder; /* records */
 	struct options_device *device;
 	size_t ndevices;
-	char section[64];	   /* of a file, the last that was read */
+	char section[64];	   /* the last section read from a file */
 	struct option_text *texts; /* the strings above */
 };
 
 /*
- * options_parse - flags win over files, files over the environment, that over the defaults.
+ * options_parse - flags override files, files override the environment, and that overrides the defaults.
  *
  *	out	[out] release with options_fini; untouched on error
  *
@@ -56,7 +56,7 @@ struct options {
  */
 enum rc options_parse(int argc, char **argv, struct options *out, struct err *err);
 
-/* The same of one file's text, that is called `name`. */
+/* Parse the text of one file, which is called `name`. */
 enum rc options_parse_text(const char *text, const char *name, struct options *out,
 			   struct err *err);
 

@@ -11,7 +11,7 @@ release(void *arg)
 	free(arg);
 }
 
-/* Fill the places for a nonce, which has as many characters as PAGE_NONCE. */
+/* Insert a nonce, which has the length of PAGE_NONCE, at its places. */
 static void
 fill(char *text, size_t n, const char nonce[sizeof PAGE_NONCE])
 {

@@ -1,10 +1,10 @@
 /*
- * Design notes. The ring of steps is written by the thread that runs the state machine; there is one at a time, and the
- * shell's lock hands it on. Reports are told by other threads in a ring of their own, under `lock`. Whoever reads takes
- * the area through its file, as any other process does, without a lock.
+ * Design notes. The thread that runs the state machine writes the ring of steps; there is one such thread
+ * at a time, and the shell's lock passes the role on. Other threads record reports in a separate ring,
+ * under `lock`. Readers read the area through its file, as any other process does, without a lock.
  *
- * Messages that only ask (polls, heartbeats) are recorded when they fail: a page that asks four times a second would
- * push everything else out.
+ * Messages that only ask (polls, heartbeats) are recorded only when they fail: a page that polls four times
+ * a second would push everything else out.
  */
 #include "recorder.h"
 
@@ -29,7 +29,7 @@ enum { NRINGS = 2 }; /* steps; reports */
 
 struct recorder {
 	int fd;
-	char path[256]; /* "": it has no name */
+	char path[256]; /* "": no name */
 	void *area;
 	size_t nbytes;
 	struct flight *flight;
@@ -42,7 +42,7 @@ struct recorder {
 
 /* ---- its file */
 
-/* For TCP; with any free port, nobody comes back to it. */
+/* The path for TCP; with any free port, no coordinator uses the file again. */
 static enum rc
 path_of_host(const char *host, char *out, size_t room, int *n, struct err *err)
 {
@@ -57,7 +57,7 @@ path_of_host(const char *host, char *out, size_t room, int *n, struct err *err)
 	return RC_OK;
 }
 
-/* RC_FAILED: there is no place for it. */
+/* Choose the file. RC_FAILED: no place for it. */
 static enum rc
 choose_path(const char *address, char *out, size_t room, struct err *err)
 {
@@ -69,11 +69,11 @@ choose_path(const char *address, char *out, size_t room, struct err *err)
 	if (strncmp(address, "ipc:///", 7) == 0)
 		n = snprintf(out, room, "%s.recorder", address + strlen("ipc://"));
 	if (n < 0 || (size_t)n >= room)
-		return err_set(err, RC_FAILED, "%s: no file can be beside it", address);
+		return err_set(err, RC_FAILED, "%s: no file can be next to this address", address);
 	return RC_OK;
 }
 
-/* Ours alone, and nobody else records in it. */
+/* Take a file of this user that no other coordinator records in. */
 static enum rc
 take_file(const char *path, size_t nbytes, int *out, struct err *err)
 {
@@ -86,7 +86,7 @@ take_file(const char *path, size_t nbytes, int *out, struct err *err)
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		rc = err_set(err, RC_FAILED, "%s: not a file of this user", path);
 	else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-		rc = err_set(err, RC_BUSY, "%s: another coordinator records in it", path);
+		rc = err_set(err, RC_BUSY, "%s: another coordinator is recording in it", path);
 	else if (((size_t)st.st_size != nbytes && ftruncate(fd, 0) != 0) ||
 		 ftruncate(fd, (off_t)nbytes) != 0 || posix_fallocate(fd, 0, (off_t)nbytes) != 0)
 		rc = err_set(err, RC_FAILED, "%s: no room for %zu bytes", path, nbytes);
@@ -97,7 +97,6 @@ take_file(const char *path, size_t nbytes, int *out, struct err *err)
 	return rc;
 }
 
-/* In memory, when there is no file. */
 static enum rc
 take_memory(size_t nbytes, int *out, struct err *err)
 {
@@ -106,7 +105,7 @@ take_memory(size_t nbytes, int *out, struct err *err)
 	if (fd < 0 || posix_fallocate(fd, 0, (off_t)nbytes) != 0) {
 		if (fd >= 0)
 			close(fd);
-		return err_set(err, RC_NOMEM, "no memory for a recorder of %zu bytes", nbytes);
+		return err_set(err, RC_NOMEM, "out of memory for a recorder of %zu bytes", nbytes);
 	}
 	*out = fd;
 	return RC_OK;
@@ -123,7 +122,7 @@ map_area(struct recorder *r, const char *address, struct err *err)
 	if (rc != RC_OK) {
 		r->path[0] = '\0';
 		log_line(rc == RC_BUSY ? LOG_INFO : LOG_WARN,
-			 "the recorder ends with the coordinator: %s", why.text);
+			 "the recorder is in memory and ends with the coordinator: %s", why.text);
 		rc = take_memory(r->nbytes, &r->fd, err);
 	}
 	if (rc != RC_OK)
@@ -131,7 +130,7 @@ map_area(struct recorder *r, const char *address, struct err *err)
 	r->area = mmap(NULL, r->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (r->area == MAP_FAILED) {
 		r->area = NULL;
-		return err_set(err, RC_NOMEM, "the recorder cannot be mapped: %s", strerror(errno));
+		return err_set(err, RC_NOMEM, "cannot map the recorder: %s", strerror(errno));
 	}
 	return RC_OK;
 }
@@ -142,7 +141,8 @@ round_up(uint64_t n, uint32_t *out, struct err *err)
 	uint32_t k = FLIGHT_RECORDS_MIN;
 
 	if (n > FLIGHT_RECORDS_MAX)
-		return err_set(err, RC_INVAL, "--recorder: %" PRIu64 " records are more than %u", n,
+		return err_set(err, RC_INVAL,
+			       "--recorder: %" PRIu64 " records exceed the limit of %u", n,
 			       FLIGHT_RECORDS_MAX);
 	while (k < n)
 		k *= 2;
@@ -225,7 +225,7 @@ recorder_beat(struct recorder *r)
 		flight_beat(r->flight, 0, 0);
 }
 
-/* ---- read by requests */
+/* ---- reading by requests */
 
 void
 recorder_call(struct recorder *r, struct rpc_call *call)
@@ -241,7 +241,7 @@ recorder_call(struct recorder *r, struct rpc_call *call)
 		err_set(&err, RC_NOTFOUND,
 			"the coordinator records nothing: it was started with --recorder 0");
 	else if (n > WIRE_BULK_MAX)
-		err_set(&err, RC_INVAL, "%" PRIu64 " bytes at once are more than %u", n,
+		err_set(&err, RC_INVAL, "%" PRIu64 " bytes at once exceed the limit of %u", n,
 			WIRE_BULK_MAX);
 	else
 		n = m->offset >= r->nbytes	? 0
@@ -261,7 +261,7 @@ recorder_call(struct recorder *r, struct rpc_call *call)
 	free(bytes);
 }
 
-/* ---- what comes in */
+/* ---- events */
 
 static bool
 is_quiet(uint32_t kind)
@@ -321,9 +321,9 @@ found_text(enum coord_look found)
 {
 	switch (found) {
 	case COORD_LOOK_IDLE:
-		return "its process is silent, and does not want to run";
+		return "its process is silent, and is not runnable";
 	case COORD_LOOK_RUNNABLE:
-		return "its process is silent, and wants to run";
+		return "its process is silent, and is runnable";
 	case COORD_LOOK_STARVED:
 		return "its process is silent, and gets no processor";
 	}
@@ -343,11 +343,11 @@ recorder_heard(struct recorder *r, const struct coord_event *ev)
 		return;
 	switch (ev->kind) {
 	case COORD_GONE:
-		snprintf(text, sizeof text, "a client has gone");
+		snprintf(text, sizeof text, "a client has ended");
 		break;
 	case COORD_CANCEL:
 		m.seq = ev->seq;
-		snprintf(text, sizeof text, "a client waits no longer for its answer");
+		snprintf(text, sizeof text, "a client no longer waits for its answer");
 		break;
 	case COORD_UNREACHABLE:
 		snprintf(text, sizeof text, "nobody listens any more at %s", ev->text);
@@ -377,7 +377,7 @@ recorder_heard(struct recorder *r, const struct coord_event *ev)
 	flight_mark(&r->steps, &m, text);
 }
 
-/* ---- what goes out */
+/* ---- actions */
 
 static void
 record_answer(struct recorder *r, const struct coord_action *a)
@@ -444,13 +444,13 @@ recorder_action(struct recorder *r, const struct coord_action *a)
 		flight_mark(
 		    &r->steps,
 		    &(struct flight_mark){.what = FLIGHT_MARK_DECISION, .device = a->device_id},
-		    "its process is to be started again");
+		    "its process will be started again");
 		break;
 	case COORD_DISCARD:
 		flight_mark(
 		    &r->steps,
 		    &(struct flight_mark){.what = FLIGHT_MARK_DECISION, .device = a->device_id},
-		    "its memory file goes: nobody waits for it");
+		    "its memory file is removed: nobody waits for it");
 		break;
 	case COORD_ALGO:
 	case COORD_PROVE:

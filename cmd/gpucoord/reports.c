@@ -1,11 +1,12 @@
 /*
- * Design notes. Two threads: one claims numbers, so that a claim never waits for a report that is being written; the
- * other writes. The state machine's thread waits for a claim, at most CLAIM_MS: a folder on a server that does not answer
- * must not stop the coordinator. A claim that comes later is given back. `lock` guards the claim at hand, the queue of
- * reports, and the claimed files.
+ * Design notes. Two threads: one claims numbers, so that a claim never waits for a report that is being
+ * written; the other writes. The state machine's thread waits for a claim, at most CLAIM_MS: a folder on a
+ * server that does not answer must not stop the coordinator. A later claim is released. `lock` guards the
+ * present claim, the queue of reports, and the claimed files.
  *
- * A number is claimed by making its file, which fails if another coordinator has made it, and by a lock on the file for
- * as long as it is empty. So an empty file without a lock is left over from a coordinator that was killed.
+ * A number is claimed by creating its file, which fails if another coordinator has created it, and by a
+ * lock on the file while it is empty. So an empty file without a lock was left by a coordinator that was
+ * killed.
  */
 #include "reports.h"
 
@@ -28,8 +29,8 @@
 #include "statedir.h"
 
 #define CLAIM_MS    250
-#define GATHER_MS   3000 /* for the devices of other hosts to answer */
-#define CLAIMS	    64	 /* that are not written yet */
+#define GATHER_MS   3000 /* for devices on other hosts to answer */
+#define CLAIMS	    64	 /* not yet written */
 #define NUMBER_MOST UINT64_C(999999999999)
 #define STALE_SECS  60
 
@@ -53,13 +54,12 @@ struct reports {
 	bool stop;
 	bool asked, answered; /* for a claim */
 	struct claim claim[CLAIMS];
-	uint64_t newest; /* the claim that answers */
+	uint64_t newest; /* the answer */
 	struct job *first, **tail;
 	bool writing;
-	char said[256]; /* the last trouble in the log */
+	char said[256]; /* the last problem logged */
 };
 
-/* Once for each trouble. */
 static void
 say(struct reports *r, const char *text)
 {
@@ -70,7 +70,7 @@ say(struct reports *r, const char *text)
 	snprintf(r->said, sizeof r->said, "%s", text);
 	pthread_mutex_unlock(&r->lock);
 	if (!again)
-		log_line(LOG_WARN, "no report of a failure: %s", text);
+		log_line(LOG_WARN, "cannot write a failure report: %s", text);
 }
 
 static bool
@@ -81,7 +81,7 @@ path_of(const struct reports *r, uint64_t number, char *out, size_t room)
 
 /* ---- the folder */
 
-/* The number of a report's file; 0: it is none. */
+/* The number of a report's file; 0: not a report. */
 static uint64_t
 number_of(const char *name)
 {
@@ -94,7 +94,7 @@ number_of(const char *name)
 	return *end == '\0' && n <= NUMBER_MOST ? n : 0;
 }
 
-/* A file that its coordinator, which was killed, never filled. */
+/* Remove a file that its coordinator, which was killed, never filled. */
 static void
 remove_stale(const char *path)
 {
@@ -145,10 +145,10 @@ sweep_one(struct reports *r, uint64_t number, void *arg)
 		remove_stale(path);
 }
 
-/* ---- which are kept */
+/* ---- removing old reports */
 
 struct kept {
-	uint64_t number[REPORTS_KEPT]; /* the newest, falling */
+	uint64_t number[REPORTS_KEPT]; /* the newest ones, in descending order */
 	size_t n;
 };
 
@@ -191,7 +191,6 @@ remove_old(struct reports *r)
 
 /* ---- claims */
 
-/* The file of the next number that nobody has. */
 static uint64_t
 make_file(struct reports *r, int *fd, struct err *err)
 {
@@ -219,7 +218,7 @@ make_file(struct reports *r, int *fd, struct err *err)
 	return 0;
 }
 
-/* Lock held. The place of a claim; 0: a free one. */
+/* Lock held. Find the entry of a claim; 0: a free entry. */
 static struct claim *
 claim_at(struct reports *r, uint64_t number)
 {
@@ -229,7 +228,7 @@ claim_at(struct reports *r, uint64_t number)
 	return NULL;
 }
 
-/* It is written, or will not be. */
+/* Release a claim: the report is written, or never will be. */
 static void
 drop_claim(struct reports *r, uint64_t number, bool remove)
 {
@@ -327,7 +326,7 @@ write_one(struct reports *r, const GpuSim__Report *what, const char *path, struc
 
 	if (rc == RC_OK)
 		rc = file_new_open(path, &f, err);
-	if (rc == RC_OK) /* for the owner alone, as the recorders that it copies */
+	if (rc == RC_OK) /* only for the owner, like the recorders that it copies */
 		rc = file_new_close(
 		    &f, fchmod(f.fd, 0600) == 0 && file_write(f.fd, bytes.data, bytes.len), err);
 	buf_fini(&bytes);
@@ -395,7 +394,7 @@ reports_write(struct reports *r, const struct coord_action *a)
 	struct job *j = r ? calloc(1, sizeof *j) : NULL;
 
 	if (!j)
-		return; /* the file stays empty, and goes with this process */
+		return; /* the file stays empty, and is removed when this process ends */
 	j->what = gpu_sim__report__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
 	if (!j->what) {
 		free(j);
@@ -460,7 +459,7 @@ no_claimer:
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
-	return err_set(err, RC_NOMEM, "no thread for reports");
+	return err_set(err, RC_NOMEM, "cannot start the threads for reports");
 }
 
 const char *

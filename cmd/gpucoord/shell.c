@@ -1,17 +1,18 @@
 /*
- * Design notes. Whoever enqueues an event drains the queue, unless another thread already does: so the
- * state machine runs on one thread at a time, the `running` one, without the lock, and a request is on its way
- * to the devices without a change of threads. The running thread may be a server's or one of nng's. Nothing may
- * block there but a commit (state.h): a write, an fsync, or etcd, 2 s at most an exchange.
+ * Design notes. A thread that enqueues an event drains the queue, unless another thread already does: so
+ * the state machine runs on one thread at a time, the `running` one, without the lock, and a request goes
+ * to the devices without a change of threads. The running thread may be a server's or one of nng's. Only a
+ * commit may block there (state.h): a write, an fsync, or an exchange with etcd of at most 2 s.
  *
- * The main thread comes for the timer: a running thread makes way for it after the event in hand. The server tells
- * of clients that have gone or come back under its lock, so those events wait for the main thread. Before the
- * first shell_step, for which the main thread is woken, and after shell_free has begun, events are only enqueued.
+ * The main thread runs the timer: a running thread yields to it after the present event. The server reports
+ * clients that have ended or come back under its lock, so those events wait for the main thread. Before the
+ * first shell_step, for which the main thread is woken, and after shell_free has begun, events are only
+ * enqueued.
  *
- * The proof of an algorithm takes seconds, so each has a thread of its own, the prover: it pushes the event that tells of it,
- * for the main thread, and ends.
+ * The proof of an algorithm takes seconds, so each has its own thread, the prover: it pushes an event with
+ * the result for the main thread, and ends.
  *
- * A request's token is its call's address; it is answered exactly once, then gone.
+ * A request's token is its call's address; it is answered exactly once, and then freed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +111,7 @@ on_lost(void *arg, uint64_t id, const char *addr)
 	struct item *i = calloc(1, sizeof *i);
 
 	if (!i)
-		return; /* its heartbeats are missed */
+		return; /* its missing heartbeats are noticed */
 	i->kind = COORD_UNREACHABLE;
 	i->device_id = id;
 	i->seq = clock_now_ns() / NS_PER_MS;
@@ -170,7 +171,7 @@ feed_item(struct shell *s, const struct item *i)
 	feed(s, &ev);
 }
 
-/* Lock held. The queue; the caller's to free. */
+/* Lock held. Take the whole queue, which the caller frees. */
 static struct item *
 take_all(struct shell *s)
 {
@@ -181,7 +182,7 @@ take_all(struct shell *s)
 	return i;
 }
 
-/* Lock held, running. Feed all events, those that come meanwhile too. */
+/* Lock held, running. Feed all events, including those that arrive meanwhile. */
 static void
 work_off(struct shell *s)
 {
@@ -217,7 +218,7 @@ shell_work(struct shell *s)
 		daemon_wake(s->dm);
 }
 
-/* Lock held. Wait for the thread that is running, if one is: it makes way. */
+/* Lock held. Wait until the running thread, if any, yields. */
 static void
 take_over(struct shell *s)
 {
@@ -227,7 +228,6 @@ take_over(struct shell *s)
 	s->main_waits = false;
 }
 
-/* Running. Processes that have ended by now, and how. */
 static void
 feed_exits(struct shell *s)
 {
@@ -375,7 +375,7 @@ shell_free(struct shell *s, bool clean)
 	pthread_mutex_unlock(&s->lock);
 	atomic_store(&s->ends, true);
 	shell_join_prover(s);
-	/* Before the address is free: the next coordinator at it wants the state too. */
+	/* Close it before the address is free: the next coordinator there uses the state, too. */
 	state_close(s->state, clean);
 	s->state = NULL;
 	connections_free(s->connections);
@@ -383,7 +383,7 @@ shell_free(struct shell *s, bool clean)
 	drain(s);
 	rpc_server_stop(s->server);
 	grpc_server_stop(s->grpc);
-	drain(s); /* events that came in between */
+	drain(s); /* events that arrived in between */
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
 	looks_fini(&s->looks);

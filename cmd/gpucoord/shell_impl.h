@@ -1,6 +1,6 @@
 /*
- * shell_impl.h - what the shell's two files share: shell.c brings events to the state machine, actions.c carries out
- * what it wants.
+ * shell_impl.h - shared by the shell's two files: shell.c feeds events to the state machine, actions.c
+ * carries out its actions.
  */
 #ifndef GPUCOORD_SHELL_IMPL_H
 #define GPUCOORD_SHELL_IMPL_H
@@ -28,18 +28,18 @@ struct item {
 	uint64_t client_id;    /* gone, seen, cancel */
 	uint64_t seq;	       /* cancel; unreachable: when, ms */
 	uint64_t token;	       /* result */
-	uint32_t call_kind;    /* result: of the call, a number of a body in Request */
+	uint32_t call_kind;    /* result: the call's body, as numbered in Request */
 	struct err err;	       /* result, unreachable, spawned */
 	uint32_t pid;	       /* spawned */
 	GpuSim__Reply *reply;  /* result */
-	struct buf ask;	       /* proven: for the prover; then */
+	struct buf ask;	       /* proven: the prover's input */
 	struct coord_proof *proof;
 };
 
 struct shell {
 	struct coord *coord;
 	struct rpc_server *server;
-	struct grpc_server *grpc; /* NULL: no such clients */
+	struct grpc_server *grpc; /* NULL: gRPC is not served */
 	struct connections *connections;
 	struct rpc_client *echo; /* to ourselves */
 	struct shell_sight see;
@@ -50,10 +50,10 @@ struct shell {
 	struct faults faults;
 	struct decisions decisions;
 	struct exits exits;
-	struct web *_Atomic web; /* NULL: no models are taken */
+	struct web *_Atomic web; /* NULL: models are not accepted */
 	pthread_t prover;	 /* of the last COORD_PROVE */
-	bool proved;		 /* there was one */
-	atomic_bool ends;	 /* it ends early */
+	bool proved;		 /* prover was started */
+	atomic_bool ends;	 /* makes the prover end early */
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
@@ -63,16 +63,16 @@ struct shell {
 	bool main_waits; /* to be the running one */
 };
 
-/* An event joins the queue. On any thread; but for the running one, shell_work follows. */
+/* Append an event to the queue. On any thread; unless it is the running one, shell_work follows. */
 void shell_push(struct shell *s, struct item *i);
 
-/* Work off the queue, unless another thread does. */
+/* Drain the queue, unless another thread does. */
 void shell_work(struct shell *s);
 
-/* The prover, if there was one, has ended. Running, or after the end of that. */
+/* Wait for the prover, if any, to end. Running, or after the shell's end. */
 void shell_join_prover(struct shell *s);
 
-/* Running. What the state machine wanted in its last step. */
+/* Running. Carry out the actions of the state machine's last step. */
 void shell_carry_out(struct shell *s);
 
 #endif

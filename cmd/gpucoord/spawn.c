@@ -30,7 +30,7 @@ struct command {
 	char kernels[WIRE_NAME_MAX]; /* paths, cut apart */
 };
 
-/* Has the process mapped the file? Then it is the device, and not another process with its number. */
+/* Return true if the process has mapped the file: it is the device, not another process with the same pid. */
 static bool
 has_mapped(uint32_t pid, const char *path)
 {
@@ -67,7 +67,7 @@ add_number(struct command *c, const char *option, uint64_t value, const char *un
 	add(c, option, text);
 }
 
-/* The records of a stream that the device kept, so that it goes on in its recorder; 0: not known. */
+/* The number of records per stream in the device's recorder, so that it continues there; 0: unknown. */
 static uint32_t
 recorder_of(const GpuSim__DeviceMetadata *m)
 {
@@ -117,7 +117,7 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
 }
 
-/* The kernel unlocks the memory file of a killed process only when all of that process has gone. */
+/* Wait until a killed process has released its memory file, which is when all its threads have ended. */
 static void
 await_file(const char *path)
 {
@@ -134,7 +134,7 @@ await_file(const char *path)
 		close(fd);
 }
 
-/* Can only this user and root write to it? */
+/* Return true if only this user and root can write to the path. */
 static bool
 is_ours(const char *path)
 {
@@ -143,12 +143,12 @@ is_ours(const char *path)
 	if (stat(path, &st) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
 		return false;
 	if (S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)
-		return true; /* as in /tmp: only its owner can rename or remove a file */
+		return true; /* as in /tmp: only the owner can rename or remove a file */
 	return !(st.st_mode & S_IWOTH) &&
 	       (!(st.st_mode & S_IWGRP) || st.st_gid == getegid() || st.st_gid == 0);
 }
 
-/* The same for the file and all folders above it, none of which is a symbolic link. */
+/* Return true if is_ours holds for the file and all folders above it, and none is a symbolic link. */
 static bool
 is_ours_all_the_way(const char *path)
 {
@@ -165,8 +165,8 @@ is_ours_all_the_way(const char *path)
 	return false;
 }
 
-/* The device's kernels, which are code. Any client that can register a device could name any file, so the
- * file must be writable by this user or root alone. */
+/* Add the device's kernels, which are code. Any client that can register a device could name any file, so
+ * only this user and root may be able to write to it. */
 static enum rc
 add_kernels(struct command *c, const char *list, struct err *err)
 {
@@ -176,11 +176,11 @@ add_kernels(struct command *c, const char *list, struct err *err)
 	snprintf(c->kernels, sizeof c->kernels, "%s", list);
 	for (path = strtok_r(c->kernels, ":", &rest); path; path = strtok_r(NULL, ":", &rest)) {
 		if (n++ == MAX_KERNELS)
-			return err_set(err, RC_FAILED, "more than %d files of kernels",
-				       MAX_KERNELS);
+			return err_set(err, RC_FAILED, "more than %d kernel files", MAX_KERNELS);
 		if (!is_ours_all_the_way(path))
-			return err_set(err, RC_FAILED,
-				       "%s: its kernels are gone, or others can write there", path);
+			return err_set(
+			    err, RC_FAILED,
+			    "%s: the kernel file is missing, or other users can write to it", path);
 		add(c, "--kernels", path);
 	}
 	return RC_OK;
@@ -194,7 +194,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
-	/* No session of its own: the scheduler would weigh it against all other devices together. */
+	/* Do not create a session: the scheduler would weigh it against all other devices together. */
 	setpgid(0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -213,7 +213,6 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	_exit(127);
 }
 
-/* The memory that it would come back to exists. */
 static enum rc
 check_memory(const GpuSim__DeviceMetadata *m, struct err *err)
 {
@@ -223,7 +222,8 @@ check_memory(const GpuSim__DeviceMetadata *m, struct err *err)
 		return err_set(err, RC_FAILED, "its memory file %s: %s", m->mempath,
 			       strerror(errno));
 	if (m->meminode && (st.st_ino != m->meminode || st.st_dev != m->memdev))
-		return err_set(err, RC_FAILED, "its memory file %s is another one now", m->mempath);
+		return err_set(err, RC_FAILED, "its memory file %s was replaced by another file",
+			       m->mempath);
 	return RC_OK;
 }
 
@@ -237,13 +237,13 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 
 	snprintf(path, sizeof path, "%s/gpudev", own);
 	if (!m->supervised && (!told || access(path, X_OK) != 0))
-		return err_set(err, RC_FAILED, "no gpudev beside this program");
+		return err_set(err, RC_FAILED, "no gpudev next to this program");
 	if (check_memory(m, err) != RC_OK)
 		return err->rc;
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);
 	if (m->supervised)
-		return RC_OK; /* the supervisor starts it again */
+		return RC_OK; /* the supervisor restarts it */
 	make_command(m, coordinator, lifeline, &c);
 	if (add_kernels(&c, m->kernels, err) != RC_OK)
 		return err->rc;

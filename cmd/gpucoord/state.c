@@ -1,10 +1,9 @@
 /*
- * state.c - where the state is stored, and the changes that could not be stored yet.
+ * state.c - the place of the stored state, and the changes that could not be stored yet.
  *
  * Changes that could not be committed wait in `late`, in order, and are committed together with later ones,
- * so that the store never has a state that did not exist. Meanwhile the coordinator accepts nothing new
- * that would have to be stored, so `late` stays small. The longer a try takes, the longer the pause before
- * the next.
+ * so that the store never has a state that did not exist. Meanwhile the coordinator accepts nothing that
+ * needs to be stored, so `late` stays small. The longer a try takes, the longer the pause before the next.
  */
 #include "state.h"
 
@@ -27,16 +26,15 @@ struct state {
 	struct store_change *late;
 	size_t nlate, cap;
 	bool promise;	   /* one of them was promised */
-	bool local;	   /* the machine's death ends all that it is about */
+	bool local;	   /* the state is useless after the machine's end */
 	bool failing;	   /* the last commit failed with *why */
-	uint64_t retry_ns; /* no try before */
+	uint64_t retry_ns; /* time of the next try */
 	struct err why;
 };
 
-/* ---- where */
+/* ---- the place */
 
-/* The directory for an address; false: there is none. Nobody finds a coordinator again whose port is any
- * free one. */
+/* The directory for an address; false: none. A coordinator with any free port is never found again. */
 static bool
 default_where(const char *address, char *out, size_t n)
 {
@@ -92,7 +90,7 @@ open_store(const char *where, struct coord *c, struct coord_actions *out, struct
 		rc = err_set(err, t.err.rc, "%s: %s", where, t.err.text);
 	if (rc == RC_BADDATA) {
 		t.err = *err;
-		err_set(err, rc, "%s; move it away, or start with --state none", t.err.text);
+		err_set(err, rc, "%s; move the state away, or start with --state none", t.err.text);
 	}
 	return rc;
 }
@@ -139,7 +137,7 @@ forget(struct state *st)
 	st->promise = false;
 }
 
-/* Take the records over. False: out of memory, some may be missing. */
+/* Take over the records. False: out of memory, some may be missing. */
 static bool
 gather(struct state *st, struct coord_actions *a)
 {
@@ -161,7 +159,8 @@ gather(struct state *st, struct coord_actions *a)
 	return true;
 }
 
-/* All at once; if that is too much, each change that is not too large by itself. *err names the others. */
+/* Commit all changes at once; if that is too much, commit each one that is not too large by itself. *err
+ * names the others. */
 static enum rc
 commit_late(struct state *st, struct err *err)
 {
@@ -188,7 +187,7 @@ commit(struct state *st)
 		forget(st); /* a change that is too large stays too large */
 	if (rc != RC_OK) {
 		if (!st->failing || strcmp(st->why.text, err.text) != 0)
-			log_say(LOG_ERROR, LOG_INIT, "the state cannot be stored: %s", err.text);
+			log_say(LOG_ERROR, LOG_INIT, "cannot store the state: %s", err.text);
 		st->why = err;
 		st->retry_ns = clock_now_ns() + RETRY_NS + 2 * (clock_now_ns() - began);
 	} else if (st->failing) {

@@ -11,7 +11,7 @@
 #define SAMPLE	256000 /* floats: larger than a core's own caches, and quick */
 #define REPEATS 8
 
-/* Microseconds a byte of copying, or adding, one buffer to another: the best of several tries. */
+/* Measure the microseconds per byte of copying or adding one buffer to another: the best of several tries. */
 static double
 byte_us(float *to, const float *from, bool add)
 {
@@ -31,8 +31,8 @@ byte_us(float *to, const float *from, bool add)
 	return (double)best / 1e3 / (double)(SAMPLE * sizeof *to);
 }
 
-/* Bytes cost what this machine needs for them; the ratio of a socket to a copy stays as built in, and so do
- * the costs of messages: to measure them takes two devices. */
+/* Measure the cost of bytes on this machine. The ratio of a socket to a copy stays built-in, and so do the
+ * costs of messages, which need two devices to measure. */
 static void
 measure(struct tuner *t)
 {
@@ -42,7 +42,9 @@ measure(struct tuner *t)
 	if (a && b) {
 		double copy, add;
 
-		memset(b, 1, SAMPLE * sizeof *b); /* memory of its own, not the kernel's zeros */
+		memset(b, 1,
+		       SAMPLE *
+			   sizeof *b); /* touch it: its own memory, not the kernel's zero page */
 		copy = fmax(byte_us(a, b, false), 1e-6), add = fmax(byte_us(a, b, true), 1e-6);
 
 		t->model[TUNE_P2P].beta_us = copy;

@@ -10,14 +10,14 @@
 #include "coll/tune.h"
 
 /*
- * tuning_init - a tuner for this process; release with tuner_fini.
+ * tuning_init - make the tuner of this process; release it with tuner_fini.
  *
  *	algo		of $GPUSIM_ALGO; NULL: none
  *	file		of --tuner; NULL: none
- *	calibrate	measure for about 3 ms what a byte costs; else the built-in costs hold
+ *	calibrate	measure the cost of a byte, for about 3 ms; else the built-in costs hold
  *
- * RC_INVAL GPUSIM_ALGO is wrong; RC_FAILED, RC_BADDATA, RC_NOMEM the file. *out is usable, and to
- * be released, in any case.
+ * RC_INVAL: GPUSIM_ALGO is wrong; RC_FAILED, RC_BADDATA, RC_NOMEM: the file. *out is usable, and must be
+ * released, in any case.
  */
 enum rc tuning_init(const char *algo, const char *file, bool calibrate, struct tuner *out,
 		    struct err *err);

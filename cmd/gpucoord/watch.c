@@ -1,7 +1,8 @@
 /*
- * Design notes. Three threads: the HTTP server's, which only queues and never waits; the sampler; the one that answers.
- * `lock` guards what they share, and is never held while a world is observed. The worlds that rates are taken from are the
- * sampler's: it alone changes them, under `worlds`, which the answerer holds while it reads them.
+ * Design notes. Three threads: the HTTP server's, which only queues and never waits; the sampler; the
+ * answerer. `lock` guards what they share, and is never held while a world is observed. The sampler owns
+ * the worlds that rates are computed from: only it changes them, under `worlds`, which the answerer holds
+ * while it reads them.
  */
 #include "watch.h"
 
@@ -18,8 +19,8 @@
 #include "view/timeline.h"
 
 #define OBSERVE_MS 2000
-#define RATES_NS   NS_PER_SEC /* rates are over at least so long */
-#define RECORDS	   64	      /* of each ring: for the operation that ended last */
+#define RATES_NS   NS_PER_SEC /* rates are over at least this time */
+#define RECORDS	   64	      /* of each ring, for the operation that ended last */
 
 enum what { STATUS, TRACE };
 
@@ -42,16 +43,16 @@ struct watch {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool stops;
-	bool comes; /* somebody has just asked for events */
+	bool comes; /* a client has just requested events */
 	struct waiting waiting[WATCH_ASKS];
 	size_t nwaiting;
 	struct point point[WATCH_POINTS];
 	uint64_t npoints; /* number n at n modulo this */
 	struct curves *curves;
-	bool curves_changed; /* since the sampler told them */
-	uint64_t event;	     /* id of the last */
+	bool curves_changed; /* since the sampler published them */
+	uint64_t event;	     /* id of the last event */
 	pthread_mutex_t worlds;
-	struct world *old, *newer; /* rates are since old; newer takes its place */
+	struct world *old, *newer; /* rates are computed from old; newer will replace it */
 };
 
 /* ---- points: throughput and latency of a second */
@@ -63,7 +64,6 @@ add_point(struct buf *out, const struct point *p)
 			p->rates.ops, p->rates.p50_us, p->rates.p99_us, p->rates.waiting);
 }
 
-/* Lock held. All that there are. */
 static bool
 add_points(struct buf *out, const struct watch *w)
 {
@@ -78,7 +78,7 @@ add_points(struct buf *out, const struct watch *w)
 
 /* ---- the sampler */
 
-/* What rates begin at; NULL: nothing yet. */
+/* The world from which rates are computed; NULL: none yet. */
 static const struct world *
 before(const struct watch *w)
 {
@@ -92,7 +92,7 @@ next_event(struct watch *w)
 	return ++w->event;
 }
 
-/* A second has gone by: its rates are a point. */
+/* A second has passed: publish its rates as a point. */
 static void
 tell_point(struct watch *w, uint64_t now_ns, const struct rates *r)
 {
@@ -146,7 +146,7 @@ tell_curves(struct watch *w)
 	buf_fini(&text);
 }
 
-/* Somebody listens, or only points are wanted. */
+/* Take a sample; without listeners only for a point. */
 static void
 sample(struct watch *w, bool listened)
 {
@@ -175,7 +175,7 @@ sample(struct watch *w, bool listened)
 	keep(w, now, &rates);
 }
 
-/* Wait until it is time for a sample; for one that nobody listens to, until idle_ns. False: the watch ends. */
+/* Wait until it is time for a sample: due_ns, or without listeners idle_ns. False: the watch ends. */
 static bool
 await_turn(struct watch *w, uint64_t due_ns, uint64_t idle_ns, bool *listened)
 {
@@ -215,7 +215,7 @@ sample_all(void *arg)
 	return NULL;
 }
 
-/* ---- the one that answers */
+/* ---- the answerer */
 
 static enum rc
 trace_add(void *arg, const void *data, size_t n, struct err *err)
@@ -224,13 +224,12 @@ trace_add(void *arg, const void *data, size_t n, struct err *err)
 
 	if (b->len + n > WATCH_TRACE_MAX)
 		return err_set(err, RC_BUSY,
-			       "the trace is longer than %u MiB: ask for less of the past, such as "
+			       "the trace is longer than %u MiB: request a shorter time, such as "
 			       "/trace.json?last=1s",
 			       WATCH_TRACE_MAX >> 20);
 	return buf_add(b, data, n) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* The text of an answer. */
 static enum rc
 make(struct watch *w, const struct waiting *q, struct buf *out, struct err *err)
 {
@@ -271,7 +270,7 @@ answer_one(struct watch *w, const struct waiting *q)
 	http_reply(q->ask, &answer);
 }
 
-/* False: the watch ends, and all who wait have been told so. */
+/* Take the next request. False: the watch ends, and all waiting requests are answered. */
 static bool
 next_waiting(struct watch *w, struct waiting *q)
 {
@@ -315,10 +314,11 @@ put_off(struct watch *w, const struct waiting *q, struct http_answer *out)
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (out->status != HTTP_LATER)
-		http_answer_error(out, 503, "too many requests wait for an answer: try again");
+		http_answer_error(out, 503,
+				  "too many requests are waiting for an answer: try again");
 }
 
-/* A listener's beginning: the lines of the last minutes and the curves; the status comes at once. */
+/* Begin a listener's stream: the points of the last minutes and the curves; the status follows at once. */
 static void
 begin_events(struct watch *w, struct http_answer *out)
 {
@@ -414,8 +414,9 @@ watch_serves(struct watch *w, struct http_server *s, struct err *err)
 	w->server = s;
 	w->started[0] = pthread_create(&w->sampler, NULL, sample_all, w) == 0;
 	w->started[1] = pthread_create(&w->answerer, NULL, answer_all, w) == 0;
-	return w->started[0] && w->started[1] ? RC_OK
-					      : err_set(err, RC_FAILED, "no thread can be started");
+	return w->started[0] && w->started[1]
+		   ? RC_OK
+		   : err_set(err, RC_FAILED, "cannot start the threads of the live page");
 }
 
 void

@@ -1,6 +1,6 @@
-/* Design notes. Models and points of trainings' curves arrive on the rpc server's thread and are served on the HTTP
- * server's; `lock` guards them. A thread holds it to copy a piece, never to answer. All that is a view of the world is
- * watch.c's. */
+/* Design notes. Models and points of trainings' curves arrive on the rpc server's thread and are served on
+ * the HTTP server's; `lock` guards them. A thread holds it to copy a piece, never to answer. watch.c serves
+ * all views of the world. */
 #include "web.h"
 
 #include <inttypes.h>
@@ -40,11 +40,11 @@ give_back(void *arg)
 	free(l);
 }
 
-/* False: there is no model, or no memory. */
+/* Lend the newest model to an answer. False: no model yet, or out of memory. */
 static bool
 lend(struct web *w, struct http_answer *out, struct lent **lent)
 {
-	static const char none[] = "there is no model yet\n";
+	static const char none[] = "no model yet\n";
 	struct lent *l = calloc(1, sizeof *l);
 
 	if (!l) {
@@ -148,7 +148,7 @@ web_put(struct web *w, struct rpc_call *call)
 
 	if (!w) {
 		err_set(&err, RC_INVAL,
-			"the coordinator takes no models: it was started without "
+			"the coordinator does not accept models: it was started without "
 			"--http");
 	} else {
 		pthread_mutex_lock(&w->lock);
@@ -168,7 +168,7 @@ web_training(struct web *w, struct rpc_call *call)
 
 	if (!w)
 		err_set(&err, RC_INVAL,
-			"the coordinator shows no curves: it was started without --http");
+			"the coordinator does not accept curves: it was started without --http");
 	else
 		watch_training(w->watch, rpc_request(call)->trainingput, &err);
 	if (err.rc == RC_OK)

@@ -1,5 +1,5 @@
 /*
- * web.h - the coordinator over HTTP.
+ * web.h - serve the coordinator over HTTP.
  *
  *	GET /			the live page (page.h)
  *	GET /events		its data, as server-sent events (watch.h)
@@ -21,18 +21,18 @@ struct web;
 struct web_config {
 	const char *host; /* "host:port" */
 	enum net_reach reach;
-	const char *names; /* hosts that a browser may name besides (net/http_server.h), or NULL */
-	struct observer *observer; /* outlives the web */
+	const char *names; /* more host names that a browser may use (net/http_server.h), or NULL */
+	struct observer *observer; /* outlives the server */
 };
 
 enum rc web_start(const struct web_config *cfg, struct web **out, struct err *err);
 const char *web_address(const struct web *w);
 
-/* Answer a ModelPut, a TrainingPut; w may be NULL: nobody is served. On any thread. */
+/* Answer a ModelPut or a TrainingPut; w NULL: HTTP is not served. On any thread. */
 void web_put(struct web *w, struct rpc_call *call);
 void web_training(struct web *w, struct rpc_call *call);
 
-/* A client has gone: drop the model that it was sending. */
+/* A client has ended: drop the model that it was sending. */
 void web_gone(struct web *w, uint64_t client_id);
 
 /* After the last call of the others. NULL is legal. */

@@ -113,7 +113,7 @@ enum rc
 algo_check(enum gpusim_coll coll, const char *name, struct err *err)
 {
 	const struct plan_algo *built_in;
-	const char *before = "; from files: ";
+	const char *before = "; of files: ";
 
 	if (name && is_added(name))
 		return RC_OK;

@@ -31,8 +31,8 @@ take_type(const struct option_row *row, const char *text, void *target, struct e
 	if (rc != RC_OK)
 		return rc;
 	if (a->typed && t != a->dtype)
-		return err_set(err, RC_INVAL, "%s: conflicts with %s, which was given before",
-			       dtype_name(t), dtype_name(a->dtype));
+		return err_set(err, RC_INVAL, "%s: conflicts with the earlier %s", dtype_name(t),
+			       dtype_name(a->dtype));
 	a->dtype = t;
 	a->typed = true;
 	a->raw = a->raw || strcmp(row->name, "raw") == 0;
@@ -82,8 +82,7 @@ take_rate(const struct option_row *row, const char *arg, void *target, struct er
 	(void)row;
 	if (n >= sizeof number ||
 	    (arg[n] && strcmp(arg + n, "/s") != 0 && strcmp(arg + n, "/op") != 0))
-		return err_set(err, RC_INVAL, "'%.64s' is not a rate, such as 0.5/s or 0.1/op",
-			       arg);
+		return err_set(err, RC_INVAL, "'%.64s' is not a rate like 0.5/s or 0.1/op", arg);
 	memcpy(number, arg, n);
 	number[n] = '\0';
 	a->rate_by_op = strcmp(arg + n, "/op") == 0;
@@ -129,14 +128,13 @@ static const struct option_row table[] = {
     {"comm", "ID", "id of the communicator", AS_U64(comm, 1, 0)},
     {"rank", "RANK", "rank in the communicator", AS_U32(rank, 0, UINT32_MAX)},
     {"peer", "RANK", "the other rank", AS_U32(peer, 0, UINT32_MAX)},
-    {"addr", "ADDR[,...]", "buffer; for collectives: one for each rank, used in place",
+    {"addr", "ADDR[,...]", "buffer; for collectives one per rank, used in place",
      AS_ANY_STRING(addr)},
     {"send", "ADDR,...", "input buffers by rank; 0: the rank has none", AS_ANY_STRING(send)},
     {"recv", "ADDR,...", "output buffers by rank; 0: the rank has none", AS_ANY_STRING(recv)},
     {"count", "N", "number of elements; of one part where a vector has parts, as in NCCL",
      AS_U64(count, 0, 0)},
-    {"counts", "N,...",
-     "elements in each rank's part (alltoallv: a matrix by rows), or a file of them",
+    {"counts", "N,...", "elements of each rank's part (alltoallv: matrix by rows), or a file",
      AS_ANY_STRING(counts)},
     {"displs", "N,...", "offset of each part in elements (default: after the previous part)",
      AS_ANY_STRING(displs)},
@@ -152,8 +150,7 @@ static const struct option_row table[] = {
     {"replace", NULL, "replace an algorithm of the same name", AS_BOOL(replace)},
     {"deterministic", NULL, "give the same bits with every transport, algorithm and message size",
      AS_BOOL(deterministic)},
-    {"verify", NULL,
-     "recompute the results from the inputs, and report a rank whose result is wrong",
+    {"verify", NULL, "recompute the results from the inputs, and report a wrong rank",
      AS_BOOL(verify)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},
     {"chunk", "SIZE", "largest message in bytes, such as 64K", AS_BYTES(chunk)},
@@ -226,7 +223,7 @@ static const struct option_row table[] = {
     {"recorder", "SIZE", "number of records kept for each stream of a device; 0: none",
      AS_STRING(recorder)},
     {"latency", "TIME", "delay of messages between devices, such as 5ms", AS_NS(latency_ns)},
-    {"bandwidth", "RATE", "bits per second into and out of each device, such as 1Gb",
+    {"bandwidth", "RATE", "bits per second in and out of a device, such as 1Gb",
      AS_RATE(bits_per_s)},
     {"transport", "SOCKETS", "send data through sockets, not through shared memory",
      AS_WORD(transport, transports)},
@@ -240,13 +237,12 @@ static const struct option_row table[] = {
     {"http", "HOST:PORT",
      "address at which the coordinator serves its live page and the newest model",
      AS_ANY_STRING(http)},
-    {"grpc", "HOST:PORT", "serve the lab's gRPC services there; device K at PORT+1+K",
+    {"grpc", "HOST:PORT", "address of the lab's services; device K at PORT+1+K",
      AS_ANY_STRING(grpc)},
     {"insecure", NULL, "let --http and --grpc listen beyond loopback, without encryption",
      AS_BOOL(insecure)},
     {"allow-inject", NULL, "let `gpuctl inject` inject faults", AS_BOOL(allow_inject)},
-    {"report-dir", "DIR",
-     "keep failure reports in DIR (default ~/.local/state/gpusim); none: nowhere",
+    {"report-dir", "DIR", "keep failure reports in DIR (default ~/.local/state/gpusim), or none",
      AS_STRING(report_dir)},
     {"record", "DIR", "record into DIR everything that gpuctl replay needs", AS_ANY_STRING(record)},
     {"record-data", NULL, "with --record: record all inputs too, for bit-identical results",
@@ -255,7 +251,7 @@ static const struct option_row table[] = {
      AS_ANY_STRING(trace)},
     {"output", "FILE", "file to write; -: stdout", AS_ANY_STRING(output), LETTER('o'),
      DEFAULT("-")},
-    {"report", "FILE", "use a report that the coordinator wrote, not the current state",
+    {"report", "FILE", "use a report of the coordinator, not the current state",
      AS_ANY_STRING(report)},
     {"last", "TIME", "only records of the last TIME, such as 5s (default: all records)",
      AS_MS(last_ms)},
@@ -281,9 +277,8 @@ static const struct option_row table[] = {
      DEFAULT("30s")},
     {"restart-time", "TIME", "training: time from detection to the first step, from a checkpoint",
      AS_MS(restart_ms), DEFAULT("10m")},
-    {"recover-time", "TIME",
-     "training: time from detection to the first step, from the other ranks' memory",
-     AS_MS(recover_ms), DEFAULT("30s")},
+    {"recover-time", "TIME", "training: the same, from the other ranks' memory", AS_MS(recover_ms),
+     DEFAULT("30s")},
     {"repair-time", "TIME", "training: time to repair a failed host", AS_MS(repair_ms),
      DEFAULT("24h")},
     {"checkpoint-time", "TIME", "training: pause for each checkpoint", AS_MS(checkpoint_ms),
@@ -304,8 +299,7 @@ static const struct option_row table[] = {
      AT(rate)},
     {"kinds", "KIND,...", "kinds of faults (default all)", AS_ANY_STRING(kinds)},
     {"ops", "N", "number of operations, instead of --for", AS_U64(ops, 1, UINT32_MAX)},
-    {NULL, NULL, "make daemons log more to stderr; twice: even more", AS_COUNT(verbose),
-     LETTER('v')},
+    {NULL, NULL, "daemons log more to stderr; twice: even more", AS_COUNT(verbose), LETTER('v')},
     {"on-failure", "POLICY", "recovery policy when a rank is lost",
      AS_NAME(on_failure, policy_name, GPUSIM_ON_FAILURE_SPARE + 1), DEFAULT("abort"),
      ENV("GPUSIM_ON_FAILURE")},
@@ -373,7 +367,6 @@ args_rows(const struct command *cmd, struct option_row rows[OPTION_MAX_ROWS], un
 	return rc;
 }
 
-/* Check that nothing is missing and nothing is left over. */
 static enum rc
 check(const struct command *cmd, const bool needs[], const char *without, const struct args *a,
       struct err *err)
@@ -408,8 +401,7 @@ args_parse(const struct command *cmd, int argc, char **argv, const char *without
 
 	if (choose(cmd, takes, needs, err) != RC_OK)
 		return ARGS_BAD;
-	/* A row that the verb does not take sets its default, unless the verb takes another row of that
-	 * field. */
+	/* A row that the verb does not take sets its default, unless another row of its field is taken. */
 	for (unsigned i = 0; i < all.n; i++) {
 		rows[i] = table[i];
 		if (!takes[i])

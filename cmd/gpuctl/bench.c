@@ -97,7 +97,6 @@ read_baseline(const char *path, struct baseline *out, struct err *err)
 	return rc;
 }
 
-/* A bench of one algorithm after another. */
 struct job {
 	struct cli *cli;
 	const struct args *a;
@@ -157,7 +156,6 @@ run_one(struct job *j, const char *algo, struct err *err)
 	return rc;
 }
 
-/* Check the options, before anything is measured. */
 static enum rc
 check(struct job *j, char *const *algo, struct err *err)
 {

@@ -46,7 +46,7 @@ print_usage(const struct chaos_report *r)
 		printf("%-16s %8u %6u %6u %6u %6u %8" PRIu64 " %8" PRIu64 "%s\n", name, b->pid,
 		       b->fds, u->fds, b->threads, u->threads, b->kib, u->kib,
 		       u->pid == 0	  ? "  ended"
-		       : b->pid != u->pid ? "  restarted"
+		       : b->pid != u->pid ? "  started again"
 					  : "");
 	}
 }
@@ -118,7 +118,6 @@ parse_kinds(const char *text, unsigned *kinds, struct err *err)
 	return *kinds ? RC_OK : err_set(err, RC_INVAL, "--kinds: needs a kind");
 }
 
-/* Check all options that need no coordinator. */
 static enum rc
 configure(const struct args *a, struct chaos_config *c, struct err *err)
 {

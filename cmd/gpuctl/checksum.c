@@ -105,7 +105,6 @@ copy_out(const struct check *k, uint32_t rank, uint64_t from, uint64_t count, vo
 		   err);
 }
 
-/* Format one element as text, without an end of line. */
 static enum rc
 say(const struct check *k, const unsigned char *element, struct buf *out, struct err *err)
 {

@@ -138,7 +138,6 @@ cli_is_device(const char *word, size_t len)
 	return len > 0 && (dec == len || (len == ID_DIGITS && hex == len));
 }
 
-/* The index-th of all devices. */
 static enum rc
 device_at(struct cli *cli, uint64_t index, struct gpusim_device *out, struct err *err)
 {

@@ -7,7 +7,6 @@
 #include "filter.h"
 #include "operation.h"
 
-/* Submit the operation to --comm. */
 static enum rc
 on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
@@ -52,7 +51,6 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 	return on_comm(cli, coll, a, err);
 }
 
-/* Run the verb, whose algorithm is known. */
 static enum rc
 run(struct cli *cli, enum gpusim_coll coll, bool v, const struct args *a, struct err *err)
 {

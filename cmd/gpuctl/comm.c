@@ -80,7 +80,6 @@ who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *e
 	return rc;
 }
 
-/* Join the communicator of --id as one rank. */
 static enum rc
 init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
 	  struct gpusim_comm **out, struct err *err)
@@ -238,7 +237,6 @@ run_comm_destroy(struct cli *cli, const struct args *a, struct err *err)
 	return rc == RC_OK ? api(gpusim_comm_destroy(comm), err) : rc;
 }
 
-/* Find the communicator of an id in s. */
 static enum rc
 find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_info **out,
 	  struct err *err)

@@ -80,7 +80,6 @@ comms(const struct line *l)
 	gpusim_status_fini(&s);
 }
 
-/* Offer each device by its index and by its id. */
 static void
 devices(const struct line *l)
 {
@@ -376,7 +375,6 @@ is_program(const char *word)
 	       strcmp(word, "gpucoord") == 0;
 }
 
-/* The words from `at` on are a command. */
 static void
 complete_command(const struct line *l, int at, int from)
 {
@@ -408,7 +406,6 @@ complete_value(struct line *l, const struct option_row *o)
 	offer_value(l, o);
 }
 
-/* Complete the words after the verb at words[at]. */
 static void
 complete_verb(struct line *l, int at, int from)
 {

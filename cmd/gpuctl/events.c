@@ -57,7 +57,6 @@ print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 		puts(n ? "]" : "[]");
 }
 
-/* Print the next events. */
 static enum rc
 next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, struct err *err)
 {

@@ -9,7 +9,6 @@
 #include "mem/dtype.h"
 #include "mem/vectext.h"
 
-/* One run of the filter. */
 struct filter {
 	const struct args *a;
 	enum gpusim_coll coll;
@@ -114,7 +113,6 @@ take(struct filter *f, uint32_t nranks, struct err *err)
 
 /* ---- output */
 
-/* Write the results. */
 static enum rc
 flush(struct buf *text, struct err *err)
 {

@@ -50,7 +50,6 @@ cut(char *text, char *words[MAX_WORDS + 1], int *n, struct err *err)
 	return RC_OK;
 }
 
-/* Find the verb of a line, and its collective. */
 static enum rc
 find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, bool *v,
 	  struct err *err)
@@ -105,7 +104,6 @@ parse_line(struct cli *cli, char *text, struct gpusim_comm *comm, struct operati
 	return rc == RC_OK ? rc : err_prefix(err, "%s", cmd->name);
 }
 
-/* Parse all lines of a text that ends with a NUL. */
 static enum rc
 parse(struct cli *cli, char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
 {

@@ -93,7 +93,6 @@ enter(void)
 	pthread_mutex_unlock(&held.lock);
 }
 
-/* The call has ended, and its result is entered. */
 static void
 leave(void)
 {

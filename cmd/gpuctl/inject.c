@@ -35,8 +35,8 @@ which_comm(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	else if (s.ncomms == 0)
 		rc = err_set(err, RC_INVAL, "rank=: no communicator exists");
 	else
-		rc = err_set(err, RC_INVAL,
-			     "rank=: %zu communicators exist; choose one with --comm ID", s.ncomms);
+		rc = err_set(err, RC_INVAL, "rank=: %zu communicators exist; use --comm ID",
+			     s.ncomms);
 	gpusim_status_fini(&s);
 	return rc;
 }
@@ -75,7 +75,6 @@ name_target(struct cli *cli, const struct args *a, const char *word, struct orde
 	return device ? cli_device(cli, &alone, word + 7, &o->device, err) : RC_OK;
 }
 
-/* Complete the fault. */
 static enum rc
 finish(const struct args *a, struct order *o, struct err *err)
 {
@@ -121,7 +120,6 @@ parse_orders(struct cli *cli, const struct args *a, struct order *order, size_t 
 	return rc == RC_OK ? finish(a, &order[*n - 1], err) : rc;
 }
 
-/* Send each target its faults in one call. */
 static enum rc
 send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 {
@@ -146,8 +144,8 @@ send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 static void
 print(const char *who, const struct gpusim_injected *in)
 {
-	printf("%s: %" PRIu64 " faults took place, %" PRIu64 " damaged frames arrived\n", who,
-	       in->fired, in->damaged);
+	printf("%s: %" PRIu64 " fault%s took place, %" PRIu64 " damaged frame%s arrived\n", who,
+	       in->fired, in->fired == 1 ? "" : "s", in->damaged, in->damaged == 1 ? "" : "s");
 	for (size_t i = 0; i < in->narmed; i++)
 		printf("  %s\n", in->armed[i]);
 }

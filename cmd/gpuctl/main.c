@@ -71,7 +71,6 @@ command_at(size_t i)
 	return i < NCOMMANDS ? &commands[i] : NULL;
 }
 
-/* Print a text about options. */
 static enum rc
 print(struct buf *text, bool good, struct err *err)
 {

@@ -18,7 +18,6 @@
 #include "mem/devmem_file.h"
 #include "mem/sweep.h"
 
-/* A recorder that is open. */
 struct opened {
 	uint64_t device, incarnation; /* device 0: the coordinator; then its instance */
 	struct client_recorder *r;
@@ -144,7 +143,6 @@ offset_ns(const struct world *w)
 	return 0;
 }
 
-/* The coordinator's answers as a world. */
 static enum rc
 ask(struct gpusim *g, struct world **out, struct err *err)
 {

@@ -176,7 +176,6 @@ place(struct operation *o, uint32_t nranks, struct err *err)
 	return rc;
 }
 
-/* Parse the counts and displacements of a v-variant. */
 static enum rc
 take_counts(struct operation *o, const struct args *a, uint32_t nranks, struct err *err)
 {

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli.h"
-#include "coll/foretell.h"
+#include "coll/predict.h"
 #include "coll/shape.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"
@@ -91,7 +91,6 @@ choose(const struct tuner *t, const struct plan_args *p, const struct args *a, c
 	return tuner_choose(t, &ask, out, err);
 }
 
-/* The number of elements in a message. */
 static uint64_t
 elements(const struct args *a, const struct plan_args *p, const struct tune_answer *answer)
 {
@@ -135,7 +134,6 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 	return (json ? plan_show_json : plan_show)(p, answer.algo->name, text, err);
 }
 
-/* Print one line of the table. */
 static enum rc
 simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	 const struct plan_algo *row, bool taken, struct buf *text, struct err *err)
@@ -143,7 +141,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	struct tune_answer answer;
 	static const char *const how[] = {"", "  from one rank's messages",
 					  "  from a shorter vector"};
-	struct foretelling f;
+	struct prediction f;
 	enum rc rc;
 
 	if (p.canonical && !plan_algo_canonical(row))
@@ -153,7 +151,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 		return rc;
 	p.chunk = elements(a, &p, &answer);
 	p.canonical = false; /* same messages, and the sums take as long */
-	rc = foretell(&p, row->name, dtype_size(a->dtype), &t->model[TUNE_NET], &f, err);
+	rc = predict(&p, row->name, dtype_size(a->dtype), &t->model[TUNE_NET], &f, err);
 	if (rc == RC_OK && a->json)
 		buf_addf(text,
 			 "%s{\"algo\":\"%s\",\"simulated_us\":%.9g,\"formula_us\":%.9g,\"rounds\":"
@@ -162,7 +160,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 			 text->data[text->len - 1] == '[' ? "" : ",", row->name, f.us,
 			 isnan(answer.us) ? f.us : answer.us, f.rounds, f.max_messages,
 			 answer.chunk_bytes, taken ? "true" : "false",
-			 f.how == FORETOLD_WHOLE ? "false" : "true");
+			 f.how == PREDICT_WHOLE ? "false" : "true");
 	else if (rc == RC_OK)
 		buf_addf(text,
 			 "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s%s\n",

@@ -104,7 +104,6 @@ take_factors(struct ranks *r, struct err *err)
 	return r->scalar ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* Give each rank the factor of its vector. */
 static void
 place_factors(struct ranks *r)
 {
@@ -137,7 +136,6 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 
 /* ---- memory */
 
-/* Find the rank that has the vector of --root. */
 static enum rc
 find_root(struct ranks *r, struct err *err)
 {
@@ -199,7 +197,6 @@ ranks_shape(const struct ranks *r, uint32_t i)
 	return shape_of_args(&mine);
 }
 
-/* Set the operation's number of elements. */
 static enum rc
 set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
 {
@@ -291,7 +288,6 @@ upload(struct ranks *r, const char *data, uint64_t nelem, struct err *err)
 	return rc;
 }
 
-/* Return true if the rank's result is printed. */
 static bool
 prints(const struct ranks *r, uint32_t rank)
 {
@@ -334,7 +330,6 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 	}
 }
 
-/* Copy one rank's output. */
 static enum rc
 download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *err)
 {

@@ -79,7 +79,6 @@ find(const struct census *c, struct gpusim_device device)
 	return NULL;
 }
 
-/* Return true if one of the communicator's processes has ended. */
 static bool
 has_lost(const struct census *c, struct gpusim_comm *comm)
 {
@@ -159,7 +158,6 @@ is_possible(struct ranks *r, const struct census *c)
 	}
 }
 
-/* Wait until there are enough devices. */
 static bool
 wait_for_devices(struct ranks *r)
 {

@@ -35,7 +35,6 @@ time_blocks(const struct table *t, uint64_t nbytes, enum cluster_proto proto,
 	return rc;
 }
 
-/* Time a row by the messages on the links. */
 static enum rc
 row_of_links(struct table *t, struct row *row, struct err *err)
 {
@@ -240,7 +239,6 @@ on_cluster(const struct args *a, struct err *err)
 
 #define ROW(field) offsetof(struct args, field)
 
-/* Reject options of the other form of the verb. */
 static enum rc
 check_form(const struct args *a, bool training, struct err *err)
 {

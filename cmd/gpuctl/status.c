@@ -32,7 +32,6 @@ print_json(const struct gpusim_status *s)
 	puts("]}");
 }
 
-/* Return true if a rank is in an operation. */
 static bool
 is_busy(const struct gpusim_status *s)
 {

@@ -27,7 +27,6 @@ struct stream {
 	size_t nbefore;	   /* and of the blocks before it */
 };
 
-/* Set the size of a block. */
 static enum rc
 measure(struct stream *s, struct err *err)
 {

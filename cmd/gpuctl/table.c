@@ -48,7 +48,7 @@ time_text(uint64_t ms, char out[TIME_TEXT])
 	return out;
 }
 
-/* " lost at 2026-11-22 10:00:00: killed by signal 9, is being restarted" */
+/* " lost at 2026-11-22 10:00:00: killed by signal 9, is being started again" */
 static void
 print_loss(const struct gpusim_device_info *d, FILE *f)
 {

@@ -48,7 +48,6 @@ place_of(const struct gpusim_device_info *list, size_t n, struct gpusim_device d
 	return i;
 }
 
-/* Allocate room for t->n devices, whose paths are unknown. */
 static enum rc
 topo_room(struct topo *t, struct err *err)
 {

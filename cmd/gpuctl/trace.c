@@ -23,7 +23,6 @@ check(const struct args *a, struct err *err)
 	return RC_OK;
 }
 
-/* Write the past, of the cluster or of a report. */
 static enum rc
 write_past(struct cli *cli, const struct args *a, int fd, struct timeline_sum *sum, struct err *err)
 {

@@ -12,7 +12,6 @@
 #include "mem/dtype.h"
 #include "mem/vectext.h"
 
-/* One run. */
 struct vector {
 	const struct args *a;
 	enum gpusim_coll coll;
@@ -77,7 +76,6 @@ read_text(struct vector *f, struct err *err)
 
 /* ---- counts */
 
-/* Find the number of ranks that the counts are for. */
 static enum rc
 find_nranks(struct vector *f, struct err *err)
 {
@@ -113,7 +111,6 @@ take_counts(struct vector *f, struct err *err)
 	return f->counts ? find_nranks(f, err) : RC_OK;
 }
 
-/* Take the counts from the lines. */
 static enum rc
 count_lines(struct vector *f, struct err *err)
 {

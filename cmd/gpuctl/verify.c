@@ -143,7 +143,6 @@ find_changed(const struct verify *v, uint32_t rank, unsigned char *room, struct 
 	return rc;
 }
 
-/* Check that the devices' inputs are unchanged. */
 static enum rc
 check_inputs(const struct verify *v, unsigned char *room, struct err *err)
 {

@@ -36,7 +36,7 @@
 struct options {
 	struct device_config device;
 	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
-	const char *coordinator; /* NULL: stand alone */
+	const char *coordinator; /* NULL: none */
 	const char *grpc;	 /* NULL: not served */
 	const char *record;	 /* folder; NULL: nothing is recorded */
 	bool record_data;
@@ -87,7 +87,7 @@ take_recorder(const struct option_row *row, const char *text, void *target, stru
 
 	(void)row;
 	if (rc == RC_OK && n != 0 && (n < FLIGHT_RECORDS_MIN || n > FLIGHT_RECORDS_MAX))
-		rc = err_set(err, RC_INVAL, "'%.64s' is not 0, nor 256 to 1M records", text);
+		rc = err_set(err, RC_INVAL, "'%.64s' is neither 0 nor 256 to 1M records", text);
 	if (rc == RC_OK)
 		((struct options *)target)->device.nrecords = (uint32_t)n;
 	return rc;
@@ -112,53 +112,55 @@ static const struct option_kind mem_file = {"path", take_mem_file, NULL},
 #define LISTENS "ipc:///path, tcp://host:port or tls+tcp://host:port"
 
 static const struct option_row rows[] = {
-    {"listen", "ADDR", "control address: " LISTENS "; host *: the one the coordinator sees",
+    {"listen", "ADDR",
+     "control address: " LISTENS "; host *: the address that the coordinator sees",
      AS_CHARS(listen), DEFAULT_NOTE("gpudev-PID.sock in the private directory, see gpusim(7)")},
     {"data", "ADDR", "data address", AS_CHARS(data), DEFAULT_NOTE("beside the control address")},
-    {"grpc", "HOST:PORT", "serve the lab's GPUDevice to clients of gRPC", AS_ANY_STRING(grpc)},
-    {"coordinator", "ADDR", "register there; none: stand alone", AS_ANY_STRING(coordinator),
-     ENV("GPUSIM_COORD"), DEFAULT_NOTE("gpucoord.sock in the private directory")},
+    {"grpc", "HOST:PORT", "serve the lab's GPUDevice to gRPC clients", AS_ANY_STRING(grpc)},
+    {"coordinator", "ADDR", "coordinator to register with; none: run without one",
+     AS_ANY_STRING(coordinator), ENV("GPUSIM_COORD"),
+     DEFAULT_NOTE("gpucoord.sock in the private directory")},
     {"id", "ID", "device id", AS_U64(device.id, 1, 0),
      DEFAULT_NOTE("the memory file's, else random")},
     {"ordinal", "N", "position in lists of devices", AS_U32(device.ordinal, 0, UINT32_MAX),
      DEFAULT_NOTE("the rank that mpirun or srun gives, else 0")},
-    {"rank", "N", "the same as --ordinal", AS_U32(device.ordinal, 0, UINT32_MAX)},
-    {"mem", "SIZE", "memory", AS_BYTES(device.mem_bytes), LETTER('m'), DEFAULT("256M")},
-    {"client-mem", "SIZE", "the most of it that one client may lease",
-     AS_BYTES(device.client_bytes), DEFAULT_NOTE("all")},
+    {"rank", "N", "same as --ordinal", AS_U32(device.ordinal, 0, UINT32_MAX)},
+    {"mem", "SIZE", "device memory", AS_BYTES(device.mem_bytes), LETTER('m'), DEFAULT("256M")},
+    {"client-mem", "SIZE", "most memory that one client may lease", AS_BYTES(device.client_bytes),
+     DEFAULT_NOTE("all")},
     {"mem-file", "PATH", "keep the memory in this file", AS_KIND(mem_file),
      DEFAULT_NOTE("under /dev/shm, removed at the end")},
     {"mem-scratch", "PATH", "as --mem-file, but remove the file at the end", AS_KIND(mem_file)},
-    {"recorder", "SIZE", "operations and waits of each stream that are kept; 0: none",
-     AS_KIND(recorder), DEFAULT("4K")},
+    {"recorder", "SIZE", "number of records to keep for each stream; 0: none", AS_KIND(recorder),
+     DEFAULT("4K")},
     {"threads", "N", "BLAS threads", AS_U32(device.threads, 1, 1024), DEFAULT("1")},
     {"pin", "CPU", "compute on this CPU; auto: by ordinal; none: on any", AS_KIND(pin_cpu),
      DEFAULT("none")},
     {"kernels", "FILE", "load kernels from a shared object; may be repeated", AS_KIND(kernels)},
-    {"list-kernels", "[=json]", "print the kernels with their arguments, and end",
+    {"list-kernels", "[=json]", "print the kernels with their arguments, and exit",
      AS_KIND(list_format)},
-    {"latency", "TIME", "delay everything received, such as 5ms", AS_NS(device.latency_ns)},
-    {"bandwidth", "RATE", "bits a second in and out, such as 1Gb", AS_RATE(device.bits_per_s)},
+    {"latency", "TIME", "delay all received messages, such as 5ms", AS_NS(device.latency_ns)},
+    {"bandwidth", "RATE", "bits per second in and out, such as 1Gb", AS_RATE(device.bits_per_s)},
     {"spare", NULL, "wait to replace a lost device", AS_BOOL(device.spare)},
     {"join", NULL, "offer the device to communicators that grow", AS_BOOL(device.join)},
     {"supervised", NULL,
-     "tell the coordinator that a supervisor starts this device again when it is killed",
+     "tell the coordinator that a supervisor restarts this device when it is killed",
      AS_BOOL(device.supervised)},
     {"allow-inject", NULL, "let gpuctl inject faults, to rehearse failure",
      AS_BOOL(device.allow_inject)},
     {"record", "DIR", "append each operation between ranks to DIR/device-ORDINAL.rec",
      AS_ANY_STRING(record)},
-    {"record-data", NULL, "with --record: inputs too, not only their checksums",
+    {"record-data", NULL, "with --record: record the inputs too, not only their checksums",
      AS_BOOL(record_data)},
     {"insecure", NULL, "listen beyond loopback without encryption", AS_BOOL(insecure)},
     {"tls-cert", "FILE", "certificate for tls+tcp addresses", AS_ANY_STRING(tls.cert),
      ENV("GPUSIM_TLS_CERT")},
-    {"tls-key", "FILE", "its key", AS_ANY_STRING(tls.key), ENV("GPUSIM_TLS_KEY")},
-    {"tls-ca", "FILE", "certificates that sign the peers'", AS_ANY_STRING(tls.ca),
+    {"tls-key", "FILE", "key of the certificate", AS_ANY_STRING(tls.key), ENV("GPUSIM_TLS_KEY")},
+    {"tls-ca", "FILE", "CA certificates that sign the peers' certificates", AS_ANY_STRING(tls.ca),
      ENV("GPUSIM_TLS_CA")},
     {NULL, "FD", "write a newline to FD when ready", AS_FD(ready_fd), LETTER('N')},
     {"lifeline", "FD", "end when FD reads end-of-file", AS_FD(lifeline)},
-    {NULL, NULL, "say more on stderr; twice: still more", AS_COUNT(verbose), LETTER('v')},
+    {NULL, NULL, "log more to stderr; twice: even more", AS_COUNT(verbose), LETTER('v')},
     {NULL, NULL, NULL, AS_WORD(p2p_disable, p2p_disable_words), ENV("GPUSIM_P2P_DISABLE")},
     {NULL, NULL, NULL, AS_WORD(p2p_level, p2p_level_words), ENV("GPUSIM_P2P_LEVEL")},
     {NULL, NULL, NULL, AS_KIND(kernels), ENV("GPUSIM_KERNELS")},
@@ -172,7 +174,6 @@ reach_of(const struct options *o)
 	return o->insecure ? NET_ANY_HOST : NET_LOOPBACK;
 }
 
-/* A message of the device. */
 static void
 say(const char *line)
 {
@@ -224,7 +225,6 @@ find_coordinator(struct options *o, struct err *err)
 	return RC_OK;
 }
 
-/* Complete the addresses. */
 static enum rc
 check_addresses(struct options *o, struct err *err)
 {
@@ -273,7 +273,6 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	return rc;
 }
 
-/* To standard output. */
 static enum rc
 list_kernels(const struct options *o, struct err *err)
 {
@@ -284,7 +283,6 @@ list_kernels(const struct options *o, struct err *err)
 	return option_say("", err);
 }
 
-/* Serve until told to end. */
 static enum rc
 serve(struct daemon *dm, struct device *d, const char *addr, const struct options *o,
       struct err *err)
@@ -314,14 +312,13 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 		reporter_step(reporter);
 		device_tick(d);
 	}
-	/* Peers in any state must not block the end. */
+	/* Peers must not block the end, whatever their state. */
 	alarm(STOP_WITHIN_SECS);
 	reporter_free(reporter);
 	registration_free(reg);
 	return rc;
 }
 
-/* Serve gRPC's clients too. */
 static enum rc
 serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handler,
 	   struct grpc_server **out, struct err *err)
@@ -335,14 +332,13 @@ serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handle
 	return RC_OK;
 }
 
-/* The file of --record. */
 static enum rc
 open_tape(struct options *o, struct err *err)
 {
 	char name[32];
 
 	if (!o->record && o->record_data)
-		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+		return err_set(err, RC_INVAL, "--record-data: needs --record");
 	if (!o->record)
 		return RC_OK;
 	snprintf(name, sizeof name, "device-%" PRIu32, o->device.ordinal);
@@ -384,7 +380,7 @@ main(int argc, char **argv)
 		o.device.tell = tell;
 	if (rc == RC_OK && o.list != LIST_NOTHING)
 		rc = list_kernels(&o, &err);
-	/* All threads inherit it: a shaped link's times are not rounded up by 50 us each. */
+	/* All threads inherit it, so that a shaped link's times are not rounded up by 50 us each. */
 	if (o.device.latency_ns || o.device.bits_per_s)
 		prctl(PR_SET_TIMERSLACK, 1UL);
 	if (rc == RC_OK)
@@ -402,7 +398,7 @@ main(int argc, char **argv)
 	}
 	if (rc == RC_OK && o.device.tape)
 		begin_tape(d, o.device.tape);
-	if (rc == RC_OK && !o.device.mem_path) /* with a path, the launcher has done it */
+	if (rc == RC_OK && !o.device.mem_path) /* with a path, the launcher has swept already */
 		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK) {
 		handler.arg = d;

@@ -37,7 +37,7 @@ pin_apply(int pin, uint32_t ordinal, struct err *err)
 	cpu_set_t set;
 
 	if (pin == PIN_AUTO) {
-		/* The machine has more CPUs than a set holds: pick none. */
+		/* The machine has more CPUs than a set holds: do not pin. */
 		if (sched_getaffinity(0, sizeof set, &set) != 0)
 			return RC_OK;
 		pin = nth_cpu(&set, ordinal);

@@ -1,10 +1,10 @@
 /*
- * Design notes. One call is in progress at a time; its answer comes on a thread of nng, is left under
- * the lock, and is read by the main thread, which it wakes.
+ * Design notes. One call is in progress at a time; its answer arrives on a thread of nng, which stores it
+ * under the lock and wakes the main thread to read it.
  *
- * A client that knows our id can send requests under it. Ours then come with older numbers: the
- * coordinator refuses them, or answers with another request's answer, which the mark shows. A
- * device that meets that registers under a new id, by a new client.
+ * A client that knows our id can send requests under it. Ours then have older numbers: the coordinator
+ * refuses them, or replies with another request's answer, which the mark reveals. Then the device registers
+ * under a new id, with a new client.
  */
 #include "register.h"
 
@@ -21,7 +21,7 @@
 
 #define CALL_MS	 2000
 #define RETRY_MS 50
-#define RENEWALS 3 /* of the client, before it has ever been registered */
+#define RENEWALS 3 /* of the client, before the first registration */
 
 struct registration {
 	const char *addr;
@@ -31,16 +31,16 @@ struct registration {
 	struct rpc_client *client;
 	uint64_t started_ns, next_ns, called_ns;
 	bool done, away;
-	bool told;		     /* that nobody is there */
+	bool told;		     /* that no coordinator was found */
 	unsigned renewals;	     /* in a row */
 	unsigned late;		     /* calls in a row that were not answered in time */
-	uint64_t mark;		     /* of the call under way */
+	uint64_t mark;		     /* of the call in progress */
 	int seldom_ms;		     /* a quarter of a heartbeat */
 	struct flight_answers clock; /* the coordinator's */
 	char host[HOST_ID_MAX];
 	pthread_mutex_t lock;
 	bool calling, answered;
-	uint64_t sent_ns, theirs_ns, back_ns; /* of the call, on the wall; theirs 0: not told */
+	uint64_t sent_ns, theirs_ns, back_ns; /* of the call, wall clock; theirs 0: unknown */
 	bool same_host;			      /* as the coordinator */
 	enum rc rc;
 	struct err err;
@@ -87,7 +87,7 @@ registration_done(const struct registration *r)
 	return r->done || (r->told && r->need == REGISTER_IF_THERE);
 }
 
-/* Once, when the coordinator has not appeared in time; one that is there may be slow. */
+/* Log once that the coordinator has not appeared in time; a connected one may be slow. */
 static void
 tell_absent(struct registration *r, uint64_t now)
 {
@@ -95,12 +95,12 @@ tell_absent(struct registration *r, uint64_t now)
 	    rpc_client_connected(r->client))
 		return;
 	log_say(LOG_WARN, LOG_BOOTSTRAP, "no coordinator at %s yet: %s", r->addr,
-		r->need == REGISTER_IF_THERE ? "serving alone until one appears there"
-					     : "trying for some seconds more");
+		r->need == REGISTER_IF_THERE ? "serving alone until one appears"
+					     : "trying for some more seconds");
 	r->told = true;
 }
 
-/* Lock held. What an answer says. */
+/* Lock held. Store an answer. */
 static void
 take(struct registration *r, const GpuSim__RegisterResponse *m, uint64_t back_ns)
 {
@@ -124,7 +124,7 @@ on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 		rc = wire_reply_rc(reply, &r->err);
 	if (rc == RC_OK && (reply->body_case != GPU_SIM__REPLY__BODY_REGISTER_DEVICE ||
 			    reply->registerdevice->mark != r->mark))
-		rc = err_set(&r->err, RC_BADDATA, "coordinator %s: the answer to another request",
+		rc = err_set(&r->err, RC_BADDATA, "coordinator %s: answered a different request",
 			     r->addr);
 	if (rc == RC_OK)
 		take(r, reply->registerdevice, back_ns);
@@ -163,8 +163,8 @@ call(struct registration *r, struct err *err)
 	return rc;
 }
 
-/* A failure that may pass: the coordinator is away, is about to end, or has no room now. Busy is
- * also our own past, under the same id, that is not yet lost. */
+/* Return true for a failure that may pass: the coordinator is away, is about to end, or has no room now. It
+ * is also busy while our former process with the same id is not yet lost. */
 static bool
 passes(enum rc rc)
 {
@@ -178,7 +178,7 @@ next_heartbeat(const struct registration *r)
 	return r->called_ns + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
 }
 
-/* The device's clocks, and the coordinator's as far as it is known: on one host they are one. */
+/* Record the device's clocks and the coordinator's, if known; on one host they are the same. */
 static void
 beat(struct registration *r)
 {
@@ -198,7 +198,7 @@ registered(struct registration *r)
 	beat(r);
 	if (r->away || r->told)
 		log_say(LOG_WARN, LOG_BOOTSTRAP, "the coordinator is %s",
-			r->away ? "back" : "there");
+			r->away ? "back" : "available now");
 	r->told = false;
 	r->away = false;
 	r->done = true;
@@ -207,8 +207,8 @@ registered(struct registration *r)
 	r->next_ns = next_heartbeat(r);
 }
 
-/* Refused, or given an answer of another's: go on under a new client id, with heartbeats between when
- * that does not help. False: that is not the reason, or there is no other client to be had. */
+/* After a refusal or another request's answer: continue under a new client id, and retry at heartbeats if
+ * that does not help. False: that is not the reason, or no new client can be opened. */
 static bool
 renew(struct registration *r)
 {
@@ -220,7 +220,7 @@ renew(struct registration *r)
 	rpc_client_close(r->client);
 	r->client = client;
 	if (r->done && r->renewals == 0)
-		log_say(LOG_WARN, LOG_BOOTSTRAP, "registers under a new client id: %s",
+		log_say(LOG_WARN, LOG_BOOTSTRAP, "registering under a new client id: %s",
 			r->err.text);
 	if (r->renewals < RENEWALS)
 		r->renewals++;
@@ -229,14 +229,14 @@ renew(struct registration *r)
 	return true;
 }
 
-/* For a coordinator that is not there, or is there and answers nothing. */
+/* The time to wait for a coordinator that is absent, or present but not answering. */
 static uint64_t
 give_up_ms(const struct registration *r)
 {
 	return r->rc == RC_TIMEOUT ? REGISTER_SLOW_MS : REGISTER_WITHIN_MS;
 }
 
-/* The meaning of an answer; RC_OK: continue. */
+/* Handle an answer; RC_OK: continue. */
 static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
 {
@@ -254,7 +254,7 @@ judge(struct registration *r, uint64_t now, struct err *err)
 		*err = r->err;
 		return r->rc;
 	}
-	/* One that ends says so: most often everything ends with it. */
+	/* A coordinator that ends says so: usually everything ends with it. */
 	if (r->done && !r->away)
 		log_say(r->rc == RC_ABORTED ? LOG_INFO : LOG_WARN, LOG_RAS, "%s", r->err.text);
 	r->away = r->done;

@@ -1,4 +1,4 @@
-/* The connection is made with the first report, for few devices ever have one. */
+/* The connection is made with the first report, because few devices ever have one. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "dev/cmdq.h"
 #include "net/rpc_client.h"
 
-#define REPORT_MS 60000 /* a coordinator that is started again within this hears it */
+#define REPORT_MS 60000 /* a coordinator that is restarted within this time gets the report */
 
 struct reporter {
 	const char *addr;
@@ -48,10 +48,10 @@ on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 		rc = wire_reply_rc(reply, &err);
 	else
 		err_set(&err, rc, "%s", text);
-	/* A communicator that the coordinator does not have needs no end. */
+	/* A communicator that the coordinator does not know need not be ended. */
 	if (rc != RC_OK && rc != RC_NOTFOUND && rc != RC_INVAL)
-		log_say(LOG_INFO, LOG_RAS, "the coordinator was not told of a lost rank: %s",
-			err.text);
+		log_say(LOG_INFO, LOG_RAS,
+			"the coordinator did not accept the report of a lost rank: %s", err.text);
 	wire_reply_free(reply);
 }
 
@@ -85,7 +85,7 @@ reporter_step(struct reporter *r)
 		log_say(LOG_INFO, LOG_RAS, "communicator %" PRIu64 ": %s", report.comm,
 			report.reason);
 		if (r->addr && tell(r, &report, &err) != RC_OK)
-			log_say(LOG_WARN, LOG_RAS, "the coordinator is not told of a lost rank: %s",
-				err.text);
+			log_say(LOG_WARN, LOG_RAS,
+				"cannot report a lost rank to the coordinator: %s", err.text);
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * report.h - tell the coordinator which ranks this device gives up.
+ * report.h - report to the coordinator the ranks that this device gives up.
  */
 #ifndef GPUDEV_REPORT_H
 #define GPUDEV_REPORT_H
@@ -8,11 +8,11 @@
 
 struct reporter;
 
-/* coordinator (NULL: there is none, and nobody is told) and d outlive it. NULL: out of memory. */
+/* coordinator (NULL: none, and nothing is sent) and d outlive the reporter. NULL: out of memory. */
 struct reporter *reporter_new(const char *coordinator, struct device *d);
 void reporter_free(struct reporter *r); /* NULL is legal */
 
-/* Send what the device has to report; never waits. */
+/* Send the device's reports; never waits. */
 void reporter_step(struct reporter *r);
 
 #endif

@@ -14,9 +14,9 @@
 
 enum { MAX_TABLE = 20, COLUMN = 6, MAX_LABEL = 16 };
 
-/* ---- what is asked, and about what */
+/* ---- the model and its data */
 
-/* The net and the data of a model that does not say itself what it is. */
+/* Open the net and the data of a model file that does not describe its net. */
 static enum rc
 open_by_data(struct asking *a, struct err *err)
 {
@@ -25,13 +25,12 @@ open_by_data(struct asking *a, struct err *err)
 	enum rc rc;
 
 	if (c->infer)
-		return err_set(err, RC_BADDATA, "%s: does not say what its net's input is",
-			       c->load);
+		return err_set(err, RC_BADDATA, "%s: does not describe its net's input", c->load);
 	rc = task_open(c, &task, err);
 	return rc == RC_OK ? model_of_task(c->load, &task, &a->model, err) : rc;
 }
 
-/* Images of folders become those that the model takes, unless options say otherwise. */
+/* Images in folders are converted to the model's input shape, unless options set it. */
 static struct dataset_options
 data_options(const struct asking *a)
 {
@@ -76,7 +75,7 @@ asking_fini(struct asking *a)
 	dataset_fini(&a->data);
 }
 
-/* Everything must have been written. */
+/* Close standard output, and check that everything was written. */
 static enum rc
 close_output(struct err *err)
 {
@@ -87,7 +86,6 @@ close_output(struct err *err)
 
 /* ---- a test */
 
-/* How wide the names of classes are. */
 static int
 label_width(const struct model *m)
 {
@@ -102,7 +100,7 @@ label_width(const struct model *m)
 	return width < MAX_LABEL ? (int)width : MAX_LABEL;
 }
 
-/* A line of a class: what its items were taken for, and how many were taken for what they are. */
+/* Print a class's line: how its items were classified, and the percentage classified correctly. */
 static void
 print_class(const struct model *m, const struct evaluation *e, uint32_t k, int width)
 {
@@ -121,7 +119,7 @@ print_class(const struct model *m, const struct evaluation *e, uint32_t k, int w
 	printf("  %6.2f %%\n", n ? 100 * (double)taken[k] / (double)n : 0);
 }
 
-/* Rows are what items are, columns what they were taken for; of many classes how many items there are.
+/* Print the confusion matrix: rows are true classes, columns predicted ones; with many classes only item counts.
  */
 static void
 print_evaluation(const struct model *m, const struct evaluation *e)
@@ -137,12 +135,12 @@ print_evaluation(const struct model *m, const struct evaluation *e)
 			printf(" %*.*s", COLUMN, COLUMN, model_class(m, k, number));
 	else
 		printf(" %*s", COLUMN, "items");
-	printf("     right\n");
+	printf("   correct\n");
 	for (uint32_t k = 0; k < e->nlabels; k++)
 		print_class(m, e, k, width);
 }
 
-/* The same as one object: taken[k][j] items of class k were taken for class j. */
+/* Write the evaluation as one object: taken[k][j] items of class k were classified as class j. */
 static void
 write_evaluation(const struct model *m, const struct evaluation *e, FILE *f)
 {
@@ -211,7 +209,6 @@ asking_eval(const struct asking *a, struct gpusim *g, struct err *err)
 
 /* ---- a filter */
 
-/* Buffers of a batch. */
 struct batch_io {
 	struct samples *samples;
 	struct predictor *predictor;
@@ -220,7 +217,7 @@ struct batch_io {
 	double *p; /* of one item */
 };
 
-/* A class as one word. */
+/* Print a class as one word. */
 static void
 print_word(const char *name)
 {
@@ -245,7 +242,6 @@ print_answers(const struct model *m, const struct batch_io *io, uint64_t n)
 	}
 }
 
-/* The answers to n items that are in io. */
 static enum rc
 answer(const struct model *m, struct batch_io *io, enum gpusim_dtype type, const void *items,
        uint64_t n, struct err *err)
@@ -260,7 +256,7 @@ answer(const struct model *m, struct batch_io *io, enum gpusim_dtype type, const
 	return RC_OK;
 }
 
-/* As many samples as are there, at least one, and their answers. *more: there may be others. */
+/* Classify the available samples, at least one. *more: more may follow. */
 static enum rc
 answer_batch(const struct model *m, struct batch_io *io, bool *more, struct err *err)
 {
@@ -280,7 +276,7 @@ answer_batch(const struct model *m, struct batch_io *io, bool *more, struct err 
 	return ran == RC_OK ? rc : err_set(err, ran, "%s", run_err.text);
 }
 
-/* The test part of a data set, in its order. */
+/* Classify the test part of a data set, in order. */
 static enum rc
 answer_data(const struct model *m, struct batch_io *io, const struct dataset *data, struct err *err)
 {
@@ -295,7 +291,6 @@ answer_data(const struct model *m, struct batch_io *io, const struct dataset *da
 	return rc;
 }
 
-/* Standard input, or files. */
 static enum rc
 answer_samples(const struct asking *a, struct batch_io *io, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * asking.h - mnist-train --eval and --infer: a trained net, one device, answers on standard output.
+ * asking.h - mnist-train --eval and --infer: run a trained net on one device, and print answers.
  */
 #ifndef MNIST_ASKING_H
 #define MNIST_ASKING_H
@@ -9,19 +9,19 @@
 struct asking {
 	const struct train_config *config;
 	struct model model;
-	struct dataset data; /* of --data; empty where it is the model's task that has it */
+	struct dataset data; /* of --data; empty if the model's task has it */
 };
 
-/* Read the model, and for --eval the data set. Release with asking_fini in any case. RC_BADDATA: they
- * are damaged, or do not go together; RC_FAILED, RC_NOMEM. */
+/* Read the model, and for --eval the data set. Release with asking_fini in any case. RC_BADDATA: they are
+ * damaged, or do not fit each other; RC_FAILED, RC_NOMEM. */
 enum rc asking_open(struct asking *a, const struct train_config *config, struct err *err);
 void asking_fini(struct asking *a);
 
-/* --eval: accuracy, loss, and what was taken for what; with --json to that file, too. */
+/* --eval: print accuracy, loss and the confusion matrix; with --json also to that file. */
 enum rc asking_eval(const struct asking *a, struct gpusim *g, struct err *err);
 
-/* --infer: for each sample of the files, of --data's test part or of standard input a line, its class and the
- * probabilities of all. Samples before a wrong one are answered. */
+/* --infer: print a line for each sample of the files, of --data's test part or of standard input: its class
+ * and the probabilities of all classes. Samples before a malformed one are answered. */
 enum rc asking_infer(const struct asking *a, struct gpusim *g, struct err *err);
 
 #endif

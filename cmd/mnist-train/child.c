@@ -1,9 +1,8 @@
 /*
  * Design notes
  *
- * One thread. The signals that mean something are blocked and taken by sigtimedwait, so there is no
- * gap in which one is missed. A child has the mask that this process began with, and gets a SIGTERM
- * when this process is killed.
+ * One thread. The signals of interest are blocked and taken by sigtimedwait, so none is missed. A child has
+ * the mask that this process began with, and gets a SIGTERM when this process is killed.
  */
 #include "child.h"
 
@@ -16,13 +15,13 @@
 
 #include "base/clock.h"
 
-#define KILL_MS	     15000 /* patience with a child that was told to end */
+#define KILL_MS	     15000 /* time for a child to end after SIGTERM */
 #define NO_PROGRAM   127
 #define SIGNAL_EXITS 128
 
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* A signal that our parent ignores stays ignored. */
+/* Block the signals. One that our parent ignores stays ignored. */
 void
 children_begin(struct children *c)
 {
@@ -60,7 +59,7 @@ become(const struct children *c, pid_t parent, char *const *argv, const char *ou
 	_exit(NO_PROGRAM);
 }
 
-/* A signal that is there; waits for one until the deadline (0: for ever). 0: none came. */
+/* Take a pending signal, or wait for one until the deadline (0: forever). Returns 0 if none came. */
 static int
 take_signal(const struct children *c, uint64_t deadline)
 {

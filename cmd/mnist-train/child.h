@@ -1,5 +1,5 @@
 /*
- * child.h - programs that are run one after the other, and end when this one is told to.
+ * child.h - run programs one after another; they end when this program is asked to end.
  */
 #ifndef MNIST_CHILD_H
 #define MNIST_CHILD_H
@@ -7,11 +7,11 @@
 #include <signal.h>
 #include <stdint.h>
 
-/* From here on signals wait until a child is waited for. One of them a process. */
+/* From children_begin on, signals wait until a child is waited for. One instance per process. */
 struct children {
 	sigset_t mask;	/* before */
 	sigset_t awake; /* what ends a wait */
-	int caught;	/* the signal that says to end; 0: none */
+	int caught;	/* the signal that ended us; 0: none */
 };
 
 void children_begin(struct children *c);
@@ -19,18 +19,18 @@ void children_begin(struct children *c);
 /*
  * children_run - run a program and wait for it.
  *
- *	argv	ends with NULL; argv[0] is looked for in PATH
+ *	argv	ends with NULL; argv[0] is searched in PATH
  *	out, err	files for its output
- *	timeout_ms	it is killed after so long; 0: it has time
+ *	timeout_ms	it is killed after this time; 0: no limit
  *
- * Returns its exit status; 128 and the signal's number when a signal ended it, 127 when there is no
- * such program. A SIGINT, SIGTERM or SIGHUP that comes meanwhile goes on to the child, and to
- * c->caught; when one has come, nothing is run any more, and that is 128 and its number, too.
+ * Returns its exit status; 128 and the signal's number when a signal ended it, 127 when the
+ * program is not found. A SIGINT, SIGTERM or SIGHUP that arrives meanwhile is stored in c->caught, and the
+ * child gets a SIGTERM; from then on nothing is run, and the result is 128 and the signal's number, too.
  */
 int children_run(struct children *c, char *const *argv, const char *out, const char *err,
 		 uint32_t timeout_ms);
 
-/* The signal that has come meanwhile, or 0. */
+/* The signal that arrived meanwhile, or 0. */
 int children_caught(struct children *c);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define MAX_ARGS   128
 #define NO_PROGRAM 127
-#define RESULT_MAX (256u << 20) /* of what a program leaves in a file */
+#define RESULT_MAX (256u << 20) /* most bytes of a program's result file */
 
 struct comparison {
 	const struct train_config *config;
@@ -22,11 +22,10 @@ struct comparison {
 	struct children children;
 	struct compare c;
 	unsigned failures;
-	char dir[48]; /* of files in between */
+	char dir[48]; /* of temporary files */
 	char json[64], out[64], err[64];
 };
 
-/* A file in the folder for files in between. */
 static void
 name_file(const struct comparison *s, const char *name, char path[64])
 {
@@ -64,7 +63,7 @@ remove_folder(const struct comparison *s)
 	rmdir(s->dir);
 }
 
-/* Before hours are spent: can files be made there? */
+/* Check that files can be made there, before hours are spent. */
 static enum rc
 check_prefix(const char *prefix, struct err *err)
 {
@@ -86,7 +85,6 @@ check_prefix(const char *prefix, struct err *err)
 	return rc;
 }
 
-/* Options of one run, which a comparison refuses. */
 static enum rc
 check_options(const struct train_config *o, struct err *err)
 {
@@ -103,12 +101,11 @@ check_options(const struct train_config *o, struct err *err)
 	else if (o->trace)
 		name = "--trace";
 	else if (o->epochs == 0)
-		return err_set(err, RC_INVAL, "--compare: wants --epochs of at least 1");
-	return name ? err_set(err, RC_INVAL, "%s: not with --compare, where many train", name)
-		    : RC_OK;
+		return err_set(err, RC_INVAL, "--compare: needs --epochs of at least 1");
+	return name ? err_set(err, RC_INVAL, "%s: cannot be combined with --compare", name) : RC_OK;
 }
 
-/* The arguments of a run behind those in front of them; options, which the caller frees, hold them. */
+/* Make the command line of a run; options, which the caller frees, own the arguments. */
 static enum rc
 make_args(const struct comparison *s, const struct compare_run *r, char number[16],
 	  const char *args[MAX_ARGS], char ***options, struct err *err)
@@ -134,14 +131,14 @@ make_args(const struct comparison *s, const struct compare_run *r, char number[1
 	return RC_OK;
 }
 
-/* Whether a line says something: some programs draw frames around what they say. */
+/* Return true if a line has text: some programs draw frames around their messages. */
 static bool
 says_something(const char *line)
 {
 	return line[strspn(line, "- \t")] != '\0';
 }
 
-/* Why a program has failed: our own last line, else the first of anybody. */
+/* Find the reason of a program's failure: our own last line, else anyone's first line. */
 static void
 reason(const struct comparison *s, int status, char out[256])
 {
@@ -167,7 +164,7 @@ reason(const struct comparison *s, int status, char out[256])
 		fclose(f);
 }
 
-/* A file's bytes and a NUL, of which len counts the bytes. */
+/* Read a file's bytes and append a NUL, which len does not count. */
 static enum rc
 read_bytes(const char *path, struct buf *out, struct err *err)
 {
@@ -184,7 +181,6 @@ read_bytes(const char *path, struct buf *out, struct err *err)
 	return f && n == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: cannot be read", path);
 }
 
-/* One training. */
 static enum rc
 train(struct comparison *s, const struct compare_run *r, struct err *err)
 {
@@ -199,14 +195,13 @@ train(struct comparison *s, const struct compare_run *r, struct err *err)
 	status = children_run(&s->children, (char *const *)args, s->out, s->err, 0);
 	option_args_free(options);
 	if (status == NO_PROGRAM && r->method == COMPARE_MPI)
-		return err_set(err, RC_FAILED, "there is no mpirun here");
+		return err_set(err, RC_FAILED, "mpirun was not found");
 	if (status == 0)
 		return RC_OK;
 	reason(s, status, words);
 	return err_set(err, RC_FAILED, "%s", words);
 }
 
-/* One training, and its report. */
 static enum rc
 run_one(struct comparison *s, struct compare_run *r, struct err *err)
 {
@@ -285,7 +280,7 @@ write_png(struct comparison *s, const struct plot *plot, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = plot_save(plot, path, err);
 	if (rc == RC_NOTFOUND)
-		log_line(LOG_WARN, "there is no gnuplot here: no %s", path);
+		log_line(LOG_WARN, "gnuplot was not found: %s is not written", path);
 	free(path);
 	children_caught(&s->children);
 	return rc == RC_NOTFOUND ? RC_OK : rc;
@@ -307,7 +302,7 @@ print(const struct comparison *s, const struct plot *plot, struct err *err)
 	return rc;
 }
 
-/* Everything that can be wrong before the first run. */
+/* Check everything that can be wrong, before the first run. */
 static enum rc
 plan(struct comparison *s, const struct train_config *o, bool batchnorm, struct err *err)
 {
@@ -329,7 +324,7 @@ plan(struct comparison *s, const struct train_config *o, bool batchnorm, struct 
 	return rc == RC_OK ? make_folder(s, err) : rc;
 }
 
-/* More ranks than processors are what a simulation is about. Each run has a coordinator of its own. */
+/* Allow more ranks than processors, and give each run its own coordinator. */
 static void
 set_environment(void)
 {
@@ -338,7 +333,6 @@ set_environment(void)
 	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
 }
 
-/* Says what is wrong, and remembers it. */
 static void
 note(enum rc rc, const struct err *err, enum rc *worst)
 {
@@ -348,7 +342,7 @@ note(enum rc rc, const struct err *err, enum rc *worst)
 	*worst = rc;
 }
 
-/* Everything that is told when all have run. */
+/* Write and print the results when all runs have ended. */
 static void
 tell(struct comparison *s, enum rc *worst)
 {

@@ -1,5 +1,5 @@
 /*
- * compare.h - this program, once for each method and number of workers.
+ * compare.h - run this program once for each method and number of workers.
  */
 #ifndef MNIST_COMPARE_H
 #define MNIST_COMPARE_H
@@ -7,13 +7,12 @@
 #include "train/config.h"
 
 /*
- * compare_main - run the comparison that o asks for, write its files and print it.
+ * compare_main - run the comparison of o, write its files and print it.
  *
  *	batchnorm	the net has batch norm
  *	self		the path of this program
  *
- * Returns the exit code; what went wrong is on standard error. Must be called before there are
- * threads.
+ * Returns the exit code; errors are on standard error. Call it before any thread is started.
  */
 int compare_main(const struct train_config *o, bool batchnorm, const char *self);
 

@@ -15,7 +15,7 @@
 enum { LOSS, ACCURACY, NPANELS };
 enum { TEST, VALIDATION };
 
-/* Rows of a panel, so that both fit on the terminal; 0: it is none, or too small. */
+/* The rows of a panel with which both fit on the terminal; 0: not a terminal, or too small. */
 static unsigned
 rows_here(void)
 {
@@ -105,7 +105,7 @@ curves_close(struct curves *c, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (c->path && !plot_has_points(&c->plot))
-		log_line(LOG_WARN, "--plot: no epoch has ended, so nothing is drawn");
+		log_line(LOG_WARN, "--plot: nothing to draw: no epoch has ended");
 	else if (c->path && !c->rows && plot_show(&c->plot, c->path, stdout, err) != RC_OK)
 		rc = err_prefix(err, "--plot");
 	plot_fini(&c->plot);

@@ -23,7 +23,7 @@
 #include "train/model.h"
 
 #define DEFAULT_DEVICES 4
-#define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
+#define LEASES_MS	70000 /* if the coordinator was killed, too, it frees devices after 60 s */
 
 static bool
 has_data(const char *dir)
@@ -41,7 +41,7 @@ has_data(const char *dir)
 	return false;
 }
 
-/* Where MNIST is, when nobody says: $GPUSIM_DATA, here, beside the build, installed. */
+/* Find MNIST without --data: in $GPUSIM_DATA, here, next to the build, installed. */
 static enum rc
 find_data(char out[PATH_MAX], struct err *err)
 {
@@ -58,11 +58,11 @@ find_data(char out[PATH_MAX], struct err *err)
 			return RC_OK;
 		}
 	return err_set(err, RC_FAILED,
-		       "no MNIST in $GPUSIM_DATA, data/mnist or beside the program: "
-		       "'gpusim-fetch-mnist data/mnist' fetches it, --data DIR names it");
+		       "MNIST not found in $GPUSIM_DATA, in data/mnist or next to the program: "
+		       "run 'gpusim-fetch-mnist data/mnist', or use --data DIR");
 }
 
-/* A relative path that is not here may lie beside the program, in its sources or installed. */
+/* A relative path that does not exist here may be next to the program, in its sources or installed. */
 static const char *
 find_path(const char *given, char out[PATH_MAX])
 {
@@ -78,12 +78,11 @@ find_path(const char *given, char out[PATH_MAX])
 	return given;
 }
 
-/* No cluster here: run this program again under one of n devices that gpuctl starts. Returns only on
- * failure. */
+/* Without a cluster: run this program again under gpuctl run with n devices. Returns only on failure. */
 static enum rc
 start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, struct err *err)
 {
-	uint64_t mem = bytes_each + (16u << 20); /* some room beyond the one allocation */
+	uint64_t mem = bytes_each + (16u << 20); /* and some room beyond the one allocation */
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
 	char **args = NULL, **own_args;
 	enum rc rc = config_args(o, NULL, &own_args, err);
@@ -104,7 +103,7 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 
 	while (own_args[n_own])
 		n_own++;
-	/* "--" twice, this program, and the end. */
+	/* "--" twice, this program, and the NULL. */
 	args = alloc_zeroed(nhead + nspare + n_own + o->nfiles + 4, sizeof *args);
 	if (!args) {
 		option_args_free(own_args);
@@ -129,7 +128,6 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	return rc;
 }
 
-/* The same for a training. */
 static enum rc
 start_training(const struct task *task, uint64_t global, struct err *err)
 {
@@ -140,7 +138,6 @@ start_training(const struct task *task, uint64_t global, struct err *err)
 	    o, n, o->sync == SYNC_PS ? ps_bytes(task, n - 1) : trainer_bytes(task, global, n), err);
 }
 
-/* A trained net is asked, with --eval or --infer. */
 static enum rc
 ask(const struct train_config *o, struct err *err)
 {
@@ -163,7 +160,7 @@ ask(const struct train_config *o, struct err *err)
 	return rc;
 }
 
-/* This process becomes a rank of the MPI job it is in. Returns only on failure. */
+/* Become a rank of the MPI job that this process is in. Returns only on failure. */
 static enum rc
 become_rank(const struct train_config *o, struct err *err)
 {
@@ -193,7 +190,7 @@ become_rank(const struct train_config *o, struct err *err)
 	return rc;
 }
 
-/* This program, as a run of a comparison. */
+/* Run the comparison, whose runs execute this program. */
 static int
 compare(const struct train_config *o, bool batchnorm)
 {
@@ -204,7 +201,7 @@ compare(const struct train_config *o, bool batchnorm)
 	return compare_main(o, batchnorm, self);
 }
 
-/* Devices that are there, that a communicator may take, and that are in one. */
+/* The numbers of live devices that a communicator may take, and that are in one. */
 struct census {
 	uint32_t free, busy;
 };
@@ -228,7 +225,7 @@ count(struct gpusim *g, struct census *c, struct err *err)
 	return RC_OK;
 }
 
-/* No device is free: name the programs that have them. */
+/* No device is free: report the programs that use them. */
 static enum rc
 why_none(struct gpusim *g, struct err *err)
 {
@@ -241,7 +238,7 @@ why_none(struct gpusim *g, struct err *err)
 	return err_prefix(err, "no device is free");
 }
 
-/* Those of a training that is resumed; any are enough where the global batch was given. */
+/* The devices of a resumed training; any number suffices if the global batch was given. */
 static uint32_t
 usual_devices(const struct train_config *o)
 {
@@ -250,8 +247,8 @@ usual_devices(const struct train_config *o)
 	return (uint32_t)workers + config_servers(o);
 }
 
-/* As many devices as were asked for, or all that are free. Who goes on may be faster than the leases of
- * who was killed: those devices are waited for. */
+/* Count the requested devices, or all free ones. A resumed training may start before the leases of the
+ * killed one have ended, so it waits for those devices. */
 static enum rc
 count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struct err *err)
 {
@@ -261,7 +258,7 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	enum rc rc = count(g, &c, err);
 
 	if (rc == RC_OK && o->resume && c.free < wanted && c.busy)
-		log_line(LOG_WARN, "waits for devices: %u of %u are free", c.free, wanted);
+		log_line(LOG_WARN, "waiting for devices: %u of %u are free", c.free, wanted);
 	while (rc == RC_OK && c.free < wanted && c.busy && deadline_left_ms(patience) > 0) {
 		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
 		rc = count(g, &c, err);
@@ -272,7 +269,6 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	return *n ? RC_OK : why_none(g, err);
 }
 
-/* What becomes of the final weights: a file, a digest. */
 static enum rc
 keep_weights(struct trainer *t, const struct task *task, struct err *err)
 {
@@ -322,17 +318,16 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 
 	report_start(task, ndevices, "device");
 	if (from)
-		printf("goes on from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
+		printf("continues from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
 		       " steps done\n",
 		       o->checkpoint, from->epoch, from->epoch == 1 ? "" : "s", from->step,
 		       from->steps_an_epoch);
 	else if (o->resume)
-		printf("nothing to go on from in %s: begins anew\n", o->checkpoint);
+		printf("no checkpoint in %s: training starts from the beginning\n", o->checkpoint);
 	fflush(stdout);
 }
 
-/* Publish the model after an epoch. If it cannot be read now, training continues and finds out
- * why. */
+/* Publish the model after an epoch. If it cannot be read now, training continues and reports why. */
 static void
 publish(struct session *s, struct trainer *t, const struct task *task)
 {
@@ -344,7 +339,6 @@ publish(struct session *s, struct trainer *t, const struct task *task)
 	free(values);
 }
 
-/* Every epoch that is left. */
 static enum rc
 train(struct session *s, struct trainer *t, const struct task *task, struct err *err)
 {
@@ -364,7 +358,7 @@ train(struct session *s, struct trainer *t, const struct task *task, struct err 
 	return rc;
 }
 
-/* from: NULL, or the checkpoint to go on from. */
+/* from: NULL, or the checkpoint to continue from. */
 static enum rc
 run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *terms,
     const struct checkpoint *from, struct err *err)
@@ -379,7 +373,7 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 
 	if (rc == RC_OK)
 		rc = count_devices(g, o, &n, err);
-	/* Last, as it makes a file anew. */
+	/* Last, because it truncates a file. */
 	if (rc == RC_OK)
 		rc = report_open(&s.report, o, from ? (uint32_t)from->epoch : 0, err);
 	hooks.event = on_event;
@@ -413,7 +407,6 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	return rc;
 }
 
-/* The same, while the devices' recorders are drained. */
 static enum rc
 run_traced(struct gpusim *g, const struct task *task, const struct checkpoint_terms *terms,
 	   const struct checkpoint *from, struct err *err)
@@ -439,10 +432,10 @@ static void
 say_damaged(void *arg, const char *reason)
 {
 	(void)arg;
-	log_line(LOG_WARN, "%s: damaged, trying the one before", reason);
+	log_line(LOG_WARN, "%s: damaged; trying the previous checkpoint", reason);
 }
 
-/* A process that only starts a cluster leaves that to the one that trains. */
+/* The process that trains reports damaged checkpoints, not the one that starts its cluster. */
 static void
 say_nothing(void *arg, const char *reason)
 {
@@ -450,7 +443,7 @@ say_nothing(void *arg, const char *reason)
 	(void)reason;
 }
 
-/* Take over an earlier training's checkpoint, if there is one; o->global: its images of a step. */
+/* Load an earlier training's checkpoint, if any; o->global: its images per step. */
 static enum rc
 prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn damaged,
 	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)
@@ -495,7 +488,7 @@ main(int argc, char **argv)
 	} else if (rc == RC_OK && !o.infer && !is_fed(&o)) {
 		rc = find_data(found, &err);
 		o.data = rc == RC_OK ? found : NULL;
-		if (rc != RC_OK && o.learn) { /* the server may have samples for it */
+		if (rc != RC_OK && o.learn) { /* the server may send the samples */
 			o.feed = FEED_DATA;
 			rc = RC_OK;
 		}

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 
-/* A warning for each line. */
 static void
 warn(const char *sentences)
 {

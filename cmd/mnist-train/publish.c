@@ -35,9 +35,9 @@ publisher_put(void *arg, uint64_t version, const float *values)
 		rc = (enum rc)gpusim_model_put(p->g, p->training, version, bytes.data, bytes.len);
 	p->off = rc == RC_INVAL;
 	p->version = version;
-	/* Training waits for a coordinator that is away, or ends with a line. */
+	/* For a coordinator that is away, training waits or ends with a message of its own. */
 	if (rc != RC_OK && rc != RC_INVAL && rc != RC_UNREACHABLE)
-		log_line(LOG_WARN, "the model is not published: %s",
+		log_line(LOG_WARN, "cannot publish the model: %s",
 			 err.rc ? err.text : gpusim_error());
 	buf_fini(&bytes);
 	buf_fini(&text);

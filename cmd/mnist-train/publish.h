@@ -1,5 +1,5 @@
 /*
- * publish.h - hand the newest model to the coordinator, which serves it over HTTP.
+ * publish.h - send the newest model to the coordinator, which serves it over HTTP.
  */
 #ifndef MNIST_PUBLISH_H
 #define MNIST_PUBLISH_H
@@ -13,17 +13,17 @@ struct publisher {
 	const struct task *task;
 	uint64_t training; /* random */
 	uint64_t version;  /* of the model that was published last */
-	bool off;	   /* the coordinator serves no models */
+	bool off;	   /* the coordinator does not serve models */
 };
 
 void publisher_init(struct publisher *p, struct gpusim *g, const struct task *task);
 
-/* Publish; versions of a training grow. A failure is said, and training goes on. arg is the publisher:
- * for struct ps_hooks. */
+/* Publish a model; a training's versions grow. A failure is logged, and training continues. arg is the
+ * publisher, as in struct ps_hooks. */
 void publisher_put(void *arg, uint64_t version, const float *values);
 
-/* An epoch, counted from 1, has ended: a point of the curves that the coordinator's page shows. A failure counts for
- * nothing. */
+/* Publish an epoch, counted from 1, as a point of the curves on the coordinator's page. A failure is
+ * ignored. */
 void publisher_epoch(struct publisher *p, uint32_t epoch, const struct epoch *e);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define BAR_WIDTH 40
 
-/* fd 1 becomes another file's. */
+/* Make fd 1 a copy of another descriptor. */
 static enum rc
 redirect_stdout(int to, struct err *err)
 {
@@ -92,14 +92,14 @@ report_differs(const struct task *task, uint32_t nworkers)
 {
 	struct buf text = {0};
 
-	/* Then it is by leaves, by any way. */
+	/* Deterministic training uses leaves with every --sync. */
 	if (task->config->deterministic)
 		return;
 	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM &&
 	    differ_text(DIFFER_BATCHNORM, &text) && buf_add(&text, "", 1))
 		log_line(LOG_WARN,
-			 "--sync %s: %s: with --sync allreduce or sendrecv it is over all of a "
-			 "step's",
+			 "--sync %s: %s: --sync allreduce and sendrecv use all images of a "
+			 "step",
 			 task->config->sync == SYNC_PS ? "ps" : "local", text.data);
 	buf_fini(&text);
 }
@@ -136,7 +136,6 @@ report_event(struct report *r, const char *text)
 	curves_drop(&r->curves);
 }
 
-/* An object, a line. */
 static void
 write_epoch(const struct report *r, const struct epoch *e)
 {

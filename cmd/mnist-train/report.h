@@ -1,5 +1,6 @@
 /*
- * report.h - what training says: a line an epoch, a bar on a terminal, a JSON object an epoch, curves.
+ * report.h - the output of training: a line for each epoch, a bar on a terminal, a JSON object for each
+ * epoch, curves.
  */
 #ifndef MNIST_REPORT_H
 #define MNIST_REPORT_H
@@ -17,30 +18,30 @@ struct report {
 };
 
 /*
- * report_streams - who prints where: --json's file in *json, NULL for none; standard output for all else.
+ * report_streams - open --json's file in *json, NULL for none; all else goes to standard output.
  *
- * With --json - the former is standard output, and what is printed to stdout goes to standard error; with
- * --quiet nowhere. Before anything is printed. more: add to the file. RC_FAILED.
+ * With --json - the file is standard output, and what is printed to stdout goes to standard error; with
+ * --quiet nowhere. Call it before anything is printed. more: append to the file. RC_FAILED.
  */
 enum rc report_streams(const struct train_config *o, bool more, FILE **json, struct err *err);
 
-/* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to.
- * RC_FAILED: it, or the file of --save or --plot, cannot be made. */
+/* Begin after `done` epochs. Create the JSON file, if any; with --resume append to it. RC_FAILED: that
+ * file, or the one of --save or --plot, cannot be made. */
 enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);
 
-/* The first line: on how many of what. Rank 0's alone, where there are ranks. */
+/* Print the first line; n and what: "4", "device". In an MPI job only rank 0 does. */
 void report_start(const struct task *task, uint32_t n, const char *what);
 
-/* A warning if batch norm makes this many workers learn something else than --sync allreduce. */
+/* Print a warning if batch norm makes this many workers learn something else than --sync allreduce. */
 void report_differs(const struct task *task, uint32_t nworkers);
 
-/* The part of the epoch's steps that is done. */
-/* Of a deterministic training, the digest of its final weights (net_digest). */
+/* Print the digest of a deterministic training's final weights (net_digest). */
 void report_weights(const struct task *task, const float *params);
 
+/* Draw the bar; fraction: the part of the epoch's steps that is done. */
 void report_progress(const struct report *r, double fraction);
 
-/* Something worth a line has happened within it. */
+/* Print a line about an event within the epoch. */
 void report_event(struct report *r, const char *text);
 
 /* One epoch has ended. RC_FAILED: the JSON file is full. */

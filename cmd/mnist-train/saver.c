@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-/* A checkpoint that this very training could have left. */
+/* Check that this training could have written the checkpoint. */
 static enum rc
 check_found(const struct train_config *o, const struct checkpoint_terms *terms,
 	    const struct checkpoint *c, struct err *err)
@@ -14,13 +14,13 @@ check_found(const struct train_config *o, const struct checkpoint_terms *terms,
 
 	if (rc == RC_OK && o->global_batch && o->global_batch != c->global_batch)
 		rc = err_set(err, RC_INVAL,
-			     "%s: was made with --global-batch %" PRIu64 ", now it is %" PRIu64,
+			     "%s: was made with --global-batch %" PRIu64 ", but it is %" PRIu64
+			     " now",
 			     o->checkpoint, c->global_batch, o->global_batch);
 	if (rc == RC_OK && steps != c->steps_an_epoch)
-		rc =
-		    err_set(err, RC_BADDATA,
-			    "%s: %" PRIu64 " steps an epoch, with this data set there are %" PRIu64,
-			    o->checkpoint, c->steps_an_epoch, steps);
+		rc = err_set(err, RC_BADDATA,
+			     "%s: %" PRIu64 " steps per epoch, but this data set has %" PRIu64,
+			     o->checkpoint, c->steps_an_epoch, steps);
 	return rc;
 }
 
@@ -38,7 +38,7 @@ saver_resume(const struct train_config *o, const struct checkpoint_terms *terms,
 		rc = checkpoint_any(o->checkpoint, &any, err);
 		if (rc == RC_OK && any)
 			rc = err_set(err, RC_INVAL,
-				     "%s: holds checkpoints; --resume goes on from them",
+				     "%s: has checkpoints; use --resume to continue from them",
 				     o->checkpoint);
 		return rc;
 	}
@@ -71,7 +71,7 @@ saver_write(struct saver *s, enum rc rc, struct checkpoint *c, struct err *err)
 	s->any = true;
 	s->failed = rc == RC_OK ? (struct err){0} : *err;
 	if (rc != RC_OK)
-		log_line(LOG_WARN, "no checkpoint, training goes on: %s", err->text);
+		log_line(LOG_WARN, "cannot write a checkpoint, training continues: %s", err->text);
 }
 
 void

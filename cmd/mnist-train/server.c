@@ -84,12 +84,12 @@ train(struct session *s, struct ps *ps, struct err *err)
 	return rc;
 }
 
-/* The command line of a learner: the options in force, but for the files that are the server's.
+/* Make a learner's command line: the options in force, except for the server's files.
  */
 static enum rc
 learner_args(const struct train_config *o, char ***out, struct err *err)
 {
-	/* Those that samples are fed to need no files: the last is left out where they are not. */
+	/* Learners that are fed samples need no data; others do: then the last entry is removed. */
 	static const char *const servers[] = {
 	    "json",   "plot",	"save",	 "checkpoint", "checkpoint-every",
 	    "resume", "listen", "trace", "data",       NULL};
@@ -114,9 +114,10 @@ open_server(struct session *s, struct gpusim *g, const struct task *task, uint32
 	enum rc rc;
 
 	if (n < 2)
-		return err_set(err, RC_FAILED,
-			       "one device is free; a parameter server takes one, and each learner "
-			       "another");
+		return err_set(
+		    err, RC_FAILED,
+		    "only one device is free; the parameter server needs one, and each learner "
+		    "another");
 	rc = learner_args(s->config, &args, err);
 	if (rc != RC_OK)
 		return rc;
@@ -166,7 +167,8 @@ server_open(const char *who, struct gpusim **g, struct err *err)
 	while ((rc = (enum rc)gpusim_open(NULL, g)) == RC_UNREACHABLE &&
 	       deadline_left_ms(patience) > 0) {
 		if (!waits)
-			log_line(LOG_WARN, "%swaits for the coordinator: %s", who, gpusim_error());
+			log_line(LOG_WARN, "%swaiting for the coordinator: %s", who,
+				 gpusim_error());
 		waits = true;
 		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
 	}
@@ -184,7 +186,7 @@ server_learn(const struct train_config *o, const struct task *task, struct err *
 	enum rc rc;
 
 	if (!coord || !*coord)
-		return err_set(err, RC_INVAL, "--learn: GPUSIM_COORD names no cluster");
+		return err_set(err, RC_INVAL, "--learn: needs GPUSIM_COORD");
 	rc = server_open("learner: ", &g, err);
 	if (rc != RC_OK)
 		return rc;

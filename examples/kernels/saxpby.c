@@ -1,5 +1,5 @@
 /*
- * saxpby.c - a kernel of one's own: y = alpha x + beta y, in f32.
+ * saxpby.c - an example of your own kernel: y = alpha x + beta y, in f32.
  *
  *	gpuctl run -n 1 --kernels build/examples/saxpby.so -- \
  *	    gpuctl launch 0 saxpby y=0x10000 x=0x20000 n=3 alpha=2 beta=-1

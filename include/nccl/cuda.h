@@ -1,5 +1,5 @@
 /*
- * cuda.h - names of the CUDA driver's interface that programs of the runtime use beside it. The driver's calls are
+ * cuda.h - names of the CUDA driver's interface that runtime programs also use. The driver's calls are
  * not here: programs that use them do not link.
  */
 #ifndef CUDA_H

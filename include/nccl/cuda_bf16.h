@@ -1,6 +1,6 @@
 /*
- * cuda_bf16.h - bfloat16: the upper half of a float. Arithmetic is that of float, rounded once to the nearest even; a
- * fused multiply-add rounds once. Written from the CUDA Math API's documentation; C++.
+ * cuda_bf16.h - bfloat16: the upper half of a float. Arithmetic is that of float, rounded once to the
+ * nearest even; a fused multiply-add rounds once. Written from the CUDA Math API's documentation; C++.
  */
 #ifndef CUDA_BF16_H
 #define CUDA_BF16_H

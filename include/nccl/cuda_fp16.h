@@ -1,6 +1,6 @@
 /*
- * cuda_fp16.h - half: a float of 16 bits. Arithmetic is that of float, rounded once to the nearest even; a fused
- * multiply-add rounds once. Written from the CUDA Math API's documentation; C++.
+ * cuda_fp16.h - half: a float of 16 bits. Arithmetic is that of float, rounded once to the nearest even; a
+ * fused multiply-add rounds once. Written from the CUDA Math API's documentation; C++.
  */
 #ifndef CUDA_FP16_H
 #define CUDA_FP16_H

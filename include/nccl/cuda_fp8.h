@@ -1,8 +1,8 @@
 /*
- * cuda_fp8.h - floats of 8 bits, as the OCP 8-bit Floating Point Specification has them: e4m3 (largest 448, no
- * infinity, NaN 0x7f) and e5m2 (largest 57344, infinities). A conversion rounds once, to the nearest even. The
- * constructors saturate: more than the largest, infinity too, becomes the largest. NaN becomes 0x7f. Written from the
- * CUDA Math API's documentation; C++.
+ * cuda_fp8.h - floats of 8 bits, as the OCP 8-bit Floating Point Specification has them: e4m3 (largest 448,
+ * no infinity, NaN 0x7f) and e5m2 (largest 57344, infinities). A conversion rounds once, to the nearest
+ * even. The constructors saturate: more than the largest, infinity too, becomes the largest. NaN becomes
+ * 0x7f. Written from the CUDA Math API's documentation; C++.
  */
 #ifndef CUDA_FP8_H
 #define CUDA_FP8_H
@@ -24,8 +24,8 @@ typedef enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 } __nv_fp8_interpr
 namespace gpusim_cuda
 {
 
-/* e4m3's highest exponent holds numbers, so it is rounded with one bit more of exponent than it has; the bias of
- * that is repaired by scaling, exactly. */
+/* e4m3's highest exponent holds numbers, so it is rounded with one more bit of exponent than it has; exact
+ * scaling then corrects the bias. */
 GPUSIM_SMALL unsigned char
 e4m3_from_float(float f, __nv_saturation_t saturate)
 {

@@ -1,7 +1,7 @@
 /*
- * cuda_runtime_api.h - the CUDA runtime's C interface over simulated devices. Prototypes are those of CUDA 12.4;
- * what the calls do is in NVIDIA's manual, and lib/cudart/README.md says where this library differs. A call that
- * it does not have returns cudaErrorNotSupported.
+ * cuda_runtime_api.h - the CUDA runtime's C interface over simulated devices. Prototypes are those of CUDA
+ * 12.4; NVIDIA's manual describes the calls, and lib/cudart/README.md the differences. A call that it does
+ * not implement returns cudaErrorNotSupported.
  */
 #ifndef CUDA_RUNTIME_API_H
 #define CUDA_RUNTIME_API_H
@@ -59,14 +59,14 @@ extern "C" {
 typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
 					      void *userData);
 
-/* ------------------------------------------------------------------ results: of the calling thread's last failing call */
+/* -------------------------------------------------- results: of the calling thread's last failing call */
 
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 
-/* ------------------------------------------------------------------ devices: this host's, as CUDA_VISIBLE_DEVICES orders them */
+/* -------------------------------------------- devices: this host's, as CUDA_VISIBLE_DEVICES orders them */
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);

@@ -1,9 +1,9 @@
 /*
  * driver_types.h - the types of the CUDA runtime's interface: results, attributes, properties, parameters.
  *
- * Names, numbers and layouts are those of CUDA 12.4, so that objects compiled against NVIDIA's headers work with
- * this library and the other way round; tests/unit/cudart/t_cudart_abi.c checks them. Numbers that are given but not
- * explained mean what the CUDA runtime's manual says.
+ * Names, numbers and layouts are those of CUDA 12.4, so that objects compiled against NVIDIA's headers work
+ * with this library and the other way round; tests/unit/cudart/t_cudart_abi.c checks them. Numbers that are
+ * given but not explained mean what the CUDA runtime's manual says.
  */
 #ifndef DRIVER_TYPES_H
 #define DRIVER_TYPES_H
@@ -516,7 +516,8 @@ typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
 typedef const struct cudaMipmappedArray *cudaMipmappedArray_const_t;
 typedef unsigned long long cudaGraphConditionalHandle;
 
-/* Streams that a program need not make: the one that waits for all others of its device, and each thread's. */
+/* Streams that a program need not create: the one that waits for all others of its device, and each
+ * thread's. */
 #define cudaStreamLegacy    ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 

@@ -1,9 +1,9 @@
 /*
- * gpusim_cuda.h - kernels: what bin/nvcc's output and libcudart.so.12 agree on. Programs do not include it by
- * themselves.
+ * gpusim_cuda.h - kernels: the interface between bin/nvcc's output and libcudart.so.12. Programs do not
+ * include it directly.
  *
- * A kernel is one function with two lives. In the program __gpusim_inside is 0, and a call of it enqueues a launch.
- * In the helper process it is 1, and a call is one thread of a block.
+ * A kernel is one function with two lives. In the program __gpusim_inside is 0, and a call of it enqueues a
+ * launch. In the helper process it is 1, and a call is one thread of a block.
  */
 #ifndef GPUSIM_CUDA_H
 #define GPUSIM_CUDA_H
@@ -19,7 +19,7 @@ struct __gpusim_kernel {
 	void (*run)(void *const *args);	     /* one thread; args[i] points to parameter i */
 	const struct __gpusim_param *params; /* each one's size */
 	unsigned nparams;
-	/* the run-time's */
+	/* for the runtime */
 	const void *function; /* its address, as cudaLaunchKernel gets it */
 	const char *name;     /* text with the name, as the compiler writes it */
 	struct __gpusim_kernel *next;
@@ -31,10 +31,10 @@ struct __gpusim_param {
 	unsigned nbytes, align;
 };
 
-/* Make a kernel known. Returns 1. */
+/* Register a kernel. Returns 1. */
 int __gpusim_register(struct __gpusim_kernel *k, const void *function, const char *name);
 
-/* Make the __device__ and __constant__ variables of a module known, which lie in [begin, end). Returns 1. */
+/* Register the __device__ and __constant__ variables of a module, in [begin, end). Returns 1. */
 int __gpusim_register_data(void *begin, void *end);
 
 /* callee<<<grid, block, shared, stream>>>: keep it for the launch that follows in this thread. */
@@ -43,9 +43,9 @@ void __gpusim_configure(const unsigned grid[3], const unsigned block[3], size_t 
 void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
 
 /*
- * Of this thread: it runs kernels. Thread-local, because a program would get a copy of a plain variable. Neither this nor
- * what kernels read below has a model: programs use the fast one anyway, and a library with initial-exec could not be
- * loaded late, as Python does.
+ * Of this thread: it runs kernels. Thread-local, because a program would get a copy of a plain variable.
+ * Neither this nor what kernels read below has a model: programs use the fast one anyway, and a library
+ * with initial-exec could not be loaded late, as Python does.
  */
 extern __thread int __gpusim_inside;
 
@@ -62,9 +62,9 @@ void __gpusim_assert_fail(const char *text, const char *file, unsigned line, con
 /* Operations among the threads of a warp; `mask` of those that take part. */
 enum {
 	GPUSIM_WARP_SYNC,
-	GPUSIM_WARP_SHFL, /* arg: the lane to read from; one that takes no part: one's own value */
+	GPUSIM_WARP_SHFL, /* arg: the lane to read from; one that does not take part: the own value */
 	GPUSIM_WARP_BALLOT,
-	GPUSIM_WARP_ACTIVE,    /* which lanes are here */
+	GPUSIM_WARP_ACTIVE,    /* mask of the present lanes */
 	GPUSIM_WARP_MATCH,     /* lanes with the same value */
 	GPUSIM_WARP_MATCH_ALL, /* the mask if all values are the same, else 0 */
 	GPUSIM_WARP_ADD,

@@ -1,9 +1,9 @@
 /*
- * gpusim_cuda_device.h - in .cu files: barriers, warps, atomics, and the rest of what threads of a kernel call.
- * cuda_runtime.h includes it.
+ * gpusim_cuda_device.h - in .cu files: barriers, warps, atomics, and the rest of what threads of a kernel
+ * call. cuda_runtime.h includes it.
  *
- * A block's threads run one at a time, so memory needs no order within a block; atomics are real, because other
- * blocks, devices and the program may touch the same memory.
+ * A block's threads run one at a time, so memory needs no order within a block; atomics are real, because
+ * other blocks, devices and the program may touch the same memory.
  */
 #ifndef GPUSIM_CUDA_DEVICE_H
 #define GPUSIM_CUDA_DEVICE_H
@@ -162,7 +162,7 @@ __uni_sync(unsigned mask, int predicate)
 	return __gpusim_warp(GPUSIM_WARP_MATCH_ALL, mask, predicate != 0, 0) != 0;
 }
 
-/* Which lanes run here: those that come to this line before the warp's others wait or end. */
+/* The lanes that run here: those that reach this line before the warp's others wait or end. */
 #define __activemask() \
 	((unsigned)__gpusim_warp(GPUSIM_WARP_ACTIVE, 0xffffffff, 0, (unsigned)__LINE__))
 
@@ -355,7 +355,7 @@ __isGlobal(const void *)
 	return true;
 }
 
-/* ---- PTX that programs are known to write */
+/* ---- PTX of known programs */
 
 namespace gpusim_cuda
 {

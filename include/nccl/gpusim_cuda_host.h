@@ -1,5 +1,6 @@
 /*
- * gpusim_cuda_host.h - in C++: calls that name a kernel or a variable, with their types. cuda_runtime.h includes it.
+ * gpusim_cuda_host.h - in C++: calls that name a kernel or a variable, with their types. cuda_runtime.h
+ * includes it.
  */
 #ifndef GPUSIM_CUDA_HOST_H
 #define GPUSIM_CUDA_HOST_H

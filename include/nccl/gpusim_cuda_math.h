@@ -1,6 +1,7 @@
 /*
- * gpusim_cuda_math.h - in .cu files: CUDA's arithmetic of integers and floats. cuda_runtime.h includes it. The
- * functions of <cmath> are the C library's; those that a GPU approximates (__expf) are as exact as these.
+ * gpusim_cuda_math.h - in .cu files: CUDA's arithmetic of integers and floats. cuda_runtime.h includes it.
+ * The functions of <cmath> are the C library's; those that a GPU approximates (__expf) are as exact as
+ * these.
  */
 #ifndef GPUSIM_CUDA_MATH_H
 #define GPUSIM_CUDA_MATH_H
@@ -29,7 +30,7 @@ bit_cast(From v)
 	return t;
 }
 
-/* To an integer, as a GPU: NaN is 0, what does not fit is the nearest that does. */
+/* To an integer, as a GPU: NaN is 0, out of range becomes the nearest integer in range. */
 template <class I, class F>
 inline I
 saturate_to(F v)
@@ -47,7 +48,7 @@ saturate_to(F v)
 
 } // namespace gpusim_cuda
 
-/* ---- min and max of what CUDA has overloads for; mixed types as C does */
+/* ---- min and max of the types of CUDA's overloads; mixed types as C does */
 
 #define GPUSIM_MINMAX(t)                                  \
 	GPUSIM_MATH constexpr t min(const t a, const t b) \
@@ -259,7 +260,7 @@ GPUSIM_1(double, __dsqrt_rn, double, sqrt(a))
 #define __tanf(a)	   tanf(a)
 #define __powf(a, b)	   powf(a, b)
 #define __sincosf(a, s, c) sincosf(a, s, c)
-/* So here: newer C libraries have these, and theirs round otherwise. */
+/* Macros here, too: newer C libraries have these functions, which round differently. */
 #define rsqrtf gpusim_rsqrtf
 #define rsqrt  gpusim_rsqrt
 #define sinpif gpusim_sinpif

@@ -1,10 +1,10 @@
 /*
- * gpusim_cuda_small.h - floats of 16 and 8 bits: conversions that round once, to the nearest even, and the functions
- * that half and bfloat16 share. cuda_fp16.h, cuda_bf16.h and cuda_fp8.h include it; C++11.
+ * gpusim_cuda_small.h - floats of 16 and 8 bits: conversions that round once, to the nearest even, and the
+ * functions that half and bfloat16 share. cuda_fp16.h, cuda_bf16.h and cuda_fp8.h include it; C++11.
  *
- * A value that is wider than a float comes to a small type through a float that is "rounded to odd": cut, and its
- * last bit set if anything was cut. Such a float has two bits more than any result needs, so that the second rounding
- * decides as if there had been one.
+ * A value that is wider than a float comes to a small type through a float that is "rounded to odd": cut,
+ * and its last bit set if anything was cut. Such a float has two bits more than any result needs, so that
+ * the second rounding decides as if there had been one.
  */
 #ifndef GPUSIM_CUDA_SMALL_H
 #define GPUSIM_CUDA_SMALL_H
@@ -105,8 +105,8 @@ odd_fma(float a, float b, float c)
 enum rounding { to_nearest, to_zero, down, up };
 
 /*
- * Round to a type with `exp` bits of exponent, `man` of mantissa, IEEE's infinities and NaN; the result's bits are
- * the low ones.
+ * Round to a type with `exp` bits of exponent, `man` of mantissa, IEEE's infinities and NaN; the result's
+ * bits are the low ones.
  */
 template <int exp, int man>
 GPUSIM_SMALL uint32_t
@@ -542,7 +542,8 @@ small_max(const T a, const T b)
 		return !(a == b);                            \
 	}
 
-/* Conversions whose names carry the type's: long_ is "half" in __half2int_rn, from_ "half" in __int2half_rn. */
+/* Conversions whose names contain the type's: long_ is "half" in __half2int_rn, from_ "half" in
+ * __int2half_rn. */
 #define GPUSIM_SMALL_ROUND(T, I, to, word, how, f)                  \
 	GPUSIM_SMALL I __##word##2##to##_##how(const T a)           \
 	{                                                           \

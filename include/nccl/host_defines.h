@@ -1,6 +1,6 @@
 /*
- * host_defines.h - CUDA's marks of functions and data. bin/nvcc gives those that kernels need their meaning; for
- * a plain compiler they are nothing.
+ * host_defines.h - CUDA's marks of functions and data. bin/nvcc gives those that kernels need their
+ * meaning; for a plain compiler they are nothing.
  */
 #ifndef HOST_DEFINES_H
 #define HOST_DEFINES_H

@@ -1,17 +1,17 @@
 /*
  * nccl.h - NCCL's interface, as gpusim has it: libnccl.so.2 over simulated devices.
  *
- * The header is that of NCCL 2.27.7, so that code for the device API of later versions stays off. Calls that came
- * later are declared besides. A call that gpusim does not have returns ncclInvalidUsage, and ncclGetLastError() has
- * the sentence. gpusim-nccl(7) has the differences.
+ * The header is that of NCCL 2.27.7, so that code for the device API of later versions stays off. Later
+ * calls are declared as well. A call that gpusim does not implement returns ncclInvalidUsage, and
+ * ncclGetLastError() has the reason. gpusim-nccl(7) lists the differences.
  *
  * Conventions, which the comments below do not repeat:
  *	- count is in elements of datatype, size and offsets are in bytes.
  *	- Pointers are device memory of the communicator's device. A device pointer of another device, host memory
- *	  and a range that leaves its allocation are ncclInvalidArgument.
+ *	  and a range outside its allocation give ncclInvalidArgument.
  *	- A collective is enqueued on the stream, and the call returns. All ranks call with the same arguments in the
  *	  same order; send equal to receive buffer, or to the rank's part of it, means in place.
- *	- Every call has a name with a p before it, for profilers that replace the first.
+ *	- Every call has a second name with a p before it, for profilers that replace the first.
  */
 #ifndef NCCL_H_
 #define NCCL_H_
@@ -63,7 +63,7 @@ typedef enum {
 	ncclSuccess = 0,
 	ncclUnhandledCudaError = 1,
 	ncclSystemError = 2,   /* the coordinator or a device does not answer */
-	ncclInternalError = 3, /* a broken promise of gpusim itself */
+	ncclInternalError = 3, /* a bug in gpusim itself */
 	ncclInvalidArgument = 4,
 	ncclInvalidUsage = 5,
 	ncclRemoteError = 6, /* another rank has failed, or its process has ended */
@@ -100,12 +100,12 @@ typedef enum {
 	ncclMax = 2,
 	ncclMin = 3,
 	ncclAvg = 4,
-	ncclNumOps = 5, /* the first that ncclRedOpCreatePreMulSum gives */
+	ncclNumOps = 5, /* the first one of ncclRedOpCreatePreMulSum */
 	ncclMaxRedOp = 0x7fffffff >> (32 - 8 * sizeof(ncclRedOp_dummy_t))
 } ncclRedOp_t;
 
-/* Where the scalar of a reduction lies: on the device, read when the collective runs; or on the host, read by the
- * call. */
+/* The place of a reduction's scalar: on the device, read when the collective runs; or on the host, read by
+ * the call. */
 typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarResidence_t;
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
@@ -120,7 +120,7 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 #define NCCL_WIN_STRICT_ORDERING    0x02
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
-/* Of ncclConfig_t.CTAPolicy. They change nothing here. */
+/* Of ncclConfig_t.CTAPolicy. They have no effect here. */
 #define NCCL_CTA_POLICY_DEFAULT	   0x00
 #define NCCL_CTA_POLICY_EFFICIENCY 0x01
 #define NCCL_CTA_POLICY_ZERO	   0x02
@@ -133,15 +133,15 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 #define NCCL_SUSPEND_MEM    0x01 /* of ncclCommSuspend */
 
 /*
- * How a communicator behaves. Begin with NCCL_CONFIG_INITIALIZER. blocking, commName and deterministic mean something
- * here; the others are for GPUs, are checked and change nothing.
+ * The configuration of a communicator. Begin with NCCL_CONFIG_INITIALIZER. blocking, commName and
+ * deterministic have an effect here; the others are for GPUs, and are only checked.
  */
-#define GPUSIM_CONFIG_DETERMINISTIC 1 /* the last field is there, as it is not in NVIDIA's header */
+#define GPUSIM_CONFIG_DETERMINISTIC 1 /* the last field exists; NVIDIA's header lacks it */
 typedef struct ncclConfig_v21700 {
 	size_t size; /* the first three are the initializer's */
 	unsigned int magic;
 	unsigned int version;
-	int blocking; /* 0: calls return ncclInProgress, and ncclCommGetAsyncError tells their end */
+	int blocking; /* 0: calls return ncclInProgress, and ncclCommGetAsyncError reports their end */
 	int cgaClusterSize;
 	int minCTAs;
 	int maxCTAs;
@@ -153,7 +153,7 @@ typedef struct ncclConfig_v21700 {
 	int CTAPolicy;
 	int shrinkShare;
 	int nvlsCTAs;
-	int deterministic; /* 1: the bits of a reduction depend on the inputs and on the order of ranks alone; as
+	int deterministic; /* 1: the bits of a reduction depend only on the inputs and the order of ranks; as
 			    * GPUSIM_DETERMINISTIC=1, which wins. The same on all ranks */
 } ncclConfig_t;
 
@@ -178,7 +178,7 @@ typedef struct ncclConfig_v21700 {
 }
 /* clang-format on */
 
-/* The answer of ncclGroupSimulateEnd. */
+/* The result of ncclGroupSimulateEnd. */
 typedef struct ncclSimInfo_v22200 {
 	size_t size; /* the first three are the initializer's */
 	unsigned int magic;
@@ -203,28 +203,29 @@ NCCL_CALL(ncclResult_t, ncclGetVersion, (int *version));
 /* Static storage. */
 NCCL_CALL(const char *, ncclGetErrorString, (ncclResult_t result));
 
-/* The sentence of the latest failure: of comm's work in the background, if that is later than this thread's, else of
- * this thread. comm may be NULL. Until the thread's next call of NCCL. */
+/* The message of the latest failure: of comm's work in the background, if that is later than this thread's,
+ * else of this thread. comm may be NULL. Valid until the thread's next NCCL call. */
 NCCL_CALL(const char *, ncclGetLastError, (ncclComm_t comm));
 
 /* Read NCCL_DEBUG and its companions again. */
 NCCL_CALL(void, ncclResetDebugInit, (void));
 
-/* What became of work that was going on when a call returned: ncclSuccess, ncclInProgress, or its failure. */
+/* The state of work that was in progress when a call returned: ncclSuccess, ncclInProgress, or its
+ * failure. */
 NCCL_CALL(ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError));
 
 /* ------------------------------------------------------------------ communicators */
 
-/* A random id with the coordinator's address. One process makes it and gives it to the others. */
+/* A random id with the coordinator's address. One process makes it and distributes it. */
 NCCL_CALL(ncclResult_t, ncclGetUniqueId, (ncclUniqueId * uniqueId));
 
-/* Join as one rank with the current device. Returns when all ranks have called: on threads, in processes, or one
- * after the other inside a group. */
+/* Join as one rank with the current device. Returns when all ranks have called: on threads, in processes,
+ * or one after another inside a group. */
 NCCL_CALL(ncclResult_t, ncclCommInitRank,
 	  (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank));
 NCCL_CALL(ncclResult_t, ncclCommInitRankConfig,
 	  (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config));
-/* With nId ids, all the same in the same order for all ranks. */
+/* As ncclCommInitRankConfig, with nId ids, the same in the same order for all ranks. */
 NCCL_CALL(ncclResult_t, ncclCommInitRankScalable,
 	  (ncclComm_t * newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
 	   ncclConfig_t *config));
@@ -235,31 +236,33 @@ NCCL_CALL(ncclResult_t, ncclCommInitAll, (ncclComm_t * comm, int ndev, const int
 /* Wait until this rank's operations have ended. */
 NCCL_CALL(ncclResult_t, ncclCommFinalize, (ncclComm_t comm));
 
-/* Finalize, if that was not called, and release. */
+/* Finalize, if that was not done, and release. */
 NCCL_CALL(ncclResult_t, ncclCommDestroy, (ncclComm_t comm));
 
 /* End the communicator's operations, on all ranks, and release this rank. The others see ncclRemoteError. */
 NCCL_CALL(ncclResult_t, ncclCommAbort, (ncclComm_t comm));
 
-/* The same without the release: afterwards it can be split, shrunk, grown and destroyed. */
+/* As ncclCommAbort without the release: afterwards the communicator can be split, shrunk, grown and
+ * destroyed. */
 NCCL_CALL(ncclResult_t, ncclCommRevoke, (ncclComm_t comm, int revokeFlags));
 
-/* A communicator of the ranks of one color, ordered by key, then rank. NCCL_SPLIT_NOCOLOR: *newcomm is NULL. All
- * ranks call. config NULL: that of comm. */
+/* Create a communicator of the ranks of one color, ordered by key, then rank. NCCL_SPLIT_NOCOLOR: *newcomm
+ * is NULL. All ranks call. config NULL: as comm. */
 NCCL_CALL(ncclResult_t, ncclCommSplit,
 	  (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config));
 
-/* A communicator without the ranks of the list, in which the others keep their order. The ranks that stay call. */
+/* Create a communicator without the listed ranks; the others keep their order. The remaining ranks call. */
 NCCL_CALL(ncclResult_t, ncclCommShrink,
 	  (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
 	   ncclConfig_t *config, int shrinkFlags));
 
-/* An id for one ncclCommGrow of comm. */
+/* Make an id for one ncclCommGrow of comm. */
 NCCL_CALL(ncclResult_t, ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId *uniqueId));
 
 /*
- * A communicator of nRanks: those of comm, then new ones. Ranks of comm call with comm and rank -1, and the one that
- * made the id names it, the others may pass NULL. New ranks call with comm NULL, the id, and their rank.
+ * Create a communicator of nRanks: those of comm, then new ones. Ranks of comm call with comm and rank -1;
+ * the one that made the id passes it, the others may pass NULL. New ranks call with comm NULL, the id, and
+ * their rank.
  */
 NCCL_CALL(ncclResult_t, ncclCommGrow,
 	  (ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
@@ -269,15 +272,15 @@ NCCL_CALL(ncclResult_t, ncclCommCount, (const ncclComm_t comm, int *count));
 NCCL_CALL(ncclResult_t, ncclCommCuDevice, (const ncclComm_t comm, int *device));
 NCCL_CALL(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int *rank));
 
-/* A communicator takes device memory for itself only while windows need it, so there is nothing to give back: the
- * calls keep the state, and operations between them are ncclInvalidUsage. */
+/* A communicator takes device memory for itself only while windows need it, so nothing is released: the
+ * calls only keep the state, and operations between them return ncclInvalidUsage. */
 NCCL_CALL(ncclResult_t, ncclCommSuspend, (ncclComm_t comm, int flags));
 NCCL_CALL(ncclResult_t, ncclCommResume, (ncclComm_t comm));
 
 typedef enum {
 	ncclStatGpuMemSuspend = 0,   /* bytes that suspending would release */
 	ncclStatGpuMemSuspended = 1, /* 1: suspended */
-	ncclStatGpuMemPersist = 2,   /* bytes that it would not */
+	ncclStatGpuMemPersist = 2,   /* bytes that it would keep */
 	ncclStatGpuMemTotal = 3
 } ncclCommMemStat_t;
 NCCL_CALL(ncclResult_t, ncclCommMemStats,
@@ -285,11 +288,12 @@ NCCL_CALL(ncclResult_t, ncclCommMemStats,
 
 /* ------------------------------------------------------------------ memory */
 
-/* Memory of the current device, as of cudaMalloc. */
+/* Allocate memory of the current device, as cudaMalloc. */
 NCCL_CALL(ncclResult_t, ncclMemAlloc, (void **ptr, size_t size));
 NCCL_CALL(ncclResult_t, ncclMemFree, (void *ptr));
 
-/* All device memory is mapped by the peers of its host, so registering checks the range and gives a handle. */
+/* All device memory is mapped by the peers of its host, so registering checks the range and gives a
+ * handle. */
 NCCL_CALL(ncclResult_t, ncclCommRegister,
 	  (const ncclComm_t comm, void *buff, size_t size, void **handle));
 NCCL_CALL(ncclResult_t, ncclCommDeregister, (const ncclComm_t comm, void *handle));
@@ -302,8 +306,8 @@ NCCL_CALL(ncclResult_t, ncclWinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, v
 
 /* ------------------------------------------------------------------ collectives */
 
-/* sum(scalar of rank r * input of rank r), for collectives of this communicator and type; ranks may differ in the
- * scalar. */
+/* sum(scalar of rank r * input of rank r), for collectives of this communicator and type; ranks may differ
+ * in the scalar. */
 NCCL_CALL(ncclResult_t, ncclRedOpCreatePreMulSum,
 	  (ncclRedOp_t * op, void *scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
 	   ncclComm_t comm));
@@ -346,8 +350,8 @@ NCCL_CALL(ncclResult_t, ncclScatter,
 	  (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
 	   ncclComm_t comm, cudaStream_t stream));
 
-/* The n-th send to a peer meets the n-th receive of that peer from this rank. Sends and receives of a group run at
- * the same time. To oneself: both in one group. */
+/* The n-th send to a peer meets the n-th receive of that peer from this rank. Sends and receives of a group
+ * run at the same time. To oneself: both in one group. */
 NCCL_CALL(ncclResult_t, ncclSend,
 	  (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
 	   cudaStream_t stream));
@@ -357,13 +361,14 @@ NCCL_CALL(ncclResult_t, ncclRecv,
 
 /* ------------------------------------------------------------------ one-sided */
 
-/* Write to a peer's window at an offset, then count one more signal there. flags must be 0; sigIdx and ctx are 0. */
+/* Write to a peer's window at an offset, then count one more signal there. flags must be 0; sigIdx and ctx
+ * are 0. */
 NCCL_CALL(ncclResult_t, ncclPutSignal,
 	  (const void *localbuff, size_t count, ncclDataType_t datatype, int peer,
 	   ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags,
 	   ncclComm_t comm, cudaStream_t stream));
 
-/* The signal alone. */
+/* Send only the signal. */
 NCCL_CALL(ncclResult_t, ncclSignal,
 	  (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm,
 	   cudaStream_t stream));
@@ -380,17 +385,18 @@ NCCL_CALL(ncclResult_t, ncclWaitSignal,
 
 /* ------------------------------------------------------------------ groups */
 
-/* What this thread calls between start and end begins at the end, together. Groups nest; the outermost counts. A
- * call that fails makes the whole group fail, and none of its operations begins. */
+/* The calls of this thread between start and end begin together at the end. Groups nest; the outermost
+ * counts. A call that fails makes the whole group fail, and none of its operations begins. */
 NCCL_CALL(ncclResult_t, ncclGroupStart, (void));
 NCCL_CALL(ncclResult_t, ncclGroupEnd, (void));
 
-/* End the group without running its operations; simInfo [out]: how long they would take. */
+/* End the group without running its operations; simInfo [out]: their predicted time. */
 NCCL_CALL(ncclResult_t, ncclGroupSimulateEnd, (ncclSimInfo_t * simInfo));
 
 /* ------------------------------------------------------------------ parameters */
 
-/* The environment variables that gpusim reads, by name. Strings are valid until the thread's next such call. */
+/* The environment variables that gpusim reads, by name. Strings are valid until the thread's next such
+ * call. */
 typedef struct ncclParamHandle *ncclParamHandle_t;
 
 NCCL_CALL(ncclResult_t, ncclParamBind, (ncclParamHandle_t * out, const char *key));

@@ -42,7 +42,7 @@ GPUSIM_VECTORS(float, float, __align__(8), __align__(16))
 GPUSIM_VECTORS(double, double, __align__(16), __align__(16))
 #undef GPUSIM_VECTORS
 
-/* Sizes of a grid or block; in C++ what is not given is 1. */
+/* Sizes of a grid or block; in C++ missing sizes are 1. */
 struct dim3 {
 	unsigned int x, y, z;
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include "algo/text.h"
 #include "base/buf.h"
 
-/* What a kind does; one row each. */
+/* Properties of a kind; one row each. */
 static const struct {
 	const char *name;
 	bool sends, recvs, reads, writes;
@@ -134,8 +134,8 @@ algo_coll_parse(const char *word, struct algo *a, struct err *err)
 			return RC_OK;
 		}
 	return err_set(err, RC_BADDATA,
-		       "collective '%.40s' is none of allreduce, allgather, reducescatter, "
-		       "alltoall, broadcast, reduce, custom",
+		       "unknown collective '%.40s': must be allreduce, allgather, reducescatter, "
+		       "alltoall, broadcast, reduce or custom",
 		       word);
 }
 
@@ -218,8 +218,8 @@ algo_spend(struct algo_budget *b, uint64_t work, struct err *err)
 	if (work > b->max_work - b->work) {
 		b->work = b->max_work;
 		return err_set(err, RC_INVAL,
-			       "it takes more work than the %" PRIu64
-			       " units that one algorithm may: fewer ranks, chunks or steps",
+			       "too much work: more than %" PRIu64
+			       " units: use fewer ranks, chunks or steps",
 			       b->max_work);
 	}
 	b->work += work;

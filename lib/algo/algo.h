@@ -1,21 +1,23 @@
 /*
- * algo.h - an algorithm of one collective for a fixed number of ranks, as a file says it. Pure.
+ * algo.h - an algorithm of one collective for a fixed number of ranks, as in a file. Pure.
  *
  * The representation is that of MSCCL's XML. Each rank has buffers of chunks and thread blocks. The steps
- * of a thread block run in order; the thread blocks of a rank run at the same time. A thread block sends to at most one
- * rank and receives from at most one, each over one channel. A message goes from (rank, its send peer, channel) to the
- * thread block of that peer which receives from the rank over the channel, first in, first out.
+ * of a thread block run in order; the thread blocks of a rank run at the same time. A thread block sends to
+ * at most one rank and receives from at most one, each over one channel. A message goes from (rank, its send
+ * peer, channel) to the thread block of that peer which receives from the rank over the channel, first in,
+ * first out.
  *
- * Chunks. The vector of the collective is cut into nchunks chunks of equal length, or nearly (lib/coll/schedule.h). In
- * allgather, reducescatter and alltoall per = nchunks / nranks of them belong to a rank. Which chunk of the vector is
- * at a place of a buffer before (in) and after (out):
+ * Chunks. The vector of the collective is cut into nchunks chunks of equal length, or nearly
+ * (lib/coll/schedule.h). In allgather, reducescatter and alltoall per = nchunks / nranks of them belong to a
+ * rank. The chunk of the vector at each place of a buffer before (in) and after (out):
  *	allreduce, broadcast, reduce	in[i] and out[i] are chunk i; nchunks each
  *	allgather			in[j], j < per, becomes out[k * per + j] for rank k
  *	reducescatter			out[j] of rank k is chunk k * per + j, of all ranks
  *	alltoall			in[k * per + j] of rank r becomes out[r * per + j] of rank k
  *	custom				the algorithm's own affair
- * In place (in_place): input and output are one buffer. Steps may call it ALGO_IN or ALGO_OUT. In allgather rank k's input
- * lies at out[k * per], in reducescatter its output lies at in[k * per], and offsets count from the whole vector's start.
+ * In place (in_place): input and output are one buffer. Steps may call it ALGO_IN or ALGO_OUT. In allgather
+ * rank k's input lies at out[k * per], in reducescatter its output lies at in[k * per], and offsets count
+ * from the whole vector's start.
  */
 #ifndef ALGO_ALGO_H
 #define ALGO_ALGO_H
@@ -33,11 +35,10 @@
 #define ALGO_MAX_BLOCKS	  1024u	 /* of one rank */
 #define ALGO_MAX_CHANNELS 64u
 #define ALGO_MAX_STEPS	  (1u << 20) /* of all ranks */
-#define ALGO_MAX_LINES	  (1u << 22) /* that a text's loops do */
-#define ALGO_NAME_MAX \
-	64 /* bytes with the NUL: letters, digits, . _ - ; begins with a letter or digit */
-#define ALGO_SLOTS 8	      /* messages that a connection of NCCL's Simple protocol holds */
-#define ALGO_NONE  UINT32_MAX /* no peer, no dependency */
+#define ALGO_MAX_LINES	  (1u << 22) /* run by a text's loops */
+#define ALGO_NAME_MAX	  64 /* bytes with the NUL: letters, digits, . _ - ; a letter or digit first */
+#define ALGO_SLOTS	  8 /* messages that a connection of NCCL's Simple protocol holds */
+#define ALGO_NONE	  UINT32_MAX /* no peer, no dependency */
 
 enum algo_buf { ALGO_IN, ALGO_OUT, ALGO_SCRATCH, ALGO_NBUFS };
 
@@ -57,17 +58,17 @@ enum algo_kind {
 /* One step. Offsets and counts in chunks; count 0 only for ALGO_NOP. */
 struct algo_step {
 	uint8_t kind;	  /* enum algo_kind */
-	uint8_t src, dst; /* enum algo_buf; ALGO_IN where the kind has none */
-	uint8_t has_dep;  /* XML says that others wait for it; only its parser looks */
+	uint8_t src, dst; /* enum algo_buf; ALGO_IN if the kind has none */
+	uint8_t has_dep;  /* in XML: others wait for it; only used by its parser */
 	uint32_t src_at, dst_at, count;
 	uint32_t dep_block,
-	    dep_step; /* it waits until step dep_step of that thread block (index) has been done; ALGO_NONE */
+	    dep_step;	/* the step (of the block with that index) it waits for; ALGO_NONE */
 	uint32_t line;	/* of the file, for messages; 0: unknown */
 	uint32_t order; /* of the file's transfers, ascending; 0: it has thread blocks */
 };
 
 struct algo_block {
-	uint32_t id; /* as the file numbers it; its index in the rank is what dep_block names */
+	uint32_t id;	     /* in the file; dep_block is an index in the rank instead */
 	uint32_t send, recv; /* peers; ALGO_NONE: none */
 	uint32_t channel;
 	struct algo_step *step;
@@ -80,28 +81,26 @@ struct algo_rank {
 	size_t nblock, cap;
 };
 
-/* What parser, proof and lowering may do together for somebody who cannot wait for long. */
+/* The total work that parser, proof and lowering may do, for a caller that cannot wait for long. */
 struct algo_budget {
 	uint32_t max_steps;	 /* of all ranks */
 	uint64_t max_work;	 /* units of about 10 ns */
 	uint64_t work;		 /* done so far */
-	const atomic_bool *stop; /* end early; NULL: nobody wants that */
+	const atomic_bool *stop; /* end early; NULL: never */
 };
 
 struct algo {
 	char name[ALGO_NAME_MAX];
-	bool custom; /* no collective of ours: shown and simulated, not run */
-	enum gpusim_coll
-	    coll; /* where not custom: allreduce, allgather, reducescatter, alltoall, broadcast, reduce */
-	uint32_t root; /* of broadcast and reduce */
+	bool custom;	       /* not a built-in collective: shown and simulated, not run */
+	enum gpusim_coll coll; /* unless custom */
+	uint32_t root;	       /* of broadcast and reduce */
 	uint32_t nranks, nchunks, nchannels;
 	bool in_place,
-	    out_of_place; /* how it may be called; the steps are those of in_place where it is set */
+	    out_of_place; /* how it may be called; if in_place, the steps are written for that */
 	char proto[8];	  /* "Simple", "LL", "LL128": a hint; "" none */
 	uint64_t min_bytes, max_bytes; /* of the vector; max 0: no bound */
 	struct algo_rank *rank;	       /* nranks */
-	struct algo_budget
-	    *budget; /* of whoever works on it, and his; NULL: the limits of each part alone */
+	struct algo_budget *budget;    /* borrowed; NULL: only the limits of each part */
 };
 
 #define ALGO_MAX_BYTES (64u << 20) /* of a file */
@@ -117,10 +116,11 @@ struct algo *algo_new(uint32_t nranks);
 /* NULL is legal. */
 void algo_free(struct algo *a);
 
-/* Chunks of a buffer of a rank. In place input and output are one buffer, of the larger number; not of custom algorithms. */
+/* Chunks of a buffer of a rank. In place input and output are one buffer, of the larger number; not of custom
+ * algorithms. */
 uint32_t algo_chunks(const struct algo *a, uint32_t rank, unsigned buf);
 
-/* May an algorithm be called so? */
+/* Return true if the text is a legal name. */
 bool algo_name_ok(const char *name);
 
 /* "allreduce", "custom"; and back, with or without dashes: sets a->coll or a->custom. RC_BADDATA. */
@@ -128,11 +128,12 @@ const char *algo_coll_name(const struct algo *a);
 enum rc algo_coll_parse(const char *word, struct algo *a, struct err *err);
 
 /*
- * algo_check_shape - what every parser ends with: what the structure itself must satisfy, before any proof.
+ * algo_check_shape - check the structure itself, before any proof. Every parser ends with it.
  *
- * Limits, name, ranks, chunks as the collective wants them, ranges inside buffers, peers that exist and are not the rank
- * itself, a thread block with the peer that its steps want, one thread block for each end of a connection,
- * dependencies that exist. RC_BADDATA with a sentence that names rank, thread block and step (and the line).
+ * Limits, name, ranks, chunks as the collective requires, ranges inside buffers, peers that exist and are
+ * not the rank itself, a thread block with the peer that its steps need, one thread block for each end of a
+ * connection, dependencies that exist. RC_BADDATA with a sentence that names rank, thread block and step
+ * (and the line).
  */
 enum rc algo_check_shape(const struct algo *a, struct err *err);
 
@@ -145,17 +146,18 @@ bool algo_kind_recvs(unsigned kind);
 bool algo_kind_reads(unsigned kind);  /* it has a source of its own rank */
 bool algo_kind_writes(unsigned kind); /* it has a destination */
 
-/* From a file's bytes: XML begins with '<', else our text form. Not proven. Within a budget, which the algorithm keeps for proof and
- * lowering; NULL: none. RC_BADDATA "NAME:LINE: reason", RC_NOMEM; of the budget as algo_spend. */
+/* Parse a file's bytes: XML begins with '<', else our text form. It is not proven. The algorithm keeps the
+ * budget for proof and lowering; NULL: none. RC_BADDATA "NAME:LINE: reason", RC_NOMEM; also as
+ * algo_spend. */
 enum rc algo_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
 		   struct algo **out, struct err *err);
 
-/* Take work from the budget. RC_OK; with a sentence RC_INVAL: there is not as much, RC_ABORTED: it was stopped. */
+/* Charge work to the budget. RC_INVAL: the budget is exceeded; RC_ABORTED: it was stopped. */
 enum rc algo_spend(struct algo_budget *b, uint64_t work, struct err *err);
 /* Steps that an algorithm may have. */
 uint32_t algo_max_steps(const struct algo_budget *b);
 
-/* 16 hexadecimal digits of what the algorithm does: equal for equal structures, whatever the file looks like. */
+/* 16 hexadecimal digits: a hash of the structure, independent of the file's form. */
 void algo_digest(const struct algo *a, char out[static 17]);
 
 #endif

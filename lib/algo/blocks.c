@@ -20,7 +20,7 @@ put(struct making *m, uint32_t at, enum plan_step_kind kind, uint32_t peer, uint
 	m->nstep++;
 }
 
-/* The block of `to` that receives what `from` sends over a channel; or the one of `from` that sends it. */
+/* The block of `to` that receives from `from` over a channel; or the block of `from` that sends. */
 static uint32_t
 other_end(const struct making *m, uint32_t rank, uint32_t peer, uint32_t channel, bool receives)
 {
@@ -33,14 +33,14 @@ other_end(const struct making *m, uint32_t rank, uint32_t peer, uint32_t channel
 	return rank * m->blocks + b;
 }
 
-/* Of one rank: who waits for which step. Steps are numbered block by block. */
+/* One rank's dependencies. Steps are numbered block by block. */
 struct waits {
 	uint32_t *base; /* by block: its first step */
 	uint32_t *first,
 	    *next; /* by step: a step that waits for it, and the next that does; + 1, 0: none */
 	uint32_t *block; /* by step: the block that it is of */
-	bool *anew;	/* by step: it waits, and no earlier step of its block waited for as much */
-	uint32_t *most; /* by block, of the one at hand: + 1, up to which step was waited for */
+	bool *anew;	 /* by step: its wait is not implied by an earlier step of its block */
+	uint32_t *most;	 /* by block, for the current one: the last step waited for, + 1 */
 };
 
 static void

@@ -1,5 +1,5 @@
 /*
- * blocks.h - an algorithm's thread blocks as plans that a rank does at the same time: for simulation. Pure.
+ * blocks.h - an algorithm's thread blocks as concurrent plans of a rank, for simulation. Pure.
  */
 #ifndef ALGO_BLOCKS_H
 #define ALGO_BLOCKS_H

@@ -1,8 +1,9 @@
 /*
- * cells.h - where the chunks of a rank's buffers lie, and what a step touches. Pure.
+ * cells.h - the places of a rank's chunks, and those that a step accesses. Pure.
  *
- * Each chunk of a rank is a cell: input, output, scratch, one after the other. In place input and output are the same
- * cells; not of custom algorithms, whose generators say "in place" and keep two buffers (msccl-tools' alltonext).
+ * Each chunk of a rank is a cell: input, output, scratch, one after the other. In place input and output are
+ * the same cells; not of custom algorithms, whose generators say "in place" and keep two buffers
+ * (msccl-tools' alltonext).
  */
 #ifndef ALGO_CELLS_H
 #define ALGO_CELLS_H
@@ -41,7 +42,7 @@ cell_of(const struct algo *a, uint32_t rank, unsigned buf, uint32_t at)
 	return buf == ALGO_OUT && !cells_alias(a) ? algo_chunks(a, rank, ALGO_IN) + at : at;
 }
 
-/* What it reads of its rank: its source. A reduce also reads its destination. */
+/* The cells of the step's source in its rank. A reduce also reads its destination. */
 static inline struct cells
 step_reads(const struct algo *a, uint32_t rank, const struct algo_step *s)
 {
@@ -62,7 +63,7 @@ cells_have(struct cells c, uint32_t cell)
 	return cell >= c.at && cell - c.at < c.count;
 }
 
-/* "scratch 3", as the step calls the cell. */
+/* "scratch 3": the cell's name in the step. */
 struct cell_name {
 	char text[32];
 };

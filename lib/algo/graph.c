@@ -1,5 +1,5 @@
 /*
- * graph.c - messages matched, nodes in order, and the chain of those that wait for each other.
+ * graph.c - match messages, sort nodes, and find cycles of waiting nodes.
  */
 #include "algo/graph.h"
 
@@ -193,19 +193,19 @@ not_met(const struct graph *g, uint32_t node, bool sends, struct err *err)
 
 	return err_set(err, RC_BADDATA, "%s %s rank %u on channel %u that rank %u never %s%s",
 		       graph_name(g, node).text,
-		       sends ? "sends a message to" : "waits for a message of", peer, b->channel,
+		       sends ? "sends a message to" : "waits for a message from", peer, b->channel,
 		       peer, sends ? "receives" : "sends", graph_line(g, node).text);
 }
 
 static enum rc
 other_count(const struct graph *g, uint32_t s, uint32_t r, struct err *err)
 {
-	return err_set(err, RC_BADDATA, "%s sends %u chunks%s, and %s receives them as %u%s",
+	return err_set(err, RC_BADDATA, "%s sends %u chunks%s, but %s receives %u%s",
 		       graph_name(g, s).text, graph_step(g, s)->count, graph_line(g, s).text,
 		       graph_name(g, r).text, graph_step(g, r)->count, graph_line(g, r).text);
 }
 
-/* Meet the sends of block s with the receives of block r; ALGO_NONE: the connection has no such end. */
+/* Match the sends of block s with the receives of block r; ALGO_NONE: the connection has no such end. */
 static enum rc
 meet(struct graph *g, uint32_t s, uint32_t r, struct err *err)
 {
@@ -308,7 +308,7 @@ graph_fini(struct graph *g)
 
 /* ---- order */
 
-/* Who must have received before a send finds a free slot; ALGO_NONE. */
+/* The receive that must precede a send, to free its slot; ALGO_NONE. */
 static uint32_t
 makes_room(const struct graph *g, uint32_t node, uint32_t slots)
 {
@@ -349,7 +349,7 @@ head_of(const struct graph *g, uint32_t block)
 	return n < g->first[block + 1] ? n : ALGO_NONE;
 }
 
-/* The step that holds a head up: the head of the block that it waits for. */
+/* The step that a head waits for: the head of that step's block. */
 static uint32_t
 holder_of(const struct graph *g, uint32_t node, uint32_t slots)
 {
@@ -370,7 +370,7 @@ say_nomem(struct err *err)
 
 #define CHAIN_SHOWN 6u
 
-/* "A waits for B, which waits for A", of which the middle is left out where it is long. */
+/* "A waits for B, which waits for A"; the middle of a long chain is left out. */
 static enum rc
 tell_chain(const struct graph *g, uint32_t start, uint32_t slots, struct err *err)
 {
@@ -400,7 +400,7 @@ tell_chain(const struct graph *g, uint32_t start, uint32_t slots, struct err *er
 	return good ? RC_BADDATA : say_nomem(err);
 }
 
-/* Follow those that wait until one comes again. Each is the head of its block, so blocks are marked. */
+/* Follow waiting nodes until one repeats. Each is the head of its block, so blocks are marked. */
 static enum rc
 tell_deadlock(struct graph *g, uint32_t slots, struct err *err)
 {

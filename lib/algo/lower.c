@@ -1,5 +1,5 @@
 /*
- * lower.c - the variants of a lowering, of which the simulator takes the fastest, and the checker's word on it.
+ * lower.c - the variants of a lowering; the simulator chooses the fastest, and the checker verifies it.
  */
 #include "algo/lower.h"
 
@@ -11,9 +11,9 @@
 #include "coll/check.h"
 #include "coll/tune.h"
 
-#define SLICE	  65536u     /* elements of f32 in a message, by which variants are compared */
-#define NSLICES	  4	     /* of a chunk, by which intervals are */
-#define MAX_STEPS (1u << 20) /* of the plans that are simulated */
+#define SLICE	  65536u     /* elements of f32 in a message, for comparing variants */
+#define NSLICES	  4	     /* slices of a chunk, for comparing intervals */
+#define MAX_STEPS (1u << 20) /* of the simulated plans */
 
 struct lowering {
 	const struct algo *a;
@@ -172,7 +172,7 @@ choose_interval(struct lowering *l, struct err *err)
 	return rc;
 }
 
-/* ---- what the checker says */
+/* ---- the check */
 
 static enum rc
 check_one(const struct lowering *l, uint64_t nelem, uint64_t chunk, bool wide,
@@ -194,7 +194,7 @@ check_one(const struct lowering *l, uint64_t nelem, uint64_t chunk, bool wide,
 	plan_free_all(plans, a.nranks);
 	if (rc == RC_OK || rc == RC_NOMEM || rc == RC_INVAL || rc == RC_ABORTED)
 		return rc == RC_OK ? rc : err_set(err, rc, "%s", why.text);
-	return err_set(err, RC_INTERNAL, "algorithm %s is right, what became of it is not: %s",
+	return err_set(err, RC_INTERNAL, "algorithm %s is correct, but its lowering is not: %s",
 		       l->a->name, why.text);
 }
 
@@ -221,7 +221,7 @@ check(const struct lowering *l, struct err *err)
 
 /* ---- all of it */
 
-/* Over all ranks' schedules, as they are packed. */
+/* The digest of all ranks' packed schedules. */
 static bool
 sign(struct lowering *l)
 {

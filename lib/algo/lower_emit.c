@@ -7,7 +7,7 @@
 #include "algo/lower_impl.h"
 #include "base/buf.h"
 
-/* A step of a rank, and where in its order it stands. */
+/* A step of a rank, and its place in the rank's order. */
 struct entry {
 	uint32_t rank, round, phase, seq;
 	struct schedule_step step;
@@ -17,11 +17,12 @@ struct emit {
 	struct flow *f;
 	struct entry *e;
 	size_t n, cap;
-	uint32_t *first; /* by round: its first; a round is as many as its messages have ranges */
+	uint32_t *
+	    first; /* by round: its first round of the schedule; one for each range of its messages */
 	bool full;
 };
 
-/* Where a value is read. An input that is saved has its copy in buf and at. */
+/* The place from which a value is read. A saved input has its copy in buf and at. */
 struct loc {
 	uint8_t buf;
 	uint32_t at;
@@ -65,7 +66,7 @@ next_to(struct loc x, struct loc y)
 	return x.buf == y.buf && y.at == x.at + 1;
 }
 
-/* Whether one step does the two, v and then w. */
+/* Return true if one step can do both, v and then w. */
 static bool
 joins(const struct flow *f, uint32_t v, uint32_t w)
 {
@@ -83,7 +84,7 @@ joins(const struct flow *f, uint32_t v, uint32_t w)
 	       next_to(loc_of(f, x->a), loc_of(f, y->a));
 }
 
-/* A step's operand and result are the same places, or have none in common: how many that allows. */
+/* The number of values for which a step's operand and result are the same places, or disjoint. */
 static uint32_t
 apart(const struct flow *f, uint32_t v)
 {
@@ -98,7 +99,7 @@ apart(const struct flow *f, uint32_t v)
 	return a.at < to.at ? to.at - a.at : a.at - to.at;
 }
 
-/* How many values from item k of the message on are one range on both sides. */
+/* The number of values from item k of the message on that form one range on both sides. */
 static uint32_t
 range(const struct flow *f, const struct msg *x, uint32_t k)
 {
@@ -148,7 +149,7 @@ emit_range(struct emit *m, const struct msg *x, uint32_t v, uint32_t n, uint32_t
 	add(m, x->to, round, PHASE_RECVS, x->from, recv);
 }
 
-/* A round has as many rounds as the message with most ranges. */
+/* A round of the flow becomes as many rounds as its messages have ranges at most. */
 static bool
 number_rounds(struct emit *m)
 {

@@ -1,9 +1,9 @@
 /*
- * lower_impl.h - an algorithm as a graph of values, on its way to schedules. Only for lower*.c.
+ * lower_impl.h - the graph of values, between an algorithm and its schedules. Only for lower*.c.
  *
- * A value is what one rank has as one chunk, from the operation that makes it on: an input, something received, or a sum.
- * Copies make no value. What no output needs is dropped. Of the file's thread blocks, dependencies and scratch nothing is
- * left: only what values are made of, and which of them travel together.
+ * A value is one rank's content of one chunk, from the operation that makes it on: an input, a received
+ * value, or a sum. Copies make no value. Values that no output needs are dropped. The file's thread blocks,
+ * dependencies and scratch are gone: only the operands of values remain, and the messages that carry them.
  */
 #ifndef ALGO_LOWER_IMPL_H
 #define ALGO_LOWER_IMPL_H
@@ -23,32 +23,33 @@ struct val {
 	bool homed;  /* it lies in the output, at `hint` */
 	bool copied; /* into an output, once it is made */
 	uint32_t rank, chunk;
-	uint32_t nranks; /* that contributed */
+	uint32_t nranks; /* number of contributing ranks */
 	uint32_t a, b;	 /* values: of MADE_RECV_SUM and MADE_SUM its operands here; ALGO_NONE */
 	uint32_t from;	 /* the value received; ALGO_NONE */
 	uint32_t message;
-	uint32_t proof_round,
-	    proof; /* of what comes: when, and by which message, its sender knows that it came; ALGO_NONE: never */
-	uint32_t hint;	/* the place in the output where the file has it; ALGO_NONE */
-	uint32_t nuse;	/* of live values: by values and outputs */
+	/* Of a received value: the round and the message by which its sender knows of it; ALGO_NONE:
+	 * never. */
+	uint32_t proof_round, proof;
+	uint32_t hint;	/* its place in the output in the file; ALGO_NONE */
+	uint32_t nuse;	/* number of live values and outputs that use it */
 	uint32_t avail; /* the first round that can use it */
 	uint8_t buf;	/* enum plan_buf */
 	uint32_t at;
 	uint32_t tmp; /* of a saved input: its place in scratch */
 };
 
-/* Values that travel together; those that are dead are left out. */
+/* Values that travel together, without dead ones. */
 struct msg {
 	uint32_t from, to; /* ranks */
 	uint32_t first, n; /* in flow.item */
 	uint32_t round, height, npred;
-	uint32_t order; /* as the file has it, see struct algo_step */
+	uint32_t order; /* in the file, see struct algo_step */
 };
 
 /* A place of the output that the collective defines. */
 struct out {
 	uint32_t rank, at, val;
-	bool copied; /* not made there: a copy after it is made */
+	bool copied; /* made elsewhere and copied there */
 };
 
 struct flow {
@@ -64,18 +65,18 @@ struct flow {
 	uint32_t *scratch; /* by rank: places */
 };
 
-/* From a proven algorithm; fused: what is received only to be added is added as it comes. */
+/* Trace a proven algorithm; fused: values that are received only to be added are added on arrival. */
 enum rc flow_trace(const struct algo *a, bool fused, struct flow *f, struct err *err);
 void flow_fini(struct flow *f);
 
-/* The round of each message. ports: messages that a rank sends, and receives, in a round; 0: any number. RC_FAILED: messages wait
- * for each other, which fusing can bring about. */
+/* The round of each message. ports: messages that a rank sends, and receives, in a round; 0: any number.
+ * RC_FAILED: messages wait for each other, which fusing can cause. */
 enum rc flow_rounds(struct flow *f, uint32_t ports, struct err *err);
 
-/* Where each value lies. */
+/* Choose the place of each value. */
 enum rc flow_place(struct flow *f, struct err *err);
 
-/* All ranks' schedules. */
+/* Make all ranks' schedules. */
 enum rc flow_emit(struct flow *f, struct schedule **out, struct err *err);
 
 static inline bool
@@ -94,7 +95,7 @@ val_moment(const struct val *v)
 	       (v->made == MADE_SUM ? PHASE_AFTER : PHASE_RECVS);
 }
 
-/* The moment at which an output that is copied is there. */
+/* The moment at which a copied output is complete. */
 static inline uint64_t
 out_moment(const struct val *v)
 {

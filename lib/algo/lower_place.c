@@ -1,9 +1,10 @@
 /*
- * lower_place.c - where each value lies: in the input, in the output, in scratch.
+ * lower_place.c - choose the place of each value: in the input, the output or scratch.
  *
- * A place may be written again once all that read it is done, and once a message has proven to the rank that its peers have what
- * was sent from there. Which message proves it is found by counting of how many rounds of the others each rank knows. The
- * input may be the same memory as the output; one that would be overwritten too early is copied to scratch first.
+ * A place may be written again once all its readers are done, and once a message has proved to the rank
+ * that its peers have received the data sent from there. That message is found by tracking how many rounds
+ * of the others each rank knows to be done. The input may be the same memory as the output; an input that
+ * would be overwritten too early is copied to scratch first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,9 @@
 #include "algo/lower_impl.h"
 #include "base/buf.h"
 
-#define MAX_TRIES 64 /* places of scratch that are looked at for one value */
+#define MAX_TRIES 64 /* places of scratch that are tried for one value */
 
-/* A value that comes in a message. */
+/* A received value. */
 struct come {
 	uint32_t chunk, round, val;
 };
@@ -23,37 +24,37 @@ struct places {
 	uint32_t n;	   /* ranks */
 	struct come *come; /* by chunk, then by round */
 	size_t ncome;
-	uint32_t *use_at, *user; /* by value: the values that are made of it */
+	uint32_t *use_at, *user; /* by value: the values made from it */
 	uint32_t *input;	 /* by rank and chunk: the value; ALGO_NONE */
 	struct spot *spot;
 	size_t nspot;
 };
 
-/* A value that asks for a place, or an output. */
+/* A value that needs a place, or an output. */
 struct spot {
 	uint32_t rank, at;
 	uint64_t moment;
 	uint32_t val, message;
-	uint32_t out; /* ALGO_NONE: it is no output */
+	uint32_t out; /* ALGO_NONE: not an output */
 };
 
-/* Who writes to a place. */
+/* The writer of a place. */
 struct writer {
 	uint64_t moment;
 	uint32_t val, message; /* ALGO_NONE */
 };
 
-/* ---- what a rank knows of the others */
+/* ---- a rank's knowledge of the others */
 
-/* Of one chunk; messages of others may be empty, and then they are not sent and prove nothing. */
+/* For one chunk: messages of other chunks may be empty, and then not sent, and prove nothing. */
 struct knowledge {
 	uint32_t *now,
-	    *before; /* by rank and peer: so many rounds of the peer are done; before: at the round's beginning */
-	uint32_t *next; /* by pair: the first value that is not proven to have come; ALGO_NONE */
+	    *before; /* by rank and peer: rounds of the peer known to be done; before: at the round's start */
+	uint32_t *next; /* by pair: the first value whose arrival is not proved; ALGO_NONE */
 	uint32_t *then; /* by value: the next of its pair */
 };
 
-/* Rank r heard of `rounds` rounds of rank q, by message m. */
+/* By message m rank r learns that `rounds` rounds of rank q are done. */
 static void
 hear(struct places *p, struct knowledge *k, uint32_t r, uint32_t q, uint32_t rounds, uint32_t m)
 {
@@ -166,7 +167,7 @@ find_proofs(struct places *p)
 	return good;
 }
 
-/* ---- who reads a place until when */
+/* ---- readers of a place */
 
 static void
 each_operand(struct flow *f, void (*fn)(struct places *, uint32_t, uint32_t), struct places *p)
@@ -218,7 +219,7 @@ find_users(struct places *p)
 	return true;
 }
 
-/* Whether what user u read of value v in a message, or here, is over when the writer comes. */
+/* Return true if user u has finished reading value v, in a message or here, before the writer. */
 static bool
 is_over(const struct places *p, uint32_t v, uint32_t u, struct writer w)
 {
@@ -234,7 +235,7 @@ is_over(const struct places *p, uint32_t v, uint32_t u, struct writer w)
 	       (x->proof == w.message && w.val != ALGO_NONE && f->val[w.val].chunk == x->chunk);
 }
 
-/* Whether the writer may write where value v lies. */
+/* Return true if the writer may overwrite value v. */
 static bool
 may_overwrite(const struct places *p, uint32_t v, struct writer w)
 {
@@ -259,7 +260,7 @@ suits(const struct algo *a, const struct val *v, uint32_t at)
 	return a->coll == GPUSIM_ALLTOALL ? v->chunk % per == at % per : v->chunk == at;
 }
 
-/* A value that is an output is made there, if it is made at all; at other outputs it is copied to. */
+/* A value that is an output is made in place, if it is made at all; to further outputs it is copied. */
 static void
 find_homes(struct flow *f)
 {
@@ -280,7 +281,7 @@ find_homes(struct flow *f)
 	}
 }
 
-/* By place, the output last: it may be made before what was there, and then that goes elsewhere. */
+/* By place, the output last: it may be made before the earlier value, which then goes elsewhere. */
 static int
 by_place(const void *x, const void *y)
 {
@@ -328,7 +329,7 @@ collect_spots(struct places *p)
 	return true;
 }
 
-/* The input that is the same memory in place; ALGO_NONE: none is, or nobody wants it. */
+/* The input in the same memory in place; ALGO_NONE: none, or unused. */
 static uint32_t
 alias_of(const struct places *p, uint32_t rank, uint32_t at)
 {
@@ -345,7 +346,7 @@ writer_of(const struct flow *f, const struct spot *s)
 	return (struct writer){s->moment, copied ? ALGO_NONE : s->val, s->message};
 }
 
-/* Spots [i, end) are of one place, and the last is its output. */
+/* Spots [i, end) are for one place, and the last is its output. */
 static void
 share_place(struct places *p, size_t i, size_t end)
 {
@@ -411,7 +412,7 @@ by_moment(const void *x, const void *y)
 	return a->val < b->val ? -1 : a->val > b->val;
 }
 
-/* A place that what was there last has left; a new one otherwise. What comes in one message lies side by side. */
+/* Take a free place, or else a new one. Values of one message get adjacent places. */
 static uint32_t
 take_scratch(struct places *p, uint32_t *last, const struct spot *s, bool joined)
 {

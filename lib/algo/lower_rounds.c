@@ -1,5 +1,6 @@
 /*
- * lower_rounds.c - the round of each message: list scheduling, the longest chain first, then as the file's transfers stand.
+ * lower_rounds.c - the round of each message: list scheduling, the longest chain first, then in the file's
+ * order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "algo/lower_impl.h"
 #include "base/buf.h"
 
-#define MAX_WORK (1u << 28) /* messages looked at in all rounds */
+#define MAX_WORK (1u << 28) /* messages visited in all rounds */
 
 struct rounds {
 	struct flow *f;
@@ -20,7 +21,7 @@ struct rounds {
 	uint32_t norder;
 };
 
-/* The values of which a message needs to know: what it carries, and what it is added to. */
+/* The values that a message needs: those that it carries, and those that they are added to. */
 static void
 needs(const struct flow *f, uint32_t item, uint32_t out[2])
 {
@@ -94,7 +95,7 @@ build_edges(struct rounds *s)
 	return true;
 }
 
-/* All messages in an order, and the length of the chain that hangs on each. False: some wait for each other. */
+/* Sort all messages, and find the length of the chain after each. False: some wait for each other. */
 static bool
 sort(struct rounds *s, uint32_t *left)
 {
@@ -143,7 +144,7 @@ rank_of(const struct flow *f, uint32_t m)
 	return (struct rank_of_message){f->msg[m].height, f->msg[m].order, m};
 }
 
-/* Keep the ready ones in order: those that were not taken, and the new. */
+/* Keep the ready messages sorted: those that were not taken, and the new ones. */
 static bool
 merge_ready(struct rounds *s, struct rank_of_message *list, const uint32_t *fresh, size_t nfresh)
 {
@@ -217,7 +218,7 @@ schedule(struct rounds *s, uint32_t ports, uint32_t *fresh, struct rank_of_messa
 	return RC_OK;
 }
 
-/* The first round that can use each value, which stands behind its operands. */
+/* Find the first round that can use each value; values follow their operands. */
 static void
 find_avail(struct flow *f)
 {

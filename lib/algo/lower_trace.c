@@ -1,5 +1,5 @@
 /*
- * lower_trace.c - run an algorithm's steps, and note of what each chunk is made.
+ * lower_trace.c - run an algorithm's steps, and record how each chunk is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +41,14 @@ new_val(struct trace *t, struct val v)
 	return (uint32_t)f->nval++;
 }
 
-/* The chunk of the vector that a rank has as input i. */
+/* The chunk of the vector that is a rank's input i. */
 static uint32_t
 input_chunk(const struct algo *a, uint32_t rank, uint32_t i)
 {
 	return a->coll == GPUSIM_ALLGATHER && !a->in_place ? rank * per_rank(a) + i : i;
 }
 
-/* The place in our output where the cell lies; ALGO_NONE: it is none. */
+/* The cell's place in the output; ALGO_NONE: not in the output. */
 static uint32_t
 place_of(const struct algo *a, uint32_t rank, unsigned buf, uint32_t at)
 {
@@ -64,7 +64,7 @@ place_of(const struct algo *a, uint32_t rank, unsigned buf, uint32_t at)
 	return at / per == rank ? at : ALGO_NONE;
 }
 
-/* What lies in a cell: an input, unless something was written there. */
+/* The value in a cell: an input, unless something was written there. */
 static uint32_t
 value_at(struct trace *t, uint32_t rank, unsigned buf, uint32_t at)
 {
@@ -139,7 +139,7 @@ trace_chunk(struct trace *t, uint32_t node, const struct algo_step *s, uint32_t 
 	}
 }
 
-/* ---- what the collective wants */
+/* ---- needed values */
 
 static bool
 has_output(const struct algo *a, uint32_t rank, uint32_t at)
@@ -180,7 +180,7 @@ use(struct flow *f, uint32_t v)
 	f->val[v].live = true;
 }
 
-/* A value stands behind all that it is made of, so one pass backwards finds what is needed. */
+/* A value follows its operands, so one pass backwards finds the needed values. */
 static void
 find_live(struct flow *f)
 {
@@ -194,14 +194,14 @@ find_live(struct flow *f)
 		}
 }
 
-/* Received to be added, once, and used for nothing else. */
+/* Return true if the value is received only to be added, once. */
 static bool
 only_added(const struct flow *f, uint32_t v)
 {
 	return f->val[v].made == MADE_RECV && f->val[v].nuse == 1;
 }
 
-/* Sum v becomes what the message of `come` makes, added to a. */
+/* Let the message of `come` make sum v, added to a. */
 static void
 fuse_one(struct flow *f, uint32_t v, uint32_t a, uint32_t come, const uint32_t *slot)
 {
@@ -217,7 +217,7 @@ fuse_one(struct flow *f, uint32_t v, uint32_t a, uint32_t come, const uint32_t *
 	f->item[slot[come]] = v;
 }
 
-/* The operands of a chain of sums: what only comes to be added, and at most one other. */
+/* The operands of a chain of sums: values that are received only to be added, and at most one other. */
 struct chain {
 	uint32_t come[ALGO_MAX_RANKS], sum[ALGO_MAX_RANKS];
 	uint32_t ncome, nsum, other;
@@ -275,7 +275,7 @@ turn(struct chain *c, const struct flow *f, uint32_t rank)
 		}
 }
 
-/* All sums of a chain are made as it comes, in the order of turn(). */
+/* Make all sums of a chain on arrival, in the order of turn(). */
 static bool
 fuse_chain(struct flow *f, struct chain *c, uint32_t v, const uint32_t *slot)
 {
@@ -320,7 +320,7 @@ fuse(struct flow *f)
 	return good;
 }
 
-/* Messages without what is dead, and without the dead. */
+/* Drop dead values from messages, and empty messages. */
 static void
 drop_dead(struct flow *f)
 {

@@ -12,7 +12,7 @@
 struct field {
 	const char *name;
 	int64_t lo, hi;
-	int64_t absent; /* its value where it is missing; NEEDED: it may not be */
+	int64_t absent; /* its default value; NEEDED: required */
 };
 
 #define NEEDED INT64_MIN
@@ -118,7 +118,7 @@ attribute(const char **atts, const char *name)
 	return NULL;
 }
 
-/* Attributes that are words; NULL: missing, which is told. */
+/* Attributes that are words; NULL: missing, which is reported. */
 static const char *
 word(struct reader *x, const char **atts, const char *name)
 {
@@ -145,9 +145,10 @@ number(struct reader *x, const char **atts, const struct field *f, int64_t *out)
 	errno = 0;
 	v = strtoll(s, &end, 10);
 	if (!strchr("-0123456789", *s) || end == s || *end)
-		return refuse(x, RC_BADDATA, "%s: %s=\"%.40s\" is no number", element, f->name, s);
+		return refuse(x, RC_BADDATA, "%s: %s=\"%.40s\" is not a number", element, f->name,
+			      s);
 	if (errno || v < f->lo || v > f->hi)
-		return refuse(x, RC_BADDATA, "%s: %s=\"%.40s\" is not from %" PRId64 " to %" PRId64,
+		return refuse(x, RC_BADDATA, "%s: %s=\"%.40s\" must be %" PRId64 " to %" PRId64,
 			      element, f->name, s, f->lo, f->hi);
 	*out = v;
 	return true;
@@ -164,7 +165,7 @@ numbers(struct reader *x, const char **atts, const struct field *f, size_t n, in
 
 /* ---- elements */
 
-/* A name of ours: letters and digits, and . _ - behind the first. */
+/* Make a legal name: letters and digits, and . _ - after the first. */
 static void
 take_name(struct algo *a, const char *s)
 {
@@ -191,7 +192,7 @@ take_proto(struct reader *x, const char *s)
 			snprintf(x->algo->proto, sizeof x->algo->proto, "%s", s);
 			return true;
 		}
-	return !s || refuse(x, RC_BADDATA, "algo: proto=\"%.40s\" is none of Simple, LL, LL128", s);
+	return !s || refuse(x, RC_BADDATA, "algo: proto=\"%.40s\" must be Simple, LL or LL128", s);
 }
 
 static bool
@@ -232,7 +233,7 @@ open_gpu(struct reader *x, const char **atts)
 		return refuse(x, RC_BADDATA, "gpu %" PRId64 ", but ngpus=\"%" PRIu32 "\"",
 			      v[GPU_ID], x->algo->nranks);
 	if (x->seen[v[GPU_ID]])
-		return refuse(x, RC_BADDATA, "gpu %" PRId64 " is there twice", v[GPU_ID]);
+		return refuse(x, RC_BADDATA, "gpu %" PRId64 " occurs twice", v[GPU_ID]);
 	x->seen[v[GPU_ID]] = true;
 	x->rank = &x->algo->rank[v[GPU_ID]];
 	x->rank->chunks[ALGO_IN] = (uint32_t)v[I_CHUNKS];
@@ -253,7 +254,7 @@ open_tb(struct reader *x, const char **atts)
 			      ALGO_MAX_BLOCKS);
 	for (size_t b = 0; b < x->rank->nblock; b++)
 		if (x->rank->block[b].id == v[TB_ID])
-			return refuse(x, RC_BADDATA, "tb %" PRId64 " is there twice", v[TB_ID]);
+			return refuse(x, RC_BADDATA, "tb %" PRId64 " occurs twice", v[TB_ID]);
 	x->block =
 	    algo_add_block(x->rank, v[TB_SEND] < 0 ? ALGO_NONE : (uint32_t)v[TB_SEND],
 			   v[TB_RECV] < 0 ? ALGO_NONE : (uint32_t)v[TB_RECV], (uint32_t)v[TB_CHAN]);
@@ -289,7 +290,7 @@ take_side(struct reader *x, const char **atts, const char *name, int64_t at, uin
 			*off = (uint32_t)at;
 			return true;
 		}
-	return refuse(x, RC_BADDATA, "step: %s=\"%.40s\" is none of i, o, s", name, s);
+	return refuse(x, RC_BADDATA, "step: %s=\"%.40s\" must be i, o or s", name, s);
 }
 
 static bool
@@ -302,8 +303,8 @@ take_step(struct reader *x, const char **atts, const int64_t *v, struct algo_ste
 		return false;
 	if (kind < 0)
 		return refuse(x, RC_BADDATA,
-			      "step: type=\"%.40s\" is none of s, r, rcs, rrs, rrc, rrcs, cpy, "
-			      "re, nop",
+			      "step: type=\"%.40s\" must be s, r, rcs, rrs, rrc, rrcs, cpy, "
+			      "re or nop",
 			      type);
 	s->kind = (uint8_t)kind;
 	s->count = kind == ALGO_NOP ? 0 : (uint32_t)v[STEP_CNT];
@@ -311,7 +312,7 @@ take_step(struct reader *x, const char **atts, const int64_t *v, struct algo_ste
 	if ((v[STEP_DEPID] < 0) != (v[STEP_DEPS] < 0))
 		return refuse(x, RC_BADDATA,
 			      "step: depid=\"%" PRId64 "\" and deps=\"%" PRId64
-			      "\" do not go together",
+			      "\": only one of them is set",
 			      v[STEP_DEPID], v[STEP_DEPS]);
 	s->dep_block = v[STEP_DEPID] < 0 ? ALGO_NONE : (uint32_t)v[STEP_DEPID];
 	s->dep_step = v[STEP_DEPS] < 0 ? ALGO_NONE : (uint32_t)v[STEP_DEPS];
@@ -349,7 +350,7 @@ on_start(void *arg, const char *name, const char **atts)
 		return;
 	if (x->level + 1 == NLEVELS || strcmp(name, elements[x->level + 1]) != 0)
 		refuse(x, RC_BADDATA, "<%.40s> %s%s%s", name,
-		       x->level == OUTSIDE ? "is no <algo>" : "cannot be in <", elements[x->level],
+		       x->level == OUTSIDE ? "is not <algo>" : "cannot be in <", elements[x->level],
 		       x->level == OUTSIDE ? "" : ">");
 	else if (open[x->level + 1](x, atts))
 		x->level++;
@@ -370,7 +371,7 @@ static void XMLCALL
 on_doctype(void *arg, const char *name, const char *system, const char *public, int internal)
 {
 	(void)name, (void)system, (void)public, (void)internal;
-	refuse(arg, RC_BADDATA, "a DOCTYPE is not taken");
+	refuse(arg, RC_BADDATA, "a DOCTYPE is not allowed");
 }
 
 /* ---- the whole */
@@ -388,8 +389,8 @@ block_of(const struct algo_rank *rank, uint32_t id)
 }
 
 /*
- * Steps name blocks by the file's ids; from here on by index. A step for which another waits says so with hasdep: MSCCL
- * posts its end only then.
+ * Steps name blocks by the file's ids; from here on by index. A step that another one waits for must have
+ * hasdep: MSCCL posts its end only then.
  */
 static enum rc
 resolve_step(const struct algo *a, uint32_t r, struct algo_step *s, const char *name,
@@ -402,12 +403,12 @@ resolve_step(const struct algo *a, uint32_t r, struct algo_step *s, const char *
 		return RC_OK;
 	if (dep == rank->nblock)
 		return err_set(err, RC_BADDATA,
-			       "%s:%" PRIu32 ": depid=\"%" PRIu32 "\" is no tb of gpu %" PRIu32,
+			       "%s:%" PRIu32 ": depid=\"%" PRIu32 "\" is not a tb of gpu %" PRIu32,
 			       name, s->line, s->dep_block, r);
 	if (s->dep_step < rank->block[dep].nstep && !rank->block[dep].step[s->dep_step].has_dep)
 		return err_set(err, RC_BADDATA,
 			       "%s:%" PRIu32 ": gpu %" PRIu32 " waits for step %" PRIu32
-			       " of tb %" PRIu32 ", which has hasdep=\"0\": it would wait for ever",
+			       " of tb %" PRIu32 ", which has hasdep=\"0\": it would wait forever",
 			       name, s->line, r, s->dep_step, s->dep_block);
 	s->dep_block = (uint32_t)dep;
 	return RC_OK;
@@ -428,7 +429,7 @@ resolve(const struct algo *a, const char *name, struct err *err)
 	return rc;
 }
 
-/* All that was in the file, after its last byte. */
+/* Check the whole, after the file's last byte. */
 static enum rc
 finish(const struct reader *x, struct err *err)
 {
@@ -437,7 +438,7 @@ finish(const struct reader *x, struct err *err)
 	for (uint32_t r = 0; r < x->algo->nranks; r++)
 		if (!x->seen[r])
 			return err_set(err, RC_BADDATA,
-				       "%s: there is no gpu %" PRIu32 " of ngpus=\"%" PRIu32 "\"",
+				       "%s: gpu %" PRIu32 " of ngpus=\"%" PRIu32 "\" is missing",
 				       x->name, r, x->algo->nranks);
 	rc = resolve(x->algo, x->name, err);
 	if (rc != RC_OK)
@@ -493,7 +494,7 @@ msccl_parse(const char *bytes, size_t n, const char *name, struct algo_budget *b
 	return rc;
 }
 
-/* ---- out */
+/* ---- writing */
 
 static int64_t
 or_minus_one(uint32_t v)

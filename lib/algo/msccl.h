@@ -1,5 +1,5 @@
 /*
- * msccl.h - MSCCL's XML, in and out. Pure but for expat.
+ * msccl.h - read and write MSCCL's XML. Pure except for expat.
  *
  * One addition of ours: the attribute root of algo (0), for broadcast and reduce.
  */
@@ -16,8 +16,8 @@
  *	budget	see algo_parse
  *	out	[out] the caller's, to release with algo_free; its shape has been checked
  *
- * Unknown attributes are ignored; unknown elements, DOCTYPE and with it all entities are refused. A character that a name of ours
- * cannot have becomes '_'. RC_BADDATA "NAME:LINE: reason", RC_NOMEM.
+ * Unknown attributes are ignored; unknown elements, DOCTYPE and with it all entities are rejected. A
+ * character that is illegal in our names becomes '_'. RC_BADDATA "NAME:LINE: reason", RC_NOMEM.
  */
 enum rc msccl_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
 		    struct algo **out, struct err *err);

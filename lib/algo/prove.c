@@ -1,6 +1,6 @@
 /*
- * prove.c - the graph has no cycle, its order has no race, and what the steps compute in that order is what the collective
- * wants.
+ * prove.c - prove that the graph has no cycle, its order has no race, and the steps in that order compute
+ * the collective's result.
  */
 #include "algo/prove.h"
 
@@ -39,7 +39,7 @@ cell_name(const struct algo *a, uint32_t rank, const struct algo_step *s, uint32
 
 /* ---- limits */
 
-/* What the proof would have to keep: cells, and chunks that all messages have together. */
+/* The proof's memory: cells, and chunks in all messages together. */
 static enum rc
 check_size(const struct algo *a, struct err *err)
 {
@@ -55,17 +55,18 @@ check_size(const struct algo *a, struct err *err)
 	}
 	if (cells > PROVE_MAX_CELLS)
 		return err_set(err, RC_INVAL,
-			       "the buffers of its ranks have %llu chunks, more than the %u that "
-			       "can be proven",
+			       "too large to prove: the ranks' buffers have %llu chunks; at "
+			       "most %u are allowed",
 			       (unsigned long long)cells, PROVE_MAX_CELLS);
 	if (moved > PROVE_MAX_MOVED)
-		return err_set(err, RC_INVAL,
-			       "its steps move %llu chunks, more than the %u that can be proven",
-			       (unsigned long long)moved, PROVE_MAX_MOVED);
+		return err_set(
+		    err, RC_INVAL,
+		    "too large to prove: the steps move %llu chunks; at most %u are allowed",
+		    (unsigned long long)moved, PROVE_MAX_MOVED);
 	return RC_OK;
 }
 
-/* A step that reads chunks and writes others of them at other places does both at once. */
+/* A step with overlapping source and destination at different places races with itself. */
 static enum rc
 check_overlap(const struct graph *g, struct err *err)
 {
@@ -118,7 +119,7 @@ put(struct prover *p, uint32_t rank, unsigned buf, uint32_t at, value x)
 	p->cell[p->base[rank] + cell_of(p->a, rank, buf, at)] = x;
 }
 
-/* What a rank has at first. Of custom algorithms nothing is known of it but that it is there. */
+/* A rank's initial values. Of custom algorithms it is only known that they exist. */
 static void
 fill_inputs(struct prover *p, uint32_t rank)
 {
@@ -161,7 +162,7 @@ add(struct prover *p, value x, value y)
 	return p->a->custom ? x : value_sum(&p->values, x, y);
 }
 
-/* One chunk of a step: what comes in or lies at dst, with what lies at src, goes to dst and out. */
+/* One chunk of a step: the received chunk or dst, combined with src, goes to dst and out. */
 static void
 do_chunk(struct prover *p, const struct algo_step *s, value *src, value *dst, value *in, value *out)
 {
@@ -212,7 +213,7 @@ do_step(struct prover *p, uint32_t node, struct err *err)
 	return rc;
 }
 
-/* ---- what the collective wants */
+/* ---- the collective's result */
 
 /* The chunk of all ranks (rank == ALGO_NONE), or of one. */
 struct wanted {
@@ -271,7 +272,7 @@ check_output(const struct prover *p, uint32_t rank, uint32_t at, struct wanted w
 	return tell_wrong(&p->values, x, want, where, err);
 }
 
-/* What place i of a rank's output should be. */
+/* The expected value at place i of a rank's output. */
 static struct wanted
 wanted_at(const struct prover *p, uint32_t rank, uint32_t i)
 {
@@ -341,9 +342,8 @@ prove_values(struct prover *p, struct err *err)
 	for (uint32_t i = 0; !rc && i < p->g.nnode && !p->values.full; i++)
 		rc = do_step(p, p->g.order[i], err);
 	if (!rc && p->values.full)
-		return err_set(
-		    err, RC_INVAL,
-		    "the partial sums of its ranks take more memory than a proof may have");
+		return err_set(err, RC_INVAL,
+			       "too large to prove: the partial sums need too much memory");
 	for (uint32_t r = 0; !rc && !p->a->custom && r < p->a->nranks; r++)
 		rc = check_outputs(p, r, err);
 	return rc;

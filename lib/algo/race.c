@@ -1,10 +1,10 @@
 /*
- * race.c - pairs of steps that must be ordered, and whether they are.
+ * race.c - find the pairs of steps that must be ordered, and check that they are.
  *
  * Each read comes after the last write of its chunk, each write after the reads since. If those pairs are
- * ordered, all are. Most are ordered within their rank, by its blocks and dependencies: a clock for each block
- * of the rank tells. The others go by messages through other ranks: all of them are looked for in passes over the graph, BATCH
- * at a time.
+ * ordered, all are. Most are ordered within their rank, by its blocks and dependencies: a clock for each
+ * block of the rank decides. The others are ordered by messages through other ranks: they are checked in
+ * passes over the graph, BATCH at a time.
  */
 #include "algo/race.h"
 
@@ -34,14 +34,14 @@ struct search {
 	struct pair *pair;
 	size_t npair, cap;
 	enum rc rc;
-	/* The rank at hand. */
+	/* The current rank. */
 	uint32_t rank, nblock;
 	uint64_t work; /* in a budget's units */
-	uint32_t *
-	    clock; /* by step of the rank and block: how many of its steps happen before; NULL: too many */
+	/* by step of the rank and block: the block's steps that happen before; NULL: too many */
+	uint32_t *clock;
 	uint32_t *writer; /* by cell: the last one */
-	uint32_t
-	    *reader; /* by cell: the first of those since, an index into readers plus 1; 0: none */
+	/* by cell: the first reader since then, an index into readers plus 1; 0: none */
+	uint32_t *reader;
 	struct reader *readers;
 	size_t nreader, reader_cap;
 	uint32_t spare; /* of readers, plus 1 */
@@ -225,8 +225,8 @@ gather(const struct graph *g, uint64_t (*set)[WORDS], uint32_t lo, uint32_t i)
 	}
 }
 
-/* One pass for up to BATCH pairs, whose x and y are places here. The first without order goes into *found.
- * Returns how many nodes it looked at. */
+/* One pass for up to BATCH pairs, whose x and y are places here. The first unordered pair goes to *found.
+ * Returns the number of nodes visited. */
 static uint32_t
 pass(const struct graph *g, uint64_t (*set)[WORDS], const struct pair *p, uint32_t n,
      struct pair *found)
@@ -253,8 +253,7 @@ too_long(const struct graph *g, struct err *err)
 {
 	return err_set(
 	    err, RC_INVAL,
-	    "the order of its %u steps would take too long to prove: more dependencies within "
-	    "the ranks would help",
+	    "ordering its %u steps would take too long: add dependencies within the ranks",
 	    g->nnode);
 }
 
@@ -266,14 +265,13 @@ tell_race(const struct graph *g, struct pair p, struct err *err)
 	bool x_writes = cells_have(step_writes(g->algo, rank, x), p.cell);
 	bool y_writes = cells_have(step_writes(g->algo, rank, y), p.cell);
 
-	return err_set(err, RC_BADDATA,
-		       "race: %s %s %s, which %s %s, and nothing says which comes first%s",
+	return err_set(err, RC_BADDATA, "race: %s %s %s, which %s %s, without a fixed order%s",
 		       graph_name(g, p.y).text, y_writes ? "writes" : "reads",
 		       cell_name(g->algo, rank, y, p.cell).text, graph_short_name(g, p.x).text,
 		       x_writes ? "writes" : "reads", graph_line(g, p.y).text);
 }
 
-/* Look for paths of all pairs, as places of the order. */
+/* Search for paths between all pairs, which are places in the order. */
 static enum rc
 check_pairs(struct search *s, struct err *err)
 {

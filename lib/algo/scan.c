@@ -31,7 +31,7 @@ scan_work(struct scan *s, uint64_t n)
 	if (algo_spend(s->budget, SCAN_COST * n, &err) != RC_OK)
 		return scan_fail(s, err.rc, "%s", err.text);
 	return s->work <= SCAN_MAX_WORK ||
-	       scan_fail(s, RC_BADDATA, "the loops take too long; more than %u bytes were read",
+	       scan_fail(s, RC_BADDATA, "the loops take too long: more than %u bytes were read",
 			 SCAN_MAX_WORK);
 }
 
@@ -57,8 +57,7 @@ number(struct scan *s)
 	for (; s->at < s->end && is_digit(*s->at); s->at++) {
 		s->number = 10 * s->number + (*s->at - '0');
 		if (s->number > SCAN_MAX_VALUE)
-			return scan_fail(s, RC_BADDATA, "'%.20s...' is too large a number",
-					 s->word);
+			return scan_fail(s, RC_BADDATA, "'%.20s...' is too large", s->word);
 	}
 	if (s->at < s->end && is_letter(*s->at))
 		return scan_fail(s, RC_BADDATA, "'%.*s' is neither a number nor a name",
@@ -83,8 +82,8 @@ symbol(struct scan *s)
 		return true;
 	}
 	if (*s->at > ' ' && *s->at < 0x7f)
-		return scan_fail(s, RC_BADDATA, "'%c' means nothing here", *s->at);
-	return scan_fail(s, RC_BADDATA, "a byte of value %u means nothing here",
+		return scan_fail(s, RC_BADDATA, "'%c' is not allowed here", *s->at);
+	return scan_fail(s, RC_BADDATA, "a byte of value %u is not allowed here",
 			 (unsigned char)*s->at);
 }
 
@@ -148,13 +147,13 @@ scan_take_symbol(struct scan *s, int symbol, bool *found)
 	return !*found || scan_next(s);
 }
 
-/* What stands there instead. */
+/* The error for an unexpected token. */
 static bool
 fail_wanted(struct scan *s, const char *wanted)
 {
 	if (s->token == TOKEN_END)
-		return scan_fail(s, RC_BADDATA, "the line ends where %s should follow", wanted);
-	return scan_fail(s, RC_BADDATA, "'%.*s' stands where %s should",
+		return scan_fail(s, RC_BADDATA, "the line ends, expected %s", wanted);
+	return scan_fail(s, RC_BADDATA, "'%.*s' found, expected %s",
 			 (int)(s->len < 40 ? s->len : 40), s->word, wanted);
 }
 
@@ -204,7 +203,7 @@ scan_rest(struct scan *s, const char **at, size_t *len)
 
 /* ---- variables */
 
-/* Words that begin a line, or stand in one. */
+/* Keywords. */
 static bool
 is_reserved(const struct scan *s)
 {
@@ -237,11 +236,10 @@ scan_define(struct scan *s, struct variable **out)
 	if (s->token != TOKEN_WORD)
 		return fail_wanted(s, "a variable's name");
 	if (v && v->line)
-		return scan_fail(s, RC_BADDATA, "'%s' has a value already, of line %" PRIu32,
+		return scan_fail(s, RC_BADDATA, "'%s' already has a value, from line %" PRIu32,
 				 v->name, v->line);
 	if (v || is_reserved(s))
-		return scan_fail(s, RC_BADDATA, "'%.*s' means something else", (int)s->len,
-				 s->word);
+		return scan_fail(s, RC_BADDATA, "'%.*s' is a keyword", (int)s->len, s->word);
 	if (s->len >= SCAN_MAX_NAME)
 		return scan_fail(s, RC_BADDATA, "a name longer than %u letters", SCAN_MAX_NAME - 1);
 	if (s->nvariables == SCAN_MAX_VARIABLES)
@@ -256,7 +254,7 @@ scan_define(struct scan *s, struct variable **out)
 
 /* ---- expressions */
 
-/* Operators, from the loosest; of one level from left to right. */
+/* Operators, from the lowest precedence; left-associative. */
 static const struct operator
 {
 	int symbol;
@@ -289,13 +287,14 @@ floor_divide(int64_t a, int64_t b)
 	return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Bits of what is not negative. */
+/* Bit operations on non-negative numbers. */
 static bool
 bits(struct scan *s, int symbol, int64_t a, int64_t b, int64_t *out)
 {
 	if (a < 0 || b < 0)
 		return scan_fail(s, RC_BADDATA,
-				 "%" PRId64 " and %" PRId64 ": bits of a negative number", a, b);
+				 "%" PRId64 " and %" PRId64 ": bit operation on a negative number",
+				 a, b);
 	if (symbol == '|' || symbol == '^' || symbol == '&') {
 		*out = symbol == '|' ? a | b : symbol == '^' ? a ^ b : a & b;
 		return true;
@@ -347,7 +346,7 @@ apply(struct scan *s, int symbol, int64_t a, int64_t b, int64_t *out)
 	case '/':
 	case '%':
 		if (b == 0)
-			return scan_fail(s, RC_BADDATA, "%" PRId64 " divided by 0", a);
+			return scan_fail(s, RC_BADDATA, "%" PRId64 " is divided by 0", a);
 		v = floor_divide(a, b);
 		v = symbol == '/' ? v : a - v * b;
 		break;
@@ -409,7 +408,7 @@ operand(struct scan *s, int64_t *out)
 	return true;
 }
 
-/* The operator at the token, if it is of that level; 0: none. */
+/* The operator at the token, if it has that precedence; 0: none. */
 static int
 operator_at(const struct scan *s, unsigned level)
 {
@@ -450,9 +449,8 @@ scan_u32(struct scan *s, const char *what, uint32_t lo, uint32_t hi, uint32_t *o
 	if (!scan_expr(s, &v))
 		return false;
 	if (v < lo || v > hi)
-		return scan_fail(s, RC_BADDATA,
-				 "%s %" PRId64 " is not from %" PRIu32 " to %" PRIu32, what, v, lo,
-				 hi);
+		return scan_fail(s, RC_BADDATA, "%s %" PRId64 ": must be %" PRIu32 " to %" PRIu32,
+				 what, v, lo, hi);
 	*out = (uint32_t)v;
 	return true;
 }

@@ -1,9 +1,9 @@
 /*
  * scan.h - words, numbers, expressions and variables of the text form, line by line. Only for text.c.
  *
- * A line is scanned anew each time that it is done, and each byte is counted: the work is bounded by SCAN_MAX_WORK whatever the
- * loops say. Functions that return bool say false when something is wrong; the sentence is in the scan's err then, with
- * file and line.
+ * A line is scanned again each time it runs, and each byte is counted: the work is bounded by SCAN_MAX_WORK
+ * for any loops. Functions that return bool return false on error, with the message, file and line in the
+ * scan's err.
  */
 #ifndef ALGO_SCAN_H
 #define ALGO_SCAN_H
@@ -35,7 +35,7 @@ struct variable {
 struct scan {
 	const char *name; /* of the file */
 	const char *text, *end;
-	const char *at; /* behind the token */
+	const char *at; /* after the token */
 	uint32_t line;
 	enum token token;
 	const char *word; /* the token's first byte */
@@ -62,11 +62,11 @@ bool scan_next(struct scan *s);
 
 bool scan_is(const struct scan *s, const char *word);
 
-/* Go past it if it is the token: *found. */
+/* Skip the token if it is this one: *found. */
 bool scan_take(struct scan *s, const char *word, bool *found);
 bool scan_take_symbol(struct scan *s, int symbol, bool *found);
 
-/* It must be the token; go past it. */
+/* The token must be this one; skip it. */
 bool scan_expect(struct scan *s, const char *word);
 bool scan_expect_symbol(struct scan *s, int symbol);
 bool scan_expect_end(struct scan *s);
@@ -75,16 +75,17 @@ bool scan_expect_end(struct scan *s);
 bool scan_rest(struct scan *s, const char **at, size_t *len);
 
 /*
- * scan_expr - whole numbers, variables, ( ), - and, from the loosest: == != < <= > >= (1 or 0), | ^, &, << >>, + -, * / %.
+ * scan_expr - whole numbers, variables, ( ), unary -, and, from the lowest precedence: == != < <= > >= (1
+ * or 0), | ^, &, << >>, + -, * / %.
  *
- * / rounds down, and what % leaves has the sign of the divisor: -1 % 8 is 7.
+ * / rounds down, and the result of % has the sign of the divisor: -1 % 8 is 7.
  */
 bool scan_expr(struct scan *s, int64_t *out);
 
-/* The same, lo <= *out <= hi; what says what it is. */
+/* As scan_expr, with lo <= *out <= hi; what: its name in messages. */
 bool scan_u32(struct scan *s, const char *what, uint32_t lo, uint32_t hi, uint32_t *out);
 
-/* A variable that is not there yet; nvariables as it was ends it. The token is its name. */
+/* Define a new variable, which the token names; restoring nvariables removes it. */
 bool scan_define(struct scan *s, struct variable **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* algo_check_shape - what the structure of an algorithm must satisfy before any proof. */
+/* algo_check_shape - checks of the structure of an algorithm before any proof. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "algo/algo.h"
 #include "base/buf.h"
 
-/* What a sentence is about. line 0: unknown. */
+/* The subject of a message. line 0: unknown. */
 struct place {
 	uint32_t rank, block;
 	size_t step;
@@ -37,29 +37,30 @@ static enum rc
 check_head(const struct algo *a, struct err *err)
 {
 	if (!algo_name_ok(a->name))
-		return err_set(err, RC_BADDATA, "the algorithm's name '%.64s' is none", a->name);
+		return err_set(err, RC_BADDATA, "'%.64s' is not a legal name", a->name);
 	if (a->nranks < 1 || a->nranks > ALGO_MAX_RANKS)
-		return err_set(err, RC_BADDATA, "%" PRIu32 " ranks; 1 to %u are possible",
-			       a->nranks, ALGO_MAX_RANKS);
+		return err_set(err, RC_BADDATA, "%" PRIu32 " ranks: must be 1 to %u", a->nranks,
+			       ALGO_MAX_RANKS);
 	if (a->nchunks < 1 || a->nchunks > ALGO_MAX_CHUNKS)
-		return err_set(err, RC_BADDATA, "%" PRIu32 " chunks; 1 to %u are possible",
-			       a->nchunks, ALGO_MAX_CHUNKS);
+		return err_set(err, RC_BADDATA, "%" PRIu32 " chunks: must be 1 to %u", a->nchunks,
+			       ALGO_MAX_CHUNKS);
 	if (a->nchannels < 1 || a->nchannels > ALGO_MAX_CHANNELS)
-		return err_set(err, RC_BADDATA, "%" PRIu32 " channels; 1 to %u are possible",
+		return err_set(err, RC_BADDATA, "%" PRIu32 " channels: must be 1 to %u",
 			       a->nchannels, ALGO_MAX_CHANNELS);
 	if (a->root >= a->nranks)
 		return err_set(err, RC_BADDATA, "root %" PRIu32 ", but %" PRIu32 " ranks", a->root,
 			       a->nranks);
 	if (!a->in_place && !a->out_of_place)
-		return err_set(err, RC_BADDATA, "it works neither in place nor out of place");
+		return err_set(err, RC_BADDATA, "must work in place or out of place");
 	if (a->max_bytes && a->max_bytes < a->min_bytes)
 		return err_set(err, RC_BADDATA,
-			       "at least %" PRIu64 " bytes and at most %" PRIu64 " are none",
+			       "bytes: the minimum %" PRIu64 " is more than the maximum %" PRIu64
+			       "",
 			       a->min_bytes, a->max_bytes);
 	return RC_OK;
 }
 
-/* Of a buffer in a collective, out of place. */
+/* The chunks of a buffer in a collective, out of place. */
 enum extent { WHOLE, PART, AT_ROOT };
 
 static enum extent
@@ -78,8 +79,8 @@ check_buffer(const struct algo *a, uint32_t r, unsigned buf, struct err *err)
 
 	if (got > ALGO_MAX_CHUNKS)
 		return err_set(err, RC_BADDATA,
-			       "rank %" PRIu32 " has %" PRIu32 " chunks of %s; at most %u are "
-			       "possible",
+			       "rank %" PRIu32 " has %" PRIu32
+			       " chunks of %s: at most %u are allowed",
 			       r, got, algo_buf_word(buf), ALGO_MAX_CHUNKS);
 	if (a->custom || buf == ALGO_SCRATCH)
 		return RC_OK;
@@ -104,8 +105,8 @@ check_buffers(const struct algo *a, struct err *err)
 
 	if (!a->custom && parts && a->nchunks % a->nranks)
 		return err_set(err, RC_BADDATA,
-			       "%" PRIu32 " chunks are no multiple of %" PRIu32
-			       " ranks, as %s wants",
+			       "%" PRIu32 " chunks are not a multiple of %" PRIu32
+			       " ranks, as %s requires",
 			       a->nchunks, a->nranks, algo_coll_name(a));
 	for (uint32_t r = 0; r < a->nranks && rc == RC_OK; r++)
 		for (unsigned b = 0; b < ALGO_NBUFS && rc == RC_OK; b++)
@@ -124,9 +125,9 @@ check_range(const struct algo *a, struct place p, const char *does, unsigned buf
 	if ((uint64_t)at + count <= has)
 		return RC_OK;
 	if (count == 1)
-		return wrong(err, p, "%s %s %" PRIu32 ", of which there are %" PRIu32, does,
+		return wrong(err, p, "%s %s %" PRIu32 ", but there are %" PRIu32, does,
 			     algo_buf_word(buf), at, has);
-	return wrong(err, p, "%s %s %" PRIu32 " to %" PRIu64 ", of which there are %" PRIu32, does,
+	return wrong(err, p, "%s %s %" PRIu32 " to %" PRIu64 ", but there are %" PRIu32, does,
 		     algo_buf_word(buf), at, (uint64_t)at + count - 1, has);
 }
 
@@ -152,7 +153,7 @@ check_step(const struct algo *a, struct place p, const struct algo_block *b,
 
 	p.line = s->line;
 	if (s->kind >= ALGO_NKINDS)
-		return wrong(err, p, "is of kind %u, which does not exist", s->kind);
+		return wrong(err, p, "has the unknown kind %u", s->kind);
 	if (algo_kind_sends(s->kind) && b->send == ALGO_NONE)
 		return wrong(err, p, "(%s) sends, but its block has no peer to send to",
 			     algo_kind_name(s->kind));
@@ -170,7 +171,7 @@ check_step(const struct algo *a, struct place p, const struct algo_block *b,
 
 /* ---- blocks */
 
-/* The ends of connections of one rank that a block has: the rank + 1, by peer and channel. */
+/* The ends of connections of one rank, by peer and channel: the rank + 1. */
 struct ends {
 	uint32_t *send, *recv;
 };
@@ -227,15 +228,15 @@ check_blocks(const struct algo *a, struct ends *ends, struct err *err)
 
 		if (rank->nblock > ALGO_MAX_BLOCKS)
 			return err_set(err, RC_BADDATA,
-				       "rank %" PRIu32 " has %zu blocks; at most %u are possible",
-				       r, rank->nblock, ALGO_MAX_BLOCKS);
+				       "rank %" PRIu32 " has %zu blocks: at most %u are allowed", r,
+				       rank->nblock, ALGO_MAX_BLOCKS);
 		for (size_t b = 0; b < rank->nblock && rc == RC_OK; b++) {
 			steps += rank->block[b].nstep;
 			rc = check_block(a, r, &rank->block[b], ends, err);
 		}
 	}
 	if (rc == RC_OK && steps > ALGO_MAX_STEPS)
-		return err_set(err, RC_BADDATA, "%zu steps; at most %u are possible", steps,
+		return err_set(err, RC_BADDATA, "%zu steps: at most %u are allowed", steps,
 			       ALGO_MAX_STEPS);
 	return rc;
 }

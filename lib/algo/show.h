@@ -1,5 +1,5 @@
 /*
- * show.h - an algorithm for people, and as JSON: its thread blocks and steps. Pure.
+ * show.h - print an algorithm's thread blocks and steps, as text or JSON. Pure.
  */
 #ifndef ALGO_SHOW_H
 #define ALGO_SHOW_H
@@ -10,7 +10,7 @@
 /* Append; one line a step, under its block, under its rank. False: out of memory. */
 bool algo_show(const struct algo *a, const struct proof *proof, struct buf *out);
 
-/* The same as one object of JSON. */
+/* As algo_show, as one JSON object. */
 bool algo_show_json(const struct algo *a, const struct proof *proof, struct buf *out);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Design notes. The file is cut into lines once, and `for` and `if` learn where their `end` is. Then the lines are done
- * from the top, as a program; each scans its own bytes anew (scan.h), which bounds the work. The first line that is not of
- * the head makes the algorithm; from then on transfers or steps are appended to it.
+ * Design notes. The file is cut into lines once, and `for` and `if` learn where their `end` is. Then the
+ * lines run from the top, as a program; each scans its own bytes again (scan.h), which bounds the work. The
+ * first line after the head makes the algorithm; from then on transfers or steps are appended to it.
  */
 #include "algo/text.h"
 
@@ -47,7 +47,7 @@ cut_lines(struct reader *x, const char *at)
 	return true;
 }
 
-/* Each `end` and `else` meets what it belongs to. */
+/* Match each `end` and `else` with its `for` or `if`. */
 static bool
 nest(struct reader *x)
 {
@@ -94,7 +94,7 @@ do_let(struct reader *x)
 
 	if (!scan_define(&x->scan, &v))
 		return false;
-	x->scan.nvariables = n; /* it is not in its own value */
+	x->scan.nvariables = n; /* its own value cannot use it */
 	if (!scan_expect_symbol(&x->scan, '=') || !scan_expr(&x->scan, &value) ||
 	    !scan_expect_end(&x->scan))
 		return false;
@@ -117,8 +117,8 @@ loop_head(struct scan *s, struct variable **v, int64_t *first, int64_t *last)
 }
 
 /*
- * Lines that the loop at line i does at the very least. Under an `if`, and where numbers depend on the loops around, nothing
- * counts.
+ * The least number of lines that the loop at line i runs. Lines under an `if`, and loops whose bounds
+ * depend on outer loops, do not count.
  */
 static uint64_t
 least_lines(struct reader *x, size_t i)
@@ -163,7 +163,8 @@ do_for(struct reader *x, size_t i)
 	least = x->loops ? 0 : least_lines(x, i);
 	if (least > ALGO_MAX_LINES)
 		return scan_fail(&x->scan, RC_BADDATA,
-				 "this loop does at least %" PRIu64 " lines; a file may do %u",
+				 "this loop runs at least %" PRIu64
+				 " lines: at most %u are allowed",
 				 least, ALGO_MAX_LINES);
 	x->loops++;
 	for (int64_t k = first; k <= last; k++) {
@@ -230,7 +231,7 @@ run(struct reader *x, size_t from, size_t to)
 
 /* ---- the whole */
 
-/* What was left open takes the value in use. */
+/* Set values that were left open. */
 static void
 settle(struct reader *x)
 {

@@ -1,5 +1,5 @@
 /*
- * text.h - our own text form of algorithms; gpusim-algo(5) tells of it. Pure.
+ * text.h - our own text form of algorithms, see gpusim-algo(5). Pure.
  */
 #ifndef ALGO_TEXT_H
 #define ALGO_TEXT_H
@@ -15,7 +15,7 @@
  *	budget	see algo_parse
  *	out	[out] the caller's, to release with algo_free; its shape has been checked
  *
- * The work is bounded, whatever the loops say. RC_BADDATA "NAME:LINE: reason", RC_NOMEM.
+ * The work is bounded for any loops. RC_BADDATA "NAME:LINE: reason", RC_NOMEM.
  */
 enum rc text_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
 		   struct algo **out, struct err *err);
@@ -30,7 +30,8 @@ bool text_print(const struct algo *a, struct buf *out);
  *		offsets and counts of the plans
  *	algo	its name
  *
- * RC_INVAL it cannot be told in transfers: one-sided steps, or a collective that files do not have. As plan_build_all.
+ * RC_INVAL it cannot be expressed as transfers: one-sided steps, or a collective that files do not have. As
+ * plan_build_all.
  */
 enum rc text_print_plans(const struct plan_args *a, const char *algo, struct buf *out,
 			 struct err *err);

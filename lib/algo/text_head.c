@@ -1,4 +1,4 @@
-/* The head: what is said once, before transfers or steps. */
+/* The head: settings before transfers or steps. */
 #include "algo/text_impl.h"
 
 #include <inttypes.h>
@@ -20,10 +20,11 @@ head_name(struct reader *x)
 	snprintf(x->head.name, sizeof x->head.name, "%.*s",
 		 (int)(len < sizeof x->head.name ? len : sizeof x->head.name - 1), at);
 	if (len >= sizeof x->head.name || !algo_name_ok(x->head.name))
-		return scan_fail(&x->scan, RC_BADDATA,
-				 "'%.*s' is no name: at most %d letters, digits, . _ -, the first "
-				 "one a letter or digit",
-				 (int)(len < 80 ? len : 80), at, ALGO_NAME_MAX - 1);
+		return scan_fail(
+		    &x->scan, RC_BADDATA,
+		    "'%.*s' is not a legal name: at most %d letters, digits, . _ -, the "
+		    "first one a letter or digit",
+		    (int)(len < 80 ? len : 80), at, ALGO_NAME_MAX - 1);
 	return true;
 }
 
@@ -54,7 +55,7 @@ head_proto(struct reader *x)
 	if (strcmp(x->head.proto, "Simple") && strcmp(x->head.proto, "LL") &&
 	    strcmp(x->head.proto, "LL128"))
 		return scan_fail(&x->scan, RC_BADDATA,
-				 "protocol '%.*s' is none of Simple, LL, LL128",
+				 "protocol '%.*s': must be Simple, LL or LL128",
 				 (int)(len < 40 ? len : 40), at);
 	return true;
 }
@@ -68,14 +69,14 @@ head_bytes(struct reader *x)
 	    !scan_expr(&x->scan, &hi))
 		return false;
 	if (lo < 0 || hi < 0 || (hi && hi < lo))
-		return scan_fail(&x->scan, RC_BADDATA, "from %" PRId64 " to %" PRId64 " bytes", lo,
-				 hi);
+		return scan_fail(&x->scan, RC_BADDATA, "bytes: bad range %" PRId64 "..%" PRId64 "",
+				 lo, hi);
 	x->head.min_bytes = (uint64_t)lo;
 	x->head.max_bytes = (uint64_t)hi;
 	return true;
 }
 
-/* A line is read, or a number in words, or a flag; the last two are for what lies `at` in the reader. */
+/* A line has a reader, or is a number or a flag stored at `at` in the reader. */
 static const struct head_line {
 	const char *word;
 	bool (*read)(struct reader *x);
@@ -111,7 +112,7 @@ read_line(struct reader *x, const struct head_line *l)
 		return *(bool *)at = true;
 	if (!scan_u32(&x->scan, l->number, l->lo, l->hi, at))
 		return false;
-	if (l->needed) { /* expressions may use it by its name */
+	if (l->needed) { /* expressions may use its name */
 		v = &x->scan.variable[x->scan.nvariables++];
 		*v = (struct variable){.value = *(uint32_t *)at};
 		snprintf(v->name, sizeof v->name, "%s", l->word);
@@ -119,7 +120,7 @@ read_line(struct reader *x, const struct head_line *l)
 	return true;
 }
 
-/* Out of place. Also in place the larger one is right. */
+/* Out of place; in place the larger one is right, too. */
 static void
 size_buffers(struct algo *a)
 {
@@ -149,7 +150,7 @@ text_begin(struct reader *x)
 
 	for (size_t i = 0; i < NHEAD_LINES; i++)
 		if (head_lines[i].needed && !(x->said & 1u << i))
-			return scan_fail(&x->scan, RC_BADDATA, "there is no line '%s' before this",
+			return scan_fail(&x->scan, RC_BADDATA, "a line '%s' must come before this",
 					 head_lines[i].word);
 	if (x->head.root >= x->head.nranks)
 		return scan_fail(&x->scan, RC_BADDATA, "root %" PRIu32 ", but %" PRIu32 " ranks",
@@ -180,7 +181,7 @@ text_head(struct reader *x, bool *done)
 					 "another kind",
 					 head_lines[i].word);
 		if (x->said & 1u << i)
-			return scan_fail(&x->scan, RC_BADDATA, "'%s' is said twice",
+			return scan_fail(&x->scan, RC_BADDATA, "'%s' occurs twice",
 					 head_lines[i].word);
 		x->said |= 1u << i;
 		if (!scan_next(&x->scan) || !read_line(x, &head_lines[i]) ||

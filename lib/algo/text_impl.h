@@ -15,7 +15,7 @@ struct line {
 	uint32_t end, other; /* of for and if: the line of its end, and of else or the same */
 };
 
-/* How the file calls the vector's buffers. */
+/* The file's names for the vector's buffers. */
 enum naming { UNNAMED, AS_DATA, AS_IN_AND_OUT };
 
 struct reader {
@@ -24,14 +24,14 @@ struct reader {
 	size_t nlines, cap;
 	struct algo *algo; /* NULL: still in the head */
 	struct algo head;
-	uint32_t said; /* lines of the head, as bits of text_head.c's table */
+	uint32_t said; /* lines of the head that were read, bits by text_head.c's table */
 	uint32_t scratch;
 	struct transfers *transfers; /* NULL: none yet */
-	struct algo_rank *rank;	     /* of the steps that come; NULL: none */
+	struct algo_rank *rank;	     /* of the following steps; NULL: none */
 	struct algo_block *block;
-	bool *sized; /* ranks that have said their chunks */
+	bool *sized; /* ranks whose chunks are set */
 	size_t nsteps;
-	unsigned loops;	    /* under way */
+	unsigned loops;	    /* current depth of loops */
 	uint32_t nchannels; /* in use */
 	enum naming naming;
 	uint32_t naming_line;
@@ -43,14 +43,14 @@ text_no_memory(struct reader *x)
 	return scan_fail(&x->scan, RC_NOMEM, "out of memory");
 }
 
-/* A sentence of another part, with this line. */
+/* Fail with the error of another part, with this line. */
 static inline bool
 text_pass_on(struct reader *x, const struct err *err)
 {
 	return scan_fail(&x->scan, err->rc, "%s", err->text);
 }
 
-/* Each of these: false, and scan.err says why. */
+/* Each of these returns false with the reason in scan.err. */
 
 /* A line of the head: *done. */
 bool text_head(struct reader *x, bool *done);

@@ -1,4 +1,4 @@
-/* The lines that do something: transfers, or ranks, blocks and steps. */
+/* The lines after the head: transfers, or ranks, blocks and steps. */
 #include "algo/text_impl.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 struct place {
 	struct algo_place at;
-	uint32_t count; /* 0: not said */
+	uint32_t count; /* 0: not given */
 };
 
 static bool
@@ -17,12 +17,13 @@ name_buffers(struct reader *x, enum naming naming)
 
 	if (x->algo->custom && naming == AS_DATA)
 		return scan_fail(&x->scan, RC_BADDATA,
-				 "custom algorithms have in and out, and no data");
+				 "custom algorithms have in and out, not data");
 	if (x->head.in_place || x->algo->custom)
 		return true;
 	if (x->naming != UNNAMED && x->naming != naming)
 		return scan_fail(&x->scan, RC_BADDATA,
-				 "this line names %s, line %" PRIu32 " %s; a file does one of both",
+				 "this line uses %s, line %" PRIu32
+				 " uses %s: a file must use one of them",
 				 words[naming], x->naming_line, words[x->naming]);
 	if (x->naming == UNNAMED) {
 		x->naming = naming;
@@ -51,7 +52,7 @@ read_buffer(struct reader *x, uint8_t *buf)
 			return (words[i].naming == UNNAMED || name_buffers(x, words[i].naming)) &&
 			       scan_next(&x->scan);
 		}
-	return scan_fail(&x->scan, RC_BADDATA, "'%.*s' is none of in, out, data, scratch",
+	return scan_fail(&x->scan, RC_BADDATA, "'%.*s' must be in, out, data or scratch",
 			 (int)(x->scan.len < 40 ? x->scan.len : 40), x->scan.word);
 }
 
@@ -78,13 +79,14 @@ read_place(struct reader *x, struct place *p)
 	       scan_expect_symbol(&x->scan, '.') && read_range(x, p);
 }
 
-/* All places of a line have one count; it need be said once. */
+/* All places of a line have one count, which need only be given once. */
 static bool
 agree(struct reader *x, uint32_t *count, uint32_t other)
 {
 	if (*count && other && *count != other)
-		return scan_fail(&x->scan, RC_BADDATA, "%" PRIu32 " chunks here, %" PRIu32 " there",
-				 *count, other);
+		return scan_fail(&x->scan, RC_BADDATA,
+				 "the places have %" PRIu32 " and %" PRIu32 " chunks", *count,
+				 other);
 	if (other)
 		*count = other;
 	return true;
@@ -187,7 +189,7 @@ do_block(struct reader *x)
 	bool found;
 
 	if (!x->rank)
-		return scan_fail(s, RC_BADDATA, "no line 'rank' is before this block");
+		return scan_fail(s, RC_BADDATA, "a line 'rank' must come before this block");
 	if (x->rank->nblock == ALGO_MAX_BLOCKS)
 		return scan_fail(s, RC_BADDATA, "more than %u blocks of a rank", ALGO_MAX_BLOCKS);
 	if (!scan_take(s, "send", &found) || (found && !scan_u32(s, "rank", 0, last, &send)) ||
@@ -221,7 +223,7 @@ do_step(struct reader *x, unsigned kind)
 
 	if (!x->block)
 		return scan_fail(&x->scan, RC_BADDATA,
-				 "no lines 'rank' and 'block' are before this step");
+				 "lines 'rank' and 'block' must come before this step");
 	if (x->nsteps++ == algo_max_steps(x->algo->budget))
 		return scan_fail(&x->scan, RC_BADDATA, "more than %u steps",
 				 algo_max_steps(x->algo->budget));

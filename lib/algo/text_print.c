@@ -95,14 +95,15 @@ text_print(const struct algo *a, struct buf *out)
 /* ---- plans as transfers */
 
 /*
- * The plans of all ranks, done round by round in an order that they allow. A send waits in a list of its sender; its transfer is told
- * when its receiver takes it. What is sent stays as it was until then, which every plan guarantees.
+ * The plans of all ranks, run round by round in an order that they allow. A send is kept until its receiver
+ * takes it; then its transfer is printed. The sent data do not change until then, which every plan
+ * guarantees.
  */
 struct telling {
 	struct plan *plans;
 	size_t *next; /* step of each rank */
-	size_t *
-	    sent; /* of sender * nranks + receiver: the sender's step of the next message to take */
+	/* of sender * nranks + receiver: the sender's step of the next message to take */
+	size_t *sent;
 	uint32_t nranks, round;
 	uint64_t unit; /* elements of a chunk */
 	struct buf *out;
@@ -136,7 +137,7 @@ unit_of(const struct plan_args *a, const struct plan *plans)
 	return unit ? unit : 1;
 }
 
-/* Chunks of the vector, so that each rank's part has whole ones. */
+/* The number of chunks of the vector, so that each rank's part has whole chunks. */
 static uint64_t
 unit_of_parts(const struct plan_args *a, uint64_t unit)
 {
@@ -185,7 +186,7 @@ tell_message(const struct telling *t, uint32_t from, const struct plan_step *sen
 	       tell_place(t, to, recv->dst, recv->dst_off, recv->count) && buf_addf(t->out, "\n");
 }
 
-/* The sender's next message to that receiver, if it has come as far; NULL. */
+/* The sender's next message to that receiver; NULL: not sent yet. */
 static const struct plan_step *
 take_message(struct telling *t, uint32_t from, uint32_t to)
 {
@@ -202,7 +203,7 @@ take_message(struct telling *t, uint32_t from, uint32_t to)
 	return NULL;
 }
 
-/* A rank as far as it gets in this round. False: out of memory. */
+/* Run a rank as far as possible in this round. False: out of memory. */
 static bool
 advance(struct telling *t, uint32_t r, bool *moved)
 {
@@ -228,7 +229,7 @@ advance(struct telling *t, uint32_t r, bool *moved)
 	return true;
 }
 
-/* On to the first one in which a rank has something to do. False: there is none. */
+/* Go to the next round in which a rank has a step. False: there is none. */
 static bool
 next_round(struct telling *t)
 {
@@ -263,8 +264,8 @@ tell(struct telling *t, struct err *err)
 	}
 	for (uint32_t r = 0; r < t->nranks && good; r++)
 		if (t->next[r] < t->plans[r].nstep)
-			return err_set(err, RC_INTERNAL,
-				       "the plan of rank %" PRIu32 " stands still", r);
+			return err_set(err, RC_INTERNAL, "the plan of rank %" PRIu32 " is blocked",
+				       r);
 	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
@@ -290,24 +291,23 @@ text_print_plans(const struct plan_args *a, const char *algo, struct buf *out, s
 		return rc;
 	if (!is_for_files(a->coll))
 		return err_set(err, RC_INVAL,
-			       "%s has no form as a file; files are of allreduce, "
+			       "%s cannot be a file: files are for allreduce, "
 			       "allgather, reduce-scatter, alltoall, broadcast, reduce",
 			       coll_name(a->coll));
 	if (plan_algo_mapped(row))
 		return err_set(
 		    err, RC_INVAL,
-		    "%s %s reads and writes the other ranks' memory, and has no form as a "
-		    "file",
+		    "%s %s reads and writes the other ranks' memory, so it cannot be a file",
 		    coll_name(a->coll), row->name);
 	if (a->nranks > ALGO_MAX_RANKS)
-		return err_set(err, RC_INVAL, "%" PRIu32 " ranks; files have at most %u", a->nranks,
+		return err_set(err, RC_INVAL, "%" PRIu32 " ranks: files have at most %u", a->nranks,
 			       ALGO_MAX_RANKS);
 	rc = plan_build_all(&args, row->name, &t.plans, err);
 	if (rc != RC_OK)
 		return rc;
 	t.unit = unit_of_parts(&args, unit_of(&args, t.plans));
 	if (args.nelem / t.unit > ALGO_MAX_CHUNKS)
-		rc = err_set(err, RC_INVAL, "%" PRIu64 " chunks; files have at most %u",
+		rc = err_set(err, RC_INVAL, "%" PRIu64 " chunks: files have at most %u",
 			     args.nelem / t.unit, ALGO_MAX_CHUNKS);
 	else if (!buf_addf(out,
 			   "algorithm %s\ncollective %s\nranks %" PRIu32 "\nchunks %" PRIu64 "\n",

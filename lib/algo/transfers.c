@@ -12,10 +12,10 @@ struct mark {
 	uint32_t block, step;
 };
 
-/* Who touched a chunk last: the step that wrote it, and those that have read it since, as a list. */
+/* The last accesses to a chunk: the step that wrote it, and a list of its readers since then. */
 struct cell {
 	struct mark writer; /* block NOBODY: none */
-	uint32_t readers;   /* of the list of all; NOBODY: none */
+	uint32_t readers;   /* index into the list of all; NOBODY: none */
 };
 
 struct reader {
@@ -23,11 +23,11 @@ struct reader {
 	uint32_t next;
 };
 
-/* A rank's blocks beside those of the algorithm. */
+/* Bookkeeping for a rank's blocks. */
 struct block_state {
-	uint32_t peer, channel; /* peer NOBODY: what is local */
+	uint32_t peer, channel; /* peer NOBODY: local steps */
 	bool sends;
-	struct mark *known; /* of each other block the last step that was waited for */
+	struct mark *known; /* by other block: the last step that was waited for */
 	size_t nknown, cap;
 };
 
@@ -43,10 +43,10 @@ struct transfers {
 	struct rank_state *rank;
 	struct reader *reader;
 	size_t nreader, cap_reader;
-	uint32_t free_readers; /* list of those that are not used */
+	uint32_t free_readers; /* list of unused entries */
 	size_t nchunks, ntouches, nsteps;
 	uint32_t *latest;		 /* by block: the latest step to wait for, + 1 */
-	uint32_t waits[ALGO_MAX_BLOCKS]; /* the blocks of which there is one */
+	uint32_t waits[ALGO_MAX_BLOCKS]; /* the blocks with an entry in latest */
 	size_t nwaits;
 };
 
@@ -127,7 +127,7 @@ make_cells(struct transfers *t, uint32_t r, unsigned buf, uint32_t end, struct e
 	return RC_OK;
 }
 
-/* ---- what a step waits for */
+/* ---- dependencies */
 
 static void
 wait_for(struct transfers *t, struct mark m)
@@ -140,7 +140,7 @@ wait_for(struct transfers *t, struct mark m)
 		t->latest[m.block] = m.step + 1;
 }
 
-/* Everything that a step which reads, or writes, these chunks comes after. */
+/* Gather all steps that must precede a step that reads, or writes, these chunks. */
 static enum rc
 gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, struct err *err)
 {
@@ -152,7 +152,7 @@ gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, st
 		return rc;
 	t->ntouches += count;
 	if (t->ntouches > TRANSFERS_MAX_TOUCHES)
-		return err_set(err, RC_BADDATA, "all steps together touch more than %u chunks",
+		return err_set(err, RC_BADDATA, "all steps together access more than %u chunks",
 			       TRANSFERS_MAX_TOUCHES);
 	cell = &t->rank[p.rank].cell[buf][p.at];
 	for (uint32_t i = 0; i < count; i++) {
@@ -211,7 +211,8 @@ leave(struct transfers *t, struct algo_place p, uint32_t count, bool writes, str
 	return rc;
 }
 
-/* Whether the block has waited for that step of another, or a later one; it has from now on. */
+/* Return true if the block has already waited for that step of another, or a later one; note that it has
+ * now. */
 static enum rc
 is_known(struct block_state *b, struct mark m, bool *known, struct err *err)
 {
@@ -232,7 +233,8 @@ is_known(struct block_state *b, struct mark m, bool *known, struct err *err)
 
 /* ---- steps */
 
-/* The rank's block for a peer and channel. Sends have one of their own, so that none waits for what comes from the peer. */
+/* The rank's block for a peer and channel. Sends have their own block, so that none waits for messages from
+ * the peer. */
 static enum rc
 find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, bool sends,
 	   uint32_t *out, struct err *err)
@@ -248,7 +250,7 @@ find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, boo
 		return RC_OK;
 	if (b == ALGO_MAX_BLOCKS)
 		return err_set(err, RC_BADDATA,
-			       "rank %" PRIu32 " wants more than %u thread blocks, two for each "
+			       "rank %" PRIu32 " needs more than %u thread blocks, two for each "
 			       "peer and channel",
 			       r, ALGO_MAX_BLOCKS);
 	if (!alloc_room(&s->block, b, &s->cap, sizeof *s->block))
@@ -270,7 +272,8 @@ append(struct transfers *t, uint32_t r, uint32_t block, struct algo_step s, stru
 	return algo_add_step(&t->algo->rank[r].block[block], s) ? RC_OK : no_memory(err);
 }
 
-/* Append a step behind all that was gathered: it waits for one other step, nops before it for the rest. */
+/* Append a step after the gathered ones: it waits for one other step, and nops before it wait for the
+ * rest. */
 static enum rc
 append_waiting(struct transfers *t, uint32_t r, uint32_t block, struct algo_step s, struct err *err)
 {
@@ -339,21 +342,22 @@ check_place(struct transfers *t, struct algo_place p, uint32_t count, uint32_t s
 	uint32_t has, *grown;
 
 	if (p.rank >= t->algo->nranks)
-		return err_set(err, RC_BADDATA, "there is no rank %" PRIu32 " of %" PRIu32, p.rank,
+		return err_set(err, RC_BADDATA,
+			       "rank %" PRIu32 " does not exist: there are %" PRIu32, p.rank,
 			       t->algo->nranks);
 	grown = &t->algo->rank[p.rank].chunks[ALGO_SCRATCH];
 	has = p.buf == ALGO_SCRATCH ? scratch : algo_chunks(t->algo, p.rank, p.buf);
 	if ((uint64_t)p.at + count > has)
 		return err_set(err, RC_BADDATA,
-			       "rank %" PRIu32 " has %" PRIu32 " chunks of %s; the last one here "
-			       "is number %" PRIu64,
+			       "rank %" PRIu32 " has %" PRIu32
+			       " chunks of %s; this line uses number %" PRIu64,
 			       p.rank, has, algo_buf_word(p.buf), (uint64_t)p.at + count - 1);
 	if (p.buf == ALGO_SCRATCH && *grown < p.at + count)
 		*grown = p.at + count;
 	return RC_OK;
 }
 
-/* The chunks that two places of n chunks have in common: all, some or none. */
+/* The overlap of two places of n chunks: all, some or none. */
 enum overlap { NO_OVERLAP, SOME_OVERLAP, SAME };
 
 static enum overlap
@@ -375,7 +379,7 @@ add_local(struct transfers *t, const struct transfer *x, struct err *err)
 
 	if (x->kind == TRANSFER_SUM)
 		return err_set(err, RC_BADDATA,
-			       "both summands are at rank %" PRIu32 "; copy one, and reduce the "
+			       "both operands are at rank %" PRIu32 ": copy one, and reduce the "
 			       "other into the copy",
 			       x->to.rank);
 	if (common == SOME_OVERLAP)
@@ -428,10 +432,10 @@ transfers_add(struct transfers *t, const struct transfer *x, uint32_t scratch, s
 			       x->channel, t->algo->nchannels);
 	if (x->kind == TRANSFER_SUM && x->with.rank != x->to.rank)
 		return err_set(err, RC_BADDATA,
-			       "the second summand is at rank %" PRIu32 ", the sum at rank %" PRIu32
-			       "; both must be at one rank",
+			       "the second operand is at rank %" PRIu32 ", the sum at rank %" PRIu32
+			       ": they must be at one rank",
 			       x->with.rank, x->to.rank);
 	if (x->kind == TRANSFER_SUM && overlap(t->algo, x->with, x->to, x->count) == SOME_OVERLAP)
-		return err_set(err, RC_BADDATA, "the second summand and the sum overlap");
+		return err_set(err, RC_BADDATA, "the second operand and the sum overlap");
 	return x->from.rank == x->to.rank ? add_local(t, x, err) : add_message(t, x, err);
 }

@@ -1,17 +1,17 @@
 /*
- * transfers.h - an algorithm from transfers in their order, as if each were done before the next. Pure.
+ * transfers.h - make an algorithm from ordered transfers, as if each were done before the next. Pure.
  *
- * Thread blocks and what steps wait for are derived. A rank has one block for each peer and channel, and one for
- * what is local; a step waits for the earlier steps of other blocks that touched its chunks, one of the two writing.
- * All edges, those of full connections too, lead from earlier transfers to later ones: such an algorithm has no race and no
- * deadlock, however little a connection holds.
+ * Thread blocks and dependencies are derived. A rank has one block for each peer and channel, and one for
+ * local steps; a step waits for earlier conflicting steps of other blocks on its chunks. All edges, also
+ * those of full connections, lead from earlier transfers to later ones: such an algorithm has no race and
+ * no deadlock, for any number of slots.
  */
 #ifndef ALGO_TRANSFERS_H
 #define ALGO_TRANSFERS_H
 
 #include "algo/algo.h"
 
-#define TRANSFERS_MAX_CHUNKS  (1u << 22) /* of all buffers that are touched */
+#define TRANSFERS_MAX_CHUNKS  (1u << 22) /* of all used buffers */
 #define TRANSFERS_MAX_TOUCHES (1u << 23) /* chunks read and written by all steps */
 
 struct algo_place {
@@ -40,8 +40,8 @@ struct transfers *transfers_new(struct algo *a);
 /*
  * transfers_add - append the steps of one transfer to the algorithm.
  *
- * A rank's chunks of scratch grow with their use, to `scratch` at most. Refuses ranks, buffers and channels that do not exist, and
- * local copies to overlapping places: RC_BADDATA without a line. RC_NOMEM.
+ * A rank's chunks of scratch grow with their use, to `scratch` at most. RC_BADDATA, without a line: ranks,
+ * buffers and channels that do not exist, local copies to overlapping places. RC_NOMEM.
  */
 enum rc transfers_add(struct transfers *t, const struct transfer *x, uint32_t scratch,
 		      struct err *err);

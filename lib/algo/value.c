@@ -1,8 +1,8 @@
 /*
- * value.c - sets of ranks with a chunk, counted.
+ * value.c - reference-counted sets of ranks with a chunk.
  *
- * An entry is [count of holders | next free][state << 48 | rank << 32 | chunk][set of ranks]. Of a mixed one the set's first word
- * has the other contribution. Single contributions, which inputs are, need no entry.
+ * An entry is [count of holders | next free][state << 48 | rank << 32 | chunk][set of ranks]. Of a mixed one
+ * the set's first word has the other contribution. Single contributions, which inputs are, need no entry.
  */
 #include "algo/value.h"
 
@@ -80,7 +80,7 @@ grow(struct values *v)
 	return true;
 }
 
-/* A new entry with one holder; VALUE_NONE: there is no room. */
+/* A new entry with one holder; VALUE_NONE: no room. */
 static value
 new_entry(struct values *v)
 {
@@ -170,7 +170,7 @@ value_sum(struct values *v, value x, value y)
 	return sum;
 }
 
-/* The first rank of which `want` and the set agree, but `but`. */
+/* The first rank, except `but`, whose membership equals `want`. */
 static uint32_t
 first_rank(const struct values *v, value x, bool want, uint32_t but)
 {

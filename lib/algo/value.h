@@ -1,10 +1,10 @@
 /*
- * value.h - of which contributions a chunk is the sum. Pure.
+ * value.h - the contributions of which a chunk is the sum. Pure.
  *
- * A contribution is what rank r has at first as chunk c. A value is the sum of the same chunk of some ranks, each once; or it
- * is spoilt, because it has a contribution twice or sums different chunks. Nothing takes a contribution away again, so
- * a spoilt value never becomes one that a collective wants, and its first offence is all that is kept of it.
- * Values are counted: value_keep and value_drop.
+ * A contribution is rank r's initial chunk c. A value is the sum of the same chunk of some ranks, each
+ * once; or it is invalid, because it has a contribution twice or sums different chunks. Contributions are
+ * never removed, so an invalid value stays invalid, and only its first error is kept. Values are
+ * reference-counted: value_keep and value_drop.
  */
 #ifndef ALGO_VALUE_H
 #define ALGO_VALUE_H
@@ -21,14 +21,14 @@ struct values {
 	uint32_t nranks, words; /* of 64 ranks each */
 	uint64_t *entry;	/* of `stride` words: see value.c */
 	uint32_t stride, nentry, cap, free;
-	bool full; /* out of memory, or of what the room allows; values are no longer right */
+	bool full; /* out of memory, or over the limit; values are no longer valid */
 };
 
 enum value_state { VALUE_GOOD, VALUE_TWICE, VALUE_MIXED };
 
 /*
- * What a value is. Good: its chunk, and the first rank that it has. Twice: the contribution that came again. Mixed: one
- * contribution, and another that is of a different chunk.
+ * The state of a value. Good: its chunk, and its first rank. Twice: the repeated contribution. Mixed: one
+ * contribution, and one of a different chunk.
  */
 struct value_what {
 	enum value_state state;
@@ -43,12 +43,12 @@ value value_one(uint32_t rank, uint32_t chunk);
 value value_keep(struct values *v, value x);
 void value_drop(struct values *v, value x);
 
-/* The sum as a value of its own; x and y stay. */
+/* The sum as a new value; x and y stay. */
 value value_sum(struct values *v, value x, value y);
 
 struct value_what value_what(const struct values *v, value x);
 
-/* The first rank whose contribution a good value lacks, or has beside that of `but`; nranks: none. */
+/* The first rank whose contribution a good value lacks, or has besides that of `but`; nranks: none. */
 uint32_t value_lacks(const struct values *v, value x);
 uint32_t value_has_beside(const struct values *v, value x, uint32_t but);
 

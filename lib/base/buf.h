@@ -28,8 +28,8 @@ void *alloc_zeroed(size_t n, size_t size);
 void *alloc_resize(void *p, size_t n, size_t size);
 
 /*
- * Room for one more in the array that *array points to (a pointer to things of size bytes): n things are in it, *cap have
- * room. False: out of memory, the array is as it was.
+ * Make room for one more in the array that *array points to (a pointer to elements of size bytes) with n
+ * elements and room for *cap. False: out of memory, the array is unchanged.
  */
 bool alloc_more(void *array, size_t *cap, size_t size);
 

@@ -48,7 +48,7 @@ deadline_left_ms(uint64_t deadline_ns)
 struct timespec
 deadline_timespec(uint64_t deadline_ns)
 {
-	/* Beyond some centuries a time_t may not follow; nobody waits that long. */
+	/* Limited to some centuries, so that time_t does not overflow. */
 	uint64_t sec = deadline_ns / NS_PER_SEC;
 
 	return (struct timespec){.tv_sec = sec > INT32_MAX ? INT32_MAX : (time_t)sec,

@@ -13,7 +13,7 @@
 /* Now on CLOCK_MONOTONIC. */
 uint64_t clock_now_ns(void);
 
-/* Since the epoch, by the clock on the wall: to be shown, not to be counted with. */
+/* Wall clock since 1970: for display, not for measuring. */
 uint64_t clock_wall_ns(void);
 uint64_t clock_wall_ms(void);
 
@@ -23,7 +23,7 @@ uint64_t deadline_in_ms(uint64_t timeout_ms);
 /* Milliseconds left until deadline_ns, rounded up; 0 when it has passed; at most INT32_MAX. */
 int32_t deadline_left_ms(uint64_t deadline_ns);
 
-/* deadline_ns as the absolute timespec that pthread_cond_clockwait wants. */
+/* deadline_ns as the absolute timespec for pthread_cond_clockwait. */
 struct timespec deadline_timespec(uint64_t deadline_ns);
 
 #endif

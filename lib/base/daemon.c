@@ -29,7 +29,7 @@ on_signal(int signo)
 
 	caught = signo;
 	if (write(caught_wake, &one, sizeof one) < 0)
-		saved = errno; /* full: it is readable, which is all that is wanted */
+		saved = errno; /* full means readable, which suffices */
 	errno = saved;
 }
 
@@ -41,7 +41,8 @@ daemon_check_files(uint64_t limit, uint64_t ndevices, struct err *err)
 	if (limit >= need)
 		return RC_OK;
 	return err_set(err, RC_FAILED,
-		       "%" PRIu64 " open files are allowed (ulimit -n), %" PRIu64 " are needed",
+		       "the limit of open files is %" PRIu64 " (ulimit -n), but %" PRIu64
+		       " are needed",
 		       limit, need);
 }
 
@@ -58,9 +59,9 @@ daemon_init(struct daemon *d, int lifeline, uint64_t ndevices, struct err *err)
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGHUP, &on, NULL);
-	sigaction(SIGUSR1, &on, NULL); /* the one that every mpirun hands on */
+	sigaction(SIGUSR1, &on, NULL); /* the signal that every mpirun passes on */
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error code, not the end */
+	signal(SIGXFSZ, SIG_IGN); /* exceeding a file-size limit becomes an error code */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);

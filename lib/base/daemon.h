@@ -1,5 +1,5 @@
 /*
- * daemon.h - the duties of a long-running program to its parent: readiness, a clean end, no waiting.
+ * daemon.h - the duties of a long-running program to its parent: report readiness, end cleanly.
  */
 #ifndef BASE_DAEMON_H
 #define BASE_DAEMON_H
@@ -22,10 +22,10 @@ struct daemon {
  */
 enum rc daemon_init(struct daemon *d, int lifeline, uint64_t ndevices, struct err *err);
 
-/* Of so many open files, are there enough for a program with so many devices? RC_FAILED says how many are needed. */
+/* Check that a limit of open files suffices for so many devices. RC_FAILED with the number needed. */
 enum rc daemon_check_files(uint64_t limit, uint64_t ndevices, struct err *err);
 
-/* Write a newline to `fd` and close it, as s6 wants it; -1: nobody asked. */
+/* Write a newline to `fd` and close it, as s6 expects; -1: not requested. */
 void daemon_ready(int fd);
 
 enum daemon_event { DAEMON_TIMER, DAEMON_WOKEN, DAEMON_END };

@@ -1,5 +1,5 @@
 /*
- * env.h - variables that switch something on.
+ * env.h - environment variables that enable something.
  */
 #ifndef BASE_ENV_H
 #define BASE_ENV_H
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* It is there, and neither empty nor 0: as NCCL reads its own. */
+/* It is set, and neither empty nor 0, as NCCL reads its own. */
 static inline bool
 env_is_set(const char *name)
 {

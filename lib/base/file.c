@@ -49,7 +49,7 @@ file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
 	odd = rc == RC_OK ? file_odd_text(out->data + first, out->len - first) : NULL;
 	if (odd && strcmp(odd, "UTF-16") == 0) {
-		rc = err_set(err, RC_BADDATA, "%s: not %s: it is UTF-16, and UTF-8 is read", path,
+		rc = err_set(err, RC_BADDATA, "%s: not %s: it is UTF-16; save it as UTF-8", path,
 			     what);
 	} else if (odd) { /* the mark means nothing in UTF-8 */
 		out->len -= 3;
@@ -100,8 +100,7 @@ resolve(const char *path, char **target, struct err *err)
 	return RC_OK;
 }
 
-/* A new file beside target; *temp is malloc'ed. A name that a killed process left is passed over.
- */
+/* Create a new file beside target; *temp is malloc'ed. Skip names left by a killed process. */
 static enum rc
 open_temp(const char *target, char **temp, int *fd, struct err *err)
 {
@@ -121,7 +120,7 @@ open_temp(const char *target, char **temp, int *fd, struct err *err)
 		if (errno != EEXIST)
 			break;
 	}
-	return err_set(err, RC_FAILED, "%s: cannot make a file beside it: %s", target,
+	return err_set(err, RC_FAILED, "%s: cannot create a file beside it: %s", target,
 		       strerror(errno));
 }
 

@@ -1,5 +1,5 @@
 /*
- * file.h - a small text file, whole; and files that are written whole or not at all.
+ * file.h - read a small text file; write a file completely or not at all.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -40,20 +40,20 @@ struct file_new {
  */
 enum rc file_new_open(const char *path, struct file_new *f, struct err *err);
 
-/* good: all is written; it is synced and renamed, else removed. RC_FAILED: errno of a write that was
- * not good, or of what went wrong here; what was at the path is as it was. */
+/* good: all is written: sync and rename it, else remove it. RC_FAILED: the errno of a failed write (not
+ * good), or of this call; the old file is unchanged. */
 enum rc file_new_close(struct file_new *f, bool good, struct err *err);
 
-/* Could file_new_open begin one? The file at the path stays as it is. Errors as its own. */
+/* Check that file_new_open would succeed, without changing the file. The same errors. */
 enum rc file_new_check(const char *path, struct err *err);
 
 /* All bytes; false with errno. */
 bool file_write(int fd, const void *bytes, size_t nbytes);
 
-/* The three in one. */
+/* Open, write and close in one. */
 enum rc file_replace(const char *path, const void *bytes, size_t nbytes, struct err *err);
 
-/* What a text begins as that its readers do not take: "UTF-16", or "a byte order mark"; NULL: neither. */
+/* The unsupported beginning of a text: "UTF-16", or "a byte order mark"; NULL: none. */
 const char *file_odd_text(const char *text, size_t nbytes);
 
 #endif

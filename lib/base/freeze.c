@@ -27,7 +27,7 @@ freeze_sleep(uint64_t ns)
 		;
 }
 
-/* The helper: it holds nothing of its parent's, and continues nobody else when that has gone. */
+/* The helper: it holds nothing of its parent's, and continues no other process. */
 static void __attribute__((noreturn)) wake_parent(pid_t parent, uint64_t ns)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -53,7 +53,7 @@ freeze_stop(uint64_t ns)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	raise(SIGSTOP); /* to this thread: it does not get further before it has stopped */
 	if (helper > 0) {
-		/* Somebody else may have been faster. */
+		/* Another process may have continued it first. */
 		kill(helper, SIGKILL);
 		while (waitpid(helper, NULL, 0) < 0 && errno == EINTR)
 			;

@@ -9,11 +9,11 @@
 /* As kill -9 does. */
 void freeze_kill(void) __attribute__((noreturn));
 
-/* As kill -STOP does: all threads. With ns it goes on by itself after so long; with 0, or when no
- * helper process can be made, when somebody continues it. Returns then. */
+/* As kill -STOP: all threads. With ns it continues after that time; with 0, or without a helper process,
+ * when another process continues it. Returns then. */
 void freeze_stop(uint64_t ns);
 
-/* The calling thread alone sleeps for so long. */
+/* Only the calling thread sleeps for ns. */
 void freeze_sleep(uint64_t ns);
 
 #endif

@@ -9,8 +9,8 @@
 
 #define HOST_ID_MAX 64 /* with the NUL */
 
-/* $GPUSIM_HOSTID, else $NCCL_HOSTID (a long one, or one with blanks, as its hash), else the boot id, which tells
- * machines apart, and containers of one machine not. Empty when the system does not tell. */
+/* $GPUSIM_HOSTID, else $NCCL_HOSTID (a long one, or one with blanks, as its hash), else the boot id,
+ * which tells machines apart, and containers of one machine not. Empty when the system does not tell. */
 void host_id(char out[HOST_ID_MAX]);
 
 /* Whether an id is this machine's. */

@@ -1,8 +1,8 @@
 /*
  * A program's log.
  *
- * Design notes. Name, level, mask and file are set before threads begin, and only read from then on. A line is one write, so
- * that lines of processes that share a file do not mix.
+ * Design notes. Name, level, mask and file are set before threads begin, and only read from then on. A
+ * line is one write, so that lines of processes that share a file do not mix.
  */
 #include "base/log.h"
 

@@ -23,18 +23,19 @@ log_verbose(unsigned n)
 }
 
 /*
- * log_check - read GPUSIM_DEBUG, GPUSIM_DEBUG_SUBSYS and GPUSIM_DEBUG_FILE, which may be missing or empty; once, after
- * log_open.
+ * log_check - read GPUSIM_DEBUG, GPUSIM_DEBUG_SUBSYS and GPUSIM_DEBUG_FILE, which may be missing or
+ * empty; once, after log_open.
  *
- * The file is opened, and from then on it gets all lines, at LOG_WARN and above, unless nothing was asked for: neither
- * GPUSIM_DEBUG nor a level above LOG_WARN. Then the version and, of ENV, GPUSIM's variables are logged. RC_INVAL: a
- * value is wrong, or the file cannot be written.
+ * The file is opened, and from then on it gets all lines, at LOG_WARN and above, unless nothing was asked
+ * for: neither GPUSIM_DEBUG nor a level above LOG_WARN. Then the version and, of ENV, GPUSIM's variables
+ * are logged. RC_INVAL: a value is wrong, or the file cannot be written.
  */
 enum rc log_check(struct err *err);
 
 /*
- * Are such lines shown? Up to LOG_WARN whatever their subsystem. Those above if it is among GPUSIM_DEBUG_SUBSYS;
- * without it all are from LOG_DEBUG on, and at LOG_INFO INIT, BOOTSTRAP, NET, TUNING and RAS.
+ * Are such lines shown? Up to LOG_WARN whatever their subsystem. Those above if it is among
+ * GPUSIM_DEBUG_SUBSYS; without it all are from LOG_DEBUG on, and at LOG_INFO INIT, BOOTSTRAP, NET, TUNING
+ * and RAS.
  */
 bool log_has(enum log_level level, enum log_subsys subsys);
 

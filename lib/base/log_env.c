@@ -54,8 +54,8 @@ log_parse_level(const char *text, enum log_level *out, struct err *err)
 			*out = levels[i].level;
 			return RC_OK;
 		}
-	return err_set(err, RC_INVAL, "'%.64s' is none of error, version, warn, info, debug, trace",
-		       text);
+	return err_set(err, RC_INVAL,
+		       "'%.64s': must be one of error, version, warn, info, debug, trace", text);
 }
 
 /* The subsystems of a name of n bytes; LOG_NONE: it is none. */
@@ -76,7 +76,7 @@ no_subsys(const char *name, size_t n, struct err *err)
 
 	for (size_t i = 0; i < N(subsystems); i++)
 		buf_addf(&list, "%s%s", i ? ", " : "", subsystems[i].name);
-	err_set(err, RC_INVAL, "'%.*s' is none of %s", n < 64 ? (int)n : 64, name,
+	err_set(err, RC_INVAL, "'%.*s': must be one of %s", n < 64 ? (int)n : 64, name,
 		list.data ? list.data : "the subsystems");
 	buf_fini(&list);
 	return RC_INVAL;

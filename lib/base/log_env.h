@@ -45,8 +45,8 @@ enum rc log_parse_level(const char *text, enum log_level *out, struct err *err);
  */
 enum rc log_parse_subsys(const char *text, uint32_t *out, struct err *err);
 
-/* A file's name from its pattern: %h is the host's name, %p the process id, %% a percent; any other percent stays.
- * RC_INVAL: it does not fit. */
+/* A file's name from its pattern: %h is the host's name, %p the process id, %% a percent; any other
+ * percent stays. RC_INVAL: it does not fit. */
 enum rc log_path(char *out, size_t room, const char *pattern, const char *host, int pid,
 		 struct err *err);
 

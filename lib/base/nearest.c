@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NEAREST_MAX = 64 }; /* letters of a word or name; longer ones are near nothing */
+enum { NEAREST_MAX = 64 }; /* letters of a word or name; longer ones match nothing */
 
 static unsigned
 least(unsigned a, unsigned b)

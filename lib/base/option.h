@@ -1,6 +1,6 @@
 /*
- * option.h - the options of a program in one table. Flags, configuration files, variables of the environment, -h,
- * --help-options, --print-config and the flags of child processes come from it.
+ * option.h - the options of a program in one table. Flags, configuration files, variables of the
+ * environment, -h, --help-options, --print-config and the flags of child processes come from it.
  *
  * option_rows.h has the words of a table. lib/base/README.md gives the reasons.
  */
@@ -26,7 +26,7 @@ struct option_set;
  * A type of values.
  *
  *	parse	set the row's field in *target. text lives as long as the set. Errors: RC_INVAL, RC_NOMEM
- *	print	append the value as parse takes it; nothing: there is none. False: out of memory. NULL: it
+ *	print	append the value as parse takes it; nothing: no value. False: out of memory. NULL: it
  *		is never printed
  */
 struct option_kind {
@@ -53,10 +53,10 @@ enum option_ask {
 };
 
 struct option_row {
-	const char *name; /* NULL: a letter or a variable alone */
-	const char *arg;  /* what -h calls its value. "[...]": it may be missing. NULL: a flag */
-	const char *help; /* NULL: no option of the command line, but of files or the environment */
-	const struct option_kind *kind; /* NULL: it asks for something */
+	const char *name; /* NULL: only a letter or a variable */
+	const char *arg;  /* the value's name in -h. "[...]": optional. NULL: a flag */
+	const char *help; /* NULL: not on the command line, only in files or the environment */
+	const struct option_kind *kind; /* NULL: a request (enum option_ask) */
 	size_t at;			/* of its field in the target */
 	double lo, hi;			/* of a number */
 	const struct option_word *words;
@@ -67,19 +67,19 @@ struct option_row {
 	bool unprinted;	     /* a part of another option, which is printed */
 	bool number_follows; /* of one that may be missing: the next word, if it is a number */
 	enum option_ask ask;
-	const char *dflt;      /* as it would be typed; NULL: the target's */
-	const char *dflt_note; /* for -h: what the default means, or stands in for it */
-	const char *env;       /* a variable that gives the default */
-	const char *was;       /* its name in the version before, which still works */
-	const char *key; /* how the program calls it where two have one name; NULL: its name */
+	const char *dflt;	 /* as it would be typed; NULL: the target's */
+	const char *dflt_note;	 /* for -h: explains or replaces the default */
+	const char *env;	 /* a variable with the default */
+	const char *was;	 /* its name in the version before, which still works */
+	const char *key;	 /* the program's name for it if two share one; NULL: its name */
 	const char *const *also; /* other names in files; NULL ends them, or there are none */
-	/* Whether the option means anything here; NULL: always. If not, `needs` is the sentence, and `on` the
+	/* The option has a meaning here; NULL: always. If not, `needs` is the message, and `on` the
 	 * option that decides. */
 	bool (*applies)(const void *target);
 	const char *needs, *on;
 };
 
-/* Who gave an option. A later one wins over an earlier one. */
+/* The source of an option's value. A later source overrides an earlier one. */
 enum {
 	OPTION_FROM_DEFAULT,
 	OPTION_FROM_ENV,
@@ -95,32 +95,32 @@ struct option_from {
 
 struct option_text;
 
-/* A program's table, and the options that were given. The caller fills the first part; option_fini releases. */
+/* A program's table, and the given options. The caller fills the first part; option_fini releases. */
 struct option_set {
 	const char *usage; /* behind "usage: "; its first word is the program's name */
 	const struct option_row *rows;
 	unsigned n;
 	void *target; /* with the rows' fields */
 	bool stops;   /* options end at the first operand */
-	bool strict;  /* a name in a file that is no option's is an error */
-	/* A line of a section of a file. *mine: it is no option's. NULL: sections mean nothing. */
+	bool strict;  /* an unknown name in a file is an error */
+	/* A line of a section of a file. *mine: not an option. NULL: sections are ignored. */
 	enum rc (*in_section)(void *target, const char *section, const char *key, const char *value,
 			      bool *mine, struct err *err);
-	/* A file has been read. rank: of its options. NULL: nothing is to be done. */
+	/* A file has been read. rank: of its options. NULL: nothing to do. */
 	enum rc (*file_read)(struct option_set *s, const char *name, int rank, struct err *err);
 
 	struct option_from from[OPTION_MAX_ROWS]; /* by row */
-	struct buf unknown; /* sentences of names in files that are no option's, one a line */
+	struct buf unknown; /* messages about unknown names in files, one a line */
 	struct option_text *texts;
 	char **operands; /* of argv; nothing else follows */
 	int noperands;
 };
 
 /*
- * option_parse - defaults, then files, then flags, wherever they stand in argv. A variable of the environment is
- * read for an option that neither gave.
+ * option_parse - defaults, then files, then flags, wherever they stand in argv. A variable of the
+ * environment is read for an option that neither gave.
  *
- *	ask	[out] what is asked for. With -h, -V and --help-options nothing else is read
+ *	ask	[out] the request. With -h, -V and --help-options nothing else is read
  *
  * Errors: RC_INVAL "--option: reason", "VARIABLE: reason" or "FILE:LINE: option: reason"; RC_FAILED a file
  * that cannot be read; RC_NOMEM. Checked by: tests/unit/base/t_option.c, t_config.c
@@ -137,21 +137,21 @@ enum rc option_file(struct option_set *s, const char *path, int rank, struct err
 enum rc option_file_text(struct option_set *s, const char *text, const char *name, int rank,
 			 struct err *err);
 
-/* Names in files that were no option's, if they are an error; else they stand in s->unknown. */
+/* Fail on unknown names in files, if strict; else they are in s->unknown. */
 enum rc option_file_check(struct option_set *s, struct err *err);
 
-/* Refuse an option that was given and means nothing here, unless the option it depends on was given later. */
+/* Refuse a given option without a meaning here, unless the option it depends on was given later. */
 enum rc option_check_applies(const struct option_set *s, struct err *err);
 
 void option_fini(struct option_set *s);
 
-/* The row of a key or name (of a letter, "n"); n: there is none. */
+/* The row of a key or name (of a letter, "n"); n: none. */
 unsigned option_row(const struct option_set *s, const char *name);
 
-/* Who gave it; the name must be a row's. */
+/* The source of its value; the name must be in the table. */
 const struct option_from *option_from(const struct option_set *s, const char *name);
 
-/* Set a row's value. Errors begin with who gave it and `name`. */
+/* Set a row's value. Errors begin with the source and `name`. */
 enum rc option_set_row(struct option_set *s, unsigned row, const char *name, const char *text,
 		       const struct option_from *from, struct err *err);
 
@@ -189,7 +189,8 @@ bool option_help(const struct option_row *rows, unsigned n, struct buf *out);
  */
 bool option_list(const struct option_set *s, struct buf *out);
 
-/* Append the options in force as a file that gives the same again. RC_INVAL: a value that no line can hold. */
+/* Append the options in force as a file that gives the same again. RC_INVAL: a value that no line can
+ * hold. */
 enum rc option_print(const struct option_set *s, struct buf *out, struct err *err);
 
 /* The same as flags, "--lr=0.1", but for the options named in `except` (NULL: none; else NULL ends it). The
@@ -198,11 +199,11 @@ enum rc option_args(const struct option_set *s, const char *const *except, char 
 		    struct err *err);
 void option_args_free(char **args);
 
-/* Print the text that was asked for (not OPTION_RUN), and end the program well. RC_FAILED: standard output
+/* Print the requested text (not OPTION_RUN), and end with success. RC_FAILED: standard output
  * fails. */
 enum rc option_answer(const struct option_set *s, enum option_ask ask, struct err *err);
 
-/* Print a text and end the program well. RC_FAILED: standard output fails. */
+/* Print a text and end with success. RC_FAILED: standard output fails. */
 enum rc option_say(const char *text, struct err *err);
 
 /* ---- types (option_kinds.c); the field's type behind each */

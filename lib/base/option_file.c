@@ -32,8 +32,8 @@ fold(const char *key, char out[MAX_KEY])
 	out[n] = '\0';
 }
 
-/* The name k of a row in files: its own, its former one, others; NULL behind the last. Rows for flags alone
- * have none but their own, so that it can be refused. */
+/* Name k of a row in files: its own, its former one, others; NULL after the last. Rows for flags have
+ * only their own, so that it can be refused. */
 static const char *
 file_name(const struct option_row *o, unsigned k)
 {
@@ -66,7 +66,7 @@ row_of_key(const struct option_set *s, const char *key)
 	return s->n;
 }
 
-/* The name that a mistyped key may stand for; NULL: none is near. */
+/* The name that a mistyped key may stand for; NULL: none is similar. */
 static const char *
 nearest_key(const struct option_set *s, const char *key)
 {
@@ -106,7 +106,7 @@ is_text(const char *s, size_t len)
 	return true;
 }
 
-/* Whether nothing but a comment begins here: it does at the beginning of a line and behind a blank. */
+/* A comment begins here: at the start of a line or after a blank. */
 static bool
 is_rest(const char *s)
 {
@@ -136,7 +136,7 @@ refuse(const struct reading *r, const char *reason, struct err *err)
 	return err_set(err, RC_INVAL, "%s:%d: %s", r->from.file, r->from.line, reason);
 }
 
-/* The meaning of a character behind a backslash. */
+/* The meaning of a character after a backslash. */
 static char
 unescape(char c)
 {
@@ -161,7 +161,7 @@ take_quoted(const struct reading *r, char *value, struct err *err)
 		*to++ = escaped ? unescape(*from) : *from;
 	}
 	if (!is_rest(from + 1))
-		return refuse(r, "text behind a closing quote", err);
+		return refuse(r, "text after a closing quote", err);
 	*to = '\0';
 	return RC_OK;
 }
@@ -205,9 +205,10 @@ take_option(const struct reading *r, const char *key, const char *name, const ch
 	if (row == s->n)
 		return note_unknown(r, key, name, err);
 	if (s->rows[row].flag_only)
-		return err_set(err, RC_INVAL, "%s:%d: %s: not in a file", f->file, f->line, name);
+		return err_set(err, RC_INVAL, "%s:%d: %s: not allowed in a file", f->file, f->line,
+			       name);
 	if (s->from[row].rank == f->rank)
-		return err_set(err, RC_INVAL, "%s:%d: %s: given in line %d already", f->file,
+		return err_set(err, RC_INVAL, "%s:%d: %s: already given in line %d", f->file,
 			       f->line, name, s->from[row].line);
 	kept = option_copy(&s->texts, value);
 	if (!kept)

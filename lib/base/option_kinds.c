@@ -57,7 +57,7 @@ add_u64(const struct option_row *o, const void *target, struct buf *out)
 	return v < (uint64_t)o->lo || buf_addf(out, "%" PRIu64, v);
 }
 
-/* Of sizes and rates that are not 0: it was not given. */
+/* A size or rate of 0 was not given. */
 static bool
 add_u64_set(const struct option_row *o, const void *target, struct buf *out)
 {
@@ -196,7 +196,7 @@ option_names(const struct option_row *o, const char *name[OPTION_MAX_WORDS])
 	return n;
 }
 
-/* "'x' is none of a, b, c". */
+/* "'x': must be one of a, b, c". */
 static enum rc
 refuse_word(const struct option_row *o, const char *text, struct err *err)
 {
@@ -208,7 +208,7 @@ refuse_word(const struct option_row *o, const char *text, struct err *err)
 	for (unsigned i = 0; i < n && len < sizeof names; i++)
 		len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
 					name[i]);
-	return err_set(err, RC_INVAL, "'%.64s' is none of %s", text, names);
+	return err_set(err, RC_INVAL, "'%.64s': must be one of %s", text, names);
 }
 
 static enum rc

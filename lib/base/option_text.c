@@ -156,7 +156,7 @@ option_list(const struct option_set *s, struct buf *out)
 
 /* ---- --print-config, flags */
 
-/* Whether a line can hold a value as it is: no blanks around it, nothing like a comment or a quote. */
+/* A line can hold a value unquoted: no blanks around it, no comment or quote in it. */
 static bool
 is_plain(const char *value)
 {
@@ -168,7 +168,7 @@ is_plain(const char *value)
 	return len && !strchr(" \"'", value[0]) && value[len - 1] != ' ';
 }
 
-/* Append NAME = VALUE. RC_INVAL: no line can hold it. */
+/* Append NAME = VALUE. RC_INVAL: a line cannot hold it. */
 static enum rc
 print_pair(const char *name, const char *value, struct buf *out, struct err *err)
 {
@@ -178,7 +178,7 @@ print_pair(const char *name, const char *value, struct buf *out, struct err *err
 
 	for (const char *p = value; good && *p; p++) {
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'",
+			return err_set(err, RC_INVAL, "%s: a line of a file cannot hold '%.64s'",
 				       name, value);
 		if (*quote == '"' && (*p == '"' || *p == '\\'))
 			good = buf_add(out, "\\", 1);
@@ -187,12 +187,12 @@ print_pair(const char *name, const char *value, struct buf *out, struct err *err
 	if (!good || !buf_addf(out, "%s\n", quote))
 		return err_set(err, RC_NOMEM, "out of memory");
 	if (out->len - first > OPTION_MAX_LINE)
-		return err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'", name,
+		return err_set(err, RC_INVAL, "%s: a line of a file cannot hold '%.64s'", name,
 			       value);
 	return RC_OK;
 }
 
-/* The value of a row, terminated; empty when there is none or it says nothing. */
+/* The value of a row, terminated; empty when there is none or it is not worth printing. */
 static enum rc
 value_of(const struct option_set *s, const struct option_row *o, struct buf *value, struct err *err)
 {

@@ -49,7 +49,7 @@ struct unit {
 	double factor;
 };
 
-/* A non-negative number and one of the units (ignoring case), as a whole number below 2^63. */
+/* A non-negative number with a unit (ignoring case), as a whole number below 2^63. */
 static enum rc
 parse_scaled(const char *s, const struct unit *units, const char *what, uint64_t *out,
 	     struct err *err)
@@ -106,12 +106,13 @@ parse_rate(const char *s, uint64_t *bits_per_s, struct err *err)
 	    parse_scaled(s, units, "a rate in bits a second (such as 100Mb, 1Gb)", &v, err);
 
 	if (rc == RC_OK && v == 0)
-		rc = err_set(err, RC_INVAL, "'%.64s': nothing goes through at 0 bits a second", s);
+		rc = err_set(err, RC_INVAL, "'%.64s': the rate must not be 0", s);
 	else if (rc == RC_OK && v < 1000)
-		rc = err_set(err, RC_INVAL,
-			     "'%.64s' is %" PRIu64 " bits a second, and 1kb is the least; did you "
-			     "mean '%" PRIu64 "Gb' or '%" PRIu64 "Mb'?",
-			     s, v, v, v);
+		rc =
+		    err_set(err, RC_INVAL,
+			    "'%.64s' is %" PRIu64 " bits a second, but the minimum is 1kb; did you "
+			    "mean '%" PRIu64 "Gb' or '%" PRIu64 "Mb'?",
+			    s, v, v, v);
 	if (rc == RC_OK)
 		*bits_per_s = v;
 	return rc;
@@ -138,7 +139,7 @@ parse_ms(const char *s, uint32_t *out, struct err *err)
 		return rc;
 	ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
 	if (ms == 0 || ms > INT32_MAX)
-		return err_set(err, RC_INVAL, "'%.64s' is not 1ms to 24 days", s);
+		return err_set(err, RC_INVAL, "'%.64s': must be 1ms to 24 days", s);
 	*out = (uint32_t)ms;
 	return RC_OK;
 }
@@ -150,7 +151,7 @@ parse_bytes(const char *s, uint64_t *out, struct err *err)
 	enum rc rc = parse_size(s, &v, err);
 
 	if (rc == RC_OK && v == 0)
-		rc = err_set(err, RC_INVAL, "'%.64s': at least 1 byte", s);
+		rc = err_set(err, RC_INVAL, "'%.64s': must be at least 1 byte", s);
 	if (rc == RC_OK)
 		*out = v;
 	return rc;
@@ -189,11 +190,11 @@ parse_listen(const char *text, bool anywhere, char *out, size_t size, struct err
 		return err_set(err, RC_INVAL, "'%.64s' is neither PORT nor HOST:PORT", text);
 	if (memchr(host, ':', n) && (host[0] != '[' || host[n - 1] != ']'))
 		return err_set(err, RC_INVAL,
-			       "'%.64s': an IPv6 address stands in brackets, such as [::1]:8080",
+			       "'%.64s': put an IPv6 address in brackets, such as [::1]:8080",
 			       text);
 	if (!anywhere && !parse_is_loopback(host, n))
 		return err_set(err, RC_INVAL,
-			       "%s can be reached from other hosts, unencrypted and unchecked; "
+			       "%s is reachable from other hosts, unencrypted and unauthenticated; "
 			       "--insecure allows that",
 			       text);
 	snprintf(out, size, "%.*s:%" PRIu64, (int)n, host, port);

@@ -1,8 +1,8 @@
 /*
  * parse.h - whole numbers, sizes, durations and rates as people type them.
  *
- * Each takes the whole string (no leading or trailing rubbish) and returns RC_INVAL with a
- * sentence in *err that quotes it. *out is untouched on failure.
+ * Each takes the whole string and returns RC_INVAL with a message in *err that quotes it. *out is
+ * unchanged on failure.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
@@ -36,11 +36,11 @@ enum rc parse_bytes(const char *s, uint64_t *out, struct err *err);
 /* A time of 1 ms to 24 days, rounded up to milliseconds. */
 enum rc parse_ms(const char *s, uint32_t *ms, struct err *err);
 
-/* Whether a host, of n bytes, is this one alone: localhost, 127.*, [::1]. */
+/* A host, of n bytes, is loopback: localhost, 127.*, [::1]. */
 bool parse_is_loopback(const char *host, size_t n);
 
-/* Where to listen, "8080" (of loopback), ":8080" or "host:8080", as "host:8080". RC_INVAL: it is none; or, unless
- * `anywhere`, it is beyond loopback. */
+/* A listening address: "8080" (loopback), ":8080" or "host:8080", as "host:8080". RC_INVAL: malformed;
+ * or, unless `anywhere`, it is beyond loopback. */
 enum rc parse_listen(const char *text, bool anywhere, char *out, size_t size, struct err *err);
 
 /* An open file descriptor's number. */

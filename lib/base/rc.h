@@ -1,5 +1,5 @@
 /*
- * rc.h - the result of a library function, and its sentence.
+ * rc.h - the result of a library function, and its message.
  */
 #ifndef BASE_RC_H
 #define BASE_RC_H
@@ -33,7 +33,7 @@ enum exit_code {
 	EXIT_BUSY = 8,	      /* in use, or a limit is reached; 7 is gpuctl bench's own */
 };
 
-/* A result and its one sentence, in the caller's storage. Initialise with {0}. */
+/* A result and its message, in the caller's storage. Initialise with {0}. */
 struct err {
 	enum rc rc;
 	char text[480];
@@ -49,7 +49,7 @@ const char *rc_name(enum rc rc);
 enum rc err_set(struct err *err, enum rc rc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put "prefix: " before the sentence already in *err; returns err->rc. */
+/* Put "prefix: " before the message in *err; returns err->rc. */
 enum rc err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

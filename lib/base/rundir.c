@@ -24,7 +24,7 @@ rundir_for_sockets(const char *path)
 	return path[0] == '/';
 }
 
-/* Links are not followed: who may write to /tmp could have put one there. */
+/* Links are not followed: another user could have put one into /tmp. */
 static enum rc
 check_private(const char *path, struct err *err)
 {
@@ -33,14 +33,16 @@ check_private(const char *path, struct err *err)
 	if (lstat(path, &st) != 0)
 		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return err_set(err, RC_INVAL, "%s: not a directory, so no place for sockets", path);
+		return err_set(err, RC_INVAL, "%s: not a directory: cannot put sockets there",
+			       path);
 	if (st.st_uid != geteuid())
-		return err_set(err, RC_INVAL, "%s: belongs to user %u, so no place for sockets",
+		return err_set(err, RC_INVAL, "%s: belongs to user %u: cannot put sockets there",
 			       path, (unsigned)st.st_uid);
 	if (st.st_mode & 077)
-		return err_set(err, RC_INVAL,
-			       "%s: open to others (mode %04o), so no place for sockets: chmod 700",
-			       path, (unsigned)st.st_mode & 07777);
+		return err_set(
+		    err, RC_INVAL,
+		    "%s: open to others (mode %04o): cannot put sockets there: chmod 700", path,
+		    (unsigned)st.st_mode & 07777);
 	return RC_OK;
 }
 

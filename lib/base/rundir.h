@@ -10,17 +10,16 @@
 
 #define RUNDIR_MAX 64 /* with the NUL: a socket's name has room behind it */
 
-/* Can sockets lie below this path? It must be absolute, and hold nothing that an address must not: no blank. */
+/* Sockets can be below this path: it is absolute, without blanks and control characters. */
 bool rundir_for_sockets(const char *path);
 
 /*
- * rundir_make - $XDG_RUNTIME_DIR/gpusim, or /tmp/gpusim-UID, made with mode 0700 if it is not there.
+ * rundir_make - $XDG_RUNTIME_DIR/gpusim, or /tmp/gpusim-UID, created with mode 0700 if missing.
  *
  *	out	[out] its path, without a slash at the end
  *
- * The second is taken when the variable is not set, not fit for sockets, too long, or names no directory.
- * Errors: RC_INVAL it is there and no directory, somebody else's, or open to others; RC_FAILED it
- * cannot be made.
+ * The second is used when the variable is not set, unfit for sockets, too long, or names no directory.
+ * Errors: RC_INVAL not a directory, another user's, or open to others; RC_FAILED cannot be created.
  */
 enum rc rundir_make(char out[RUNDIR_MAX], struct err *err);
 
@@ -29,10 +28,10 @@ enum rc rundir_make(char out[RUNDIR_MAX], struct err *err);
 /*
  * rundir_coordinator - where the coordinator is: $GPUSIM_COORD, or gpucoord.sock in that directory.
  *
- *	room	what the answer may lie in
+ *	room	storage for the result
  *
- * An empty variable counts as none. The directory is not made; one that is there must be private, or
- * another user could answer. Returns the address, as long-lived as room and the environment; NULL, with
+ * An empty variable counts as unset. The directory is not created; an existing one must be private, or
+ * another user could answer. Returns the address, valid as long as room and the environment; NULL, with
  * *err set.
  */
 const char *rundir_coordinator(char room[RUNDIR_ADDRESS_MAX], struct err *err);

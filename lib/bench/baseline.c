@@ -9,7 +9,7 @@
 #define MAX_DEPTH 8
 #define KEY_MAX	  32
 
-/* JSON, of which the numbers matter and under which names they stand. */
+/* A reader of JSON for numbers and their names. */
 struct reader {
 	const char *p; /* ends with a NUL */
 	struct baseline *out;
@@ -33,7 +33,7 @@ accept(struct reader *r, char c)
 	return true;
 }
 
-/* A string; its beginning goes to out, escapes as they are written. */
+/* A string; its beginning goes to out, with escapes unchanged. */
 static bool
 read_string(struct reader *r, char out[KEY_MAX])
 {
@@ -100,7 +100,7 @@ read_word(struct reader *r, const char *parent, const char *key)
 	return take_number(r, parent, key, v);
 }
 
-/* A value. key: what it, or the list it is in, is called; parent: the object's that holds that. */
+/* A value. key: the name of the value, or of its list; parent: the key of the object that has it. */
 static bool
 read_value(struct reader *r, const char *parent, const char *key, int depth)
 {
@@ -143,7 +143,7 @@ baseline_parse(const char *text, struct baseline *out, struct err *err)
 	}
 	baseline_fini(&b);
 	return r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
-			   : err_set(err, RC_BADDATA, "not what gpuctl bench --json prints");
+			   : err_set(err, RC_BADDATA, "not the output of gpuctl bench --json");
 }
 
 void

@@ -1,5 +1,5 @@
 /*
- * baseline.h - the times of an earlier gpuctl bench, out of what its --json printed.
+ * baseline.h - the times of an earlier gpuctl bench, from its --json output.
  */
 #ifndef BENCH_BASELINE_H
 #define BENCH_BASELINE_H
@@ -22,7 +22,7 @@ struct baseline {
 	size_t n, cap;
 };
 
-/* Of text that ends with a NUL. RC_BADDATA: not such text, or no row in it. */
+/* Parse text that ends with a NUL. RC_BADDATA: not such text, or without rows. */
 enum rc baseline_parse(const char *text, struct baseline *out, struct err *err);
 void baseline_fini(struct baseline *b);
 

@@ -41,7 +41,7 @@ make_buffers(struct bench *b, uint64_t nbytes, struct err *err)
 	return rc;
 }
 
-/* Of max_bytes, or as large as fits. */
+/* Allocate buffers of max_bytes, or as large as fits. */
 static enum rc
 fit_buffers(struct bench *b, struct err *err)
 {
@@ -142,7 +142,7 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 	return rc;
 }
 
-/* An operation that recovered measured nothing: its ranks at the end are not those of its begin. */
+/* An operation that recovered has no valid time: its ranks changed. */
 enum rc
 bench_collective(struct bench *b, struct err *err)
 {
@@ -276,7 +276,7 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 	return rc;
 }
 
-/* A rank was lost: may the size begin again, with the ranks and the buffers that are left? */
+/* After the loss of a rank: repeat the size with the remaining ranks and buffers, if the caller agrees. */
 static enum rc
 go_on(struct bench *b, enum rc rc, struct err *err)
 {
@@ -292,7 +292,7 @@ go_on(struct bench *b, enum rc rc, struct err *err)
 			for (int p = 0; p < BENCH_NPLACES; p++)
 				b->base[p][r] = b->base[p][was[r]];
 		if (coll_has_root(b->c.coll) && b->c.root >= gpusim_comm_count(b->comm))
-			rc = err_set(err, RC_ABORTED, "no rank %" PRIu32 " is left to be the root",
+			rc = err_set(err, RC_ABORTED, "the root, rank %" PRIu32 ", is lost",
 				     b->c.root);
 	}
 	if (rc == RC_OK && b->data.nranks != gpusim_comm_count(b->comm)) {

@@ -1,8 +1,8 @@
 /*
- * bench.h - how fast a collective is and whether its results are right, size by size; and which algorithm
- * is the fastest at each size.
+ * bench.h - measure a collective and check its results, size by size; find the fastest algorithm for each
+ * size.
  *
- * The caller has a communicator; bench_open takes buffers on its devices, bench_close gives them back.
+ * The caller has a communicator; bench_open allocates buffers on its devices, bench_close frees them.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -25,17 +25,15 @@ struct bench_config {
 	bool fits;		       /* max_bytes is halved until the devices have room */
 	uint64_t factor;	       /* from one size to the next; at least 2 */
 	uint64_t iters, warmup;	       /* repetitions that are timed, and before those; iters > 0 */
+	bool rewrite; /* each repetition first fills the input and does a barrier, untimed */
 	bool
-	    rewrite; /* each repetition fills the input first and meets the other ranks in a barrier,
-		      * untimed */
-	bool
-	    verify; /* a wrong result ends the bench with RC_BADDATA, and the rank that lies is named */
+	    verify; /* a wrong result ends the bench with RC_BADDATA, naming the rank that caused it */
 	const struct baseline *baseline; /* NULL: none */
 	/*
-	 * After a failure rc with its sentence *err: may the size begin again? NULL: never.
+	 * After a failure rc with its message *err: RC_OK repeats the size. NULL: never.
 	 *
-	 *	comm	[in, out] replaced by a handle of what the communicator is now
-	 *	was	[out] by rank of comm: which rank it was before
+	 *	comm	[in, out] replaced by a handle of the recovered communicator
+	 *	was	[out] by rank of comm: its rank before
 	 */
 	enum rc (*recover)(void *arg, struct gpusim_comm **comm, uint32_t *was, enum rc rc,
 			   struct err *err);
@@ -74,7 +72,7 @@ struct bench;
 /* Errors: those of gpusim_malloc; RC_NOMEM. */
 enum rc bench_open(const struct bench_config *cfg, struct bench **out, struct err *err);
 
-/* The largest size there is room for: cfg->max_bytes, or less where it fits. */
+/* The largest size that fits: cfg->max_bytes, or less with `fits`. */
 uint64_t bench_max_bytes(const struct bench *b);
 
 /* rc: the result of the work; memory on devices that may not answer is left to its lease. b may be NULL. */
@@ -83,12 +81,12 @@ void bench_close(struct bench *b, enum rc rc);
 /*
  * bench_run - all sizes, each checked and timed; row is called once a size.
  *
- * Wrong elements are counted in the rows and in *out; they are no error, unless cfg->verify.
+ * Wrong elements are counted in the rows and in *out; they are not an error, unless cfg->verify.
  */
 enum rc bench_run(struct bench *b, void (*row)(void *arg, const struct bench_row *row), void *arg,
 		  struct bench_summary *out, struct err *err);
 
-/* An algorithm is the fastest from one size to another. */
+/* A range of sizes and its fastest algorithm. */
 struct bench_rule {
 	uint64_t min_bytes, max_bytes; /* UINT64_MAX: all that are larger */
 	const char *algo;
@@ -102,7 +100,7 @@ struct bench_rule {
 enum rc bench_tune(struct bench *b, void (*rule)(void *arg, const struct bench_rule *rule),
 		   void *arg, struct err *err);
 
-/* Whether a collective has more than one algorithm that bench_tune would choose. */
+/* Return true if a collective has more than one algorithm that bench_tune could choose. */
 bool bench_has_choice(enum gpusim_coll coll);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * bench_impl.h - what checks, clock and tuner share.
+ * bench_impl.h - shared by the checks, the clock and the tuner.
  */
 #ifndef BENCH_BENCH_IMPL_H
 #define BENCH_BENCH_IMPL_H
@@ -9,7 +9,7 @@
 struct bench {
 	struct bench_config cfg;
 	struct gpusim_comm *comm;
-	struct gpusim_collective c; /* the operation at hand */
+	struct gpusim_collective c; /* the current operation */
 	struct bench_data data;
 	struct gpusim_addr *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
 	struct gpusim_addr *send, *recv;	 /* those of the operation at hand */
@@ -18,14 +18,14 @@ struct bench {
 	int recoveries;
 };
 
-/* Wrong elements of one operation: on so many ranks; the first of the first rank. */
+/* Wrong elements of one operation: the number of ranks, and the first element of the first rank. */
 struct bench_wrong {
 	bool any;
 	uint32_t nranks, rank;
 	uint64_t elem;
 };
 
-/* RC_BADDATA: a sentence that names the rank that lies, where that can be told (verify.c). */
+/* RC_BADDATA, with a message that names the faulty rank if it can be found (verify.c). */
 enum rc bench_blame(struct bench *b, const struct bench_wrong *w, struct err *err);
 
 /*
@@ -37,7 +37,7 @@ enum rc bench_blame(struct bench *b, const struct bench_wrong *w, struct err *er
 #define BENCH_BATCHES 5
 enum rc bench_time(struct bench *b, struct bench_time *out, struct err *err);
 
-/* b->c, once. RC_RECOVERED: it took a recovery, so it has measured nothing. */
+/* b->c, once. RC_RECOVERED: it recovered, so the time is not valid. */
 enum rc bench_collective(struct bench *b, struct err *err);
 
 /* Time one call of it, from the client: to the coordinator, the devices and back. */

@@ -61,7 +61,7 @@ bench_factor(enum gpusim_dtype dtype, uint32_t rank)
 	return number_of(dtype, 1 + rank % 2);
 }
 
-/* What a rank's element enters the reduction as. */
+/* A rank's element as it enters the reduction. */
 static union number
 summand(const struct bench_data *d, uint32_t rank, uint32_t i)
 {

@@ -21,7 +21,7 @@ struct bench_data {
 	uint32_t nranks, root;
 	char *room;	 /* elements of sequence `which` from 0 on */
 	uint32_t which;	 /* a rank's, or BENCH_REDUCED */
-	uint64_t filled; /* of them */
+	uint64_t filled; /* elements of room that are set */
 	uint64_t most;	 /* elements that one request may be for */
 };
 

@@ -8,7 +8,7 @@
 #include "coll/shape.h"
 #include "mem/dtype.h"
 
-#define ENOUGH	(100 * NS_PER_MS) /* no further run or call after so long */
+#define ENOUGH	(100 * NS_PER_MS) /* no further run or call after this time */
 #define CALLS	15
 #define PATTERN 0x3c /* rewriting fills the input with it: a small finite number in each type */
 

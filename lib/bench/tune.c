@@ -1,11 +1,12 @@
-/* Which algorithm is the fastest at which size. */
+/* Find the fastest algorithm for each size. */
 #include <inttypes.h>
 
 #include "bench/bench_impl.h"
 #include "coll/cost.h"
 #include "coll/plan.h"
 
-/* The fastest at one size. An algorithm that needs memory which the ranks do not share is no candidate. */
+/* The fastest at one size. An algorithm over peer memory is not a candidate if the ranks do not share
+ * memory. */
 static enum rc
 find_winner(struct bench *b, uint64_t nbytes, const char **algo, struct err *err)
 {

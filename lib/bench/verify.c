@@ -1,4 +1,4 @@
-/* Which rank lies, where results are wrong. */
+/* Find the rank that corrupts data, if results are wrong. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ check_input(struct bench *b, uint32_t rank, char *room, struct err *err)
 	return rc;
 }
 
-/* Inputs are there yet, out of place. */
+/* Out of place the inputs are unchanged. */
 static enum rc
 check_inputs(struct bench *b, struct err *err)
 {

@@ -1,7 +1,7 @@
 /*
- * Design notes. The main thread runs one operation after the other (operate.c); a thread of its own injects
- * faults that come by the clock; the main thread injects those that come by operations, before their
- * operation. `lock` guards the data of both threads: the members of the communicator and the counts.
+ * Design notes. The main thread runs one operation after the other (operate.c); a second thread injects
+ * faults by the clock; the main thread injects faults by operations, before their operation. `lock` guards
+ * the data of both threads: the members of the communicator and the counts.
  */
 #include "chaos/chaos_impl.h"
 
@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define WARMUP_OPS 48 /* before daemons are looked at: they keep memory for later */
+#define WARMUP_OPS 48		       /* before daemons are measured: they keep memory for later */
 #define WARMUP_AT  (UINT64_C(1) << 40) /* their numbers, apart from the others */
 
 void
@@ -51,7 +51,7 @@ find_victim(struct chaos *c, const struct chaos_fault *f, struct gpusim_device *
 	return found;
 }
 
-/* Where nobody starts devices again, two must be left, also by faults that are armed. */
+/* If devices are not restarted, two must remain, also after faults that are armed. */
 static bool
 is_too_many(const struct chaos *c, const struct chaos_fault *f)
 {
@@ -71,7 +71,7 @@ inject(struct chaos *c, const struct chaos_fault *f)
 
 	if (is_too_many(c, f)) {
 		count = &c->sum->skipped;
-		what = ": skipped, two devices are left";
+		what = ": skipped, only two devices remain";
 	} else if (find_victim(c, f, &device) &&
 		   gpusim_inject(c->side, device, 0, &f->f, 1, NULL) == GPUSIM_OK) {
 		count = &c->sum->did[f->f.kind];
@@ -230,7 +230,7 @@ look_after(struct chaos *c)
 	gpusim_status_fini(&s);
 }
 
-/* Disarm all faults, wherever that can be done. */
+/* Disarm all faults, as far as possible. */
 static void
 clear_faults(struct chaos *c)
 {
@@ -250,10 +250,10 @@ static enum rc
 check(const struct chaos_config *cfg, struct err *err)
 {
 	if (cfg->nranks < 2)
-		return err_set(err, RC_FAILED, "it takes at least 2 devices, not %" PRIu32,
+		return err_set(err, RC_FAILED, "needs at least 2 devices, not %" PRIu32,
 			       cfg->nranks);
 	if (cfg->nranks > CHAOS_MAX_RANKS)
-		return err_set(err, RC_INVAL, "%" PRIu32 " ranks: at most %d", cfg->nranks,
+		return err_set(err, RC_INVAL, "%" PRIu32 " ranks: must be at most %d", cfg->nranks,
 			       CHAOS_MAX_RANKS);
 	if (!cfg->kinds || cfg->kinds & ~CHAOS_ALL_KINDS)
 		return err_set(err, RC_INVAL, "kinds of faults: 0x%x is not 1 to 0x%x", cfg->kinds,

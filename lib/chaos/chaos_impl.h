@@ -1,6 +1,6 @@
 /*
- * chaos_impl.h - shared by chaos's files: operations and faults drawn from a seed, results that are checked
- * against the host's own, the communicator.
+ * chaos_impl.h - shared by chaos's files: operations and faults drawn from a seed, results checked against
+ * the host's, the communicator.
  */
 #ifndef CHAOS_CHAOS_IMPL_H
 #define CHAOS_CHAOS_IMPL_H
@@ -37,7 +37,7 @@ void chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided,
 void chaos_show_op(const struct chaos_op *o, char *out, size_t n);
 
 struct chaos_fault {
-	double after;	 /* how long after the fault before it, times the rate */
+	double after;	 /* time after the previous fault, times the rate */
 	uint32_t victim; /* rank victim % nranks */
 	bool coordinator;
 	struct gpusim_fault f;
@@ -57,7 +57,7 @@ void chaos_factor(const struct chaos_op *o, uint32_t rank, void *to);
 void chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n);
 
 /*
- * Is this a rank's right output, if these ranks took part?
+ * Return true if this is a rank's right output, if these ranks took part.
  *
  *	took	their ranks when the operation began, ascending
  *	me	an index in it
@@ -73,19 +73,19 @@ uint64_t chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntoo
 struct chaos_slot {
 	struct gpusim_device device;
 	struct gpusim_addr send, recv;
-	bool stale; /* a former communicator may write there: to be given back */
+	bool stale; /* an earlier communicator may write there: to be freed */
 };
 
 struct chaos {
 	const struct chaos_config *cfg;
 	struct gpusim *g, *side;
 	uint64_t bound_ns;
-	uint32_t ndevices; /* all there are at the beginning */
+	uint32_t ndevices; /* at the beginning */
 	pthread_mutex_t
-	    lock; /* comm, live: written by the main thread alone; counts of faults; cfg->say */
+	    lock; /* comm, live: written only by the main thread; counts of faults; cfg->say */
 	pthread_cond_t ended;
 	bool ending;
-	bool quiet; /* alarms alone are told */
+	bool quiet; /* report only alarms */
 	bool live;
 	struct gpusim_comm *comm;
 	bool by_memory; /* every rank maps every other */
@@ -98,11 +98,12 @@ struct chaos {
 	struct chaos_report *sum;
 };
 
-/* Tell the caller. */
+/* Report to the caller. */
 void chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Have a communicator that works, of all free devices up to cfg->nranks. RC_FAILED: no two devices answer. */
+/* Make sure of a working communicator of all free devices, up to cfg->nranks. RC_FAILED: no two devices
+ * answer. */
 enum rc chaos_settle(struct chaos *c, struct err *err);
 
 /* Make the first communicator, over cfg->nranks free devices; waits for them. */
@@ -111,7 +112,7 @@ enum rc chaos_begin(struct chaos *c, struct err *err);
 /* Bring c->comm up to date. */
 enum rc chaos_refresh(struct chaos *c, struct err *err);
 
-/* After a failure: chaos_mend keeps the communicator if it goes on, chaos_drop destroys it. */
+/* After a failure: chaos_mend keeps the communicator if it still works, chaos_drop destroys it. */
 void chaos_mend(struct chaos *c);
 void chaos_drop(struct chaos *c);
 

@@ -103,7 +103,8 @@ chaos_drop(struct chaos *c)
 		c->slot[i].stale = true;
 }
 
-/* Does it go on? Without recovery the loss of a rank is not noticed before the next operation. */
+/* Return true if it still works. Without recovery the loss of a rank is only noticed by the next
+ * operation. */
 static bool
 goes_on(struct chaos *c, struct err *err)
 {
@@ -133,7 +134,7 @@ chaos_mend(struct chaos *c)
 	chaos_drop(c);
 }
 
-/* The devices that are free now, at most c->cfg->nranks; *n how many, devices the caller's room. */
+/* The currently free devices, at most c->cfg->nranks; *n: their number; devices: room for them. */
 static enum rc
 find_free(struct chaos *c, struct gpusim_device *devices, uint32_t *n, struct err *err)
 {
@@ -151,7 +152,7 @@ find_free(struct chaos *c, struct gpusim_device *devices, uint32_t *n, struct er
 	return RC_OK;
 }
 
-/* Whether all ranks reach each other by memory. */
+/* Return true if all ranks reach each other by memory. */
 static void
 look_at_paths(struct chaos *c)
 {
@@ -206,7 +207,7 @@ make(struct chaos *c, const struct gpusim_device *devices, uint32_t n, struct er
 static enum rc
 no_more(const struct err *last, struct err *err)
 {
-	return err_set(err, RC_FAILED, "no two devices can work together any more%s%s",
+	return err_set(err, RC_FAILED, "no two devices can work together%s%s",
 		       last->rc == RC_OK ? "" : ": ", last->text);
 }
 

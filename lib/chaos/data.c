@@ -35,7 +35,7 @@ chaos_factor(const struct chaos_op *o, uint32_t rank, void *to)
 	number_put(o->dtype, to, factor(o, rank));
 }
 
-/* What a rank's element enters the reduction as. */
+/* A rank's element as it enters the reduction. */
 static union number
 summand(const struct chaos_op *o, uint32_t rank, uint64_t i)
 {

@@ -2,10 +2,10 @@
  * One operation of chaos: given to the devices, its result read and checked.
  *
  * Design notes. The set of ranks that took part is known unless ranks were lost on the way; then a result
- * is right if it is right for the ranks that are left and any set of the lost ones.
+ * is right if it is right for the remaining ranks and any set of the lost ones.
  *
  * Only algorithms that do not store into peers are used: a rank that was frozen in the middle of another
- * one may later write to buffers that belong to another operation by then.
+ * one may later write to buffers that then belong to another operation.
  */
 #include "chaos/chaos_impl.h"
 
@@ -18,7 +18,7 @@
 
 #define MAX_SUBSETS 10 /* lost ranks that may have taken part */
 
-/* Where each rank reads and writes. */
+/* The buffers of each rank. */
 struct places {
 	struct gpusim_addr send[CHAOS_MAX_RANKS], recv[CHAOS_MAX_RANKS];
 	struct shape shape[CHAOS_MAX_RANKS];
@@ -108,11 +108,11 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 
 /* Results as read, by the rank at the operation's begin. */
 struct results {
-	bool there[CHAOS_MAX_RANKS]; /* it was read */
+	bool there[CHAOS_MAX_RANKS]; /* the result was read */
 	bool left[CHAOS_MAX_RANKS];  /* the rank is still a member */
 };
 
-/* Read the output of every rank that is left. A rank that cannot be read has just been lost. */
+/* Read the output of every remaining rank. A rank that cannot be read has just been lost. */
 static void
 read_results(struct chaos *c, const struct chaos_op *o, const struct places *p,
 	     const struct gpusim_device *devices, struct results *res)
@@ -133,7 +133,7 @@ read_results(struct chaos *c, const struct chaos_op *o, const struct places *p,
 	}
 }
 
-/* Is all of it right, if these ranks took part? */
+/* Return true if all results are right, if these ranks took part. */
 static bool
 is_right(struct chaos *c, const struct chaos_op *o, const struct results *res, const bool *took)
 {
@@ -149,7 +149,7 @@ is_right(struct chaos *c, const struct chaos_op *o, const struct results *res, c
 	return true;
 }
 
-/* Is it right for the ranks that are left and any set of the lost ones? */
+/* Return true if they are right for the remaining ranks and any set of the lost ones. */
 static bool
 is_right_for_some(struct chaos *c, const struct chaos_op *o, const struct results *res)
 {
@@ -171,7 +171,7 @@ is_right_for_some(struct chaos *c, const struct chaos_op *o, const struct result
 	return false;
 }
 
-/* The operation succeeded: is its result right? */
+/* Check the result of a successful operation. */
 static void
 check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places *p,
       const struct gpusim_device *devices)

@@ -1,6 +1,6 @@
 /*
- * times.h - how long chaos waits. Both are fixed: they are small against the bound of an operation, which the
- * caller sets, and a longer one would only make a run with dead devices slower.
+ * times.h - chaos's timeouts. They are fixed: they are small compared with the bound of an operation, which
+ * the caller sets, and longer ones would only slow down a run with dead devices.
  */
 #ifndef CHAOS_TIMES_H
 #define CHAOS_TIMES_H

@@ -23,7 +23,7 @@ copy_info(const GpuSim__AlgoInfo *from, struct gpusim_algo *to)
 	snprintf(to->digest, sizeof to->digest, "%s", from->digest);
 }
 
-/* The piece at an offset; the last one's answer tells what is kept. */
+/* Send the piece at an offset; the last answer describes the algorithm. */
 static enum rc
 put_piece(struct gpusim *g, const struct gpusim_algo_config *cfg, const uint8_t *bytes,
 	  uint64_t nbytes, uint64_t at, struct gpusim_algo *out)
@@ -63,7 +63,7 @@ gpusim_algo_add(struct gpusim *g, const void *bytes, uint64_t nbytes,
 	enum rc rc = config ? client_take("gpusim_algo_config", config, &cfg, sizeof cfg) : RC_OK;
 
 	if (rc == RC_OK && nbytes == 0)
-		rc = err_set(client_err(), RC_BADDATA, "%s: the file of an algorithm is empty",
+		rc = err_set(client_err(), RC_BADDATA, "%s: the algorithm file is empty",
 			     cfg.path ? cfg.path : "algorithm");
 	for (uint64_t at = 0; at < nbytes && rc == RC_OK; at += WIRE_BULK_MAX)
 		rc = put_piece(g, &cfg, bytes, nbytes, at, out);

@@ -17,7 +17,7 @@
 #include "net/net.h"
 
 #define TIMEOUT_MS	60000
-#define DEFAULT_WAIT_MS 1000 /* for a coordinator that nobody named: it may be starting */
+#define DEFAULT_WAIT_MS 1000 /* for the default coordinator, which may be starting */
 
 static _Thread_local struct err last;
 static _Thread_local char note[sizeof last.text];
@@ -52,7 +52,7 @@ gpusim_rc_exit(enum gpusim_rc rc)
 	return rc_exit((enum rc)rc);
 }
 
-/* Connect, and try again for so long while nobody listens there. */
+/* Connect, and try again for this long while nothing listens there. */
 static enum rc
 connect_to(const char *addr, uint32_t wait_ms, uint32_t timeout_ms, struct rpc_client **out)
 {
@@ -66,7 +66,7 @@ connect_to(const char *addr, uint32_t wait_ms, uint32_t timeout_ms, struct rpc_c
 	return rc;
 }
 
-/* Whether a name can be told: short, and of one line. */
+/* A name is short and on one line. */
 static bool
 is_tellable(const char *name, size_t room)
 {
@@ -97,7 +97,7 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 	if (!coordinator)
 		return client_rc(last.rc);
 	dflt = coordinator == room;
-	if (!getenv("GPUSIM_DIR")) /* there the coordinator has done it */
+	if (!getenv("GPUSIM_DIR")) /* the coordinator has done it there */
 		sweep_folder(SWEEP_FOLDER, net_listens);
 	g = calloc(1, sizeof *g);
 	if (!g)
@@ -117,7 +117,7 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 		if (dflt && rc == RC_UNREACHABLE)
 			err_set(
 			    &last, rc,
-			    "no coordinator at %s: start gpucoord, set GPUSIM_COORD, or work under "
+			    "no coordinator at %s: start gpucoord, set GPUSIM_COORD, or run under "
 			    "'gpuctl run'",
 			    room);
 		else
@@ -167,10 +167,11 @@ enum gpusim_rc
 gpusim_set_program(struct gpusim *g, const char *name)
 {
 	if (!is_tellable(name, sizeof g->program))
-		return client_rc(err_set(&last, RC_INVAL,
-					 "a program's name has at most %zu bytes, and no control "
-					 "characters",
-					 sizeof g->program - 1));
+		return client_rc(
+		    err_set(&last, RC_INVAL,
+			    "a program's name must have at most %zu bytes, and no control "
+			    "characters",
+			    sizeof g->program - 1));
 	pthread_mutex_lock(&g->lock);
 	snprintf(g->program, sizeof g->program, "%s", name);
 	pthread_mutex_unlock(&g->lock);
@@ -200,8 +201,7 @@ client_take(const char *name, const void *from, void *to, size_t size)
 	memcpy(&given, from, sizeof given);
 	if (given < sizeof given)
 		return err_set(&last, RC_INVAL,
-			       "struct %s: its size is not set: initialise it with its INIT macro",
-			       name);
+			       "struct %s: size not set: initialise it with its INIT macro", name);
 	if (given > size)
 		return err_set(&last, RC_INVAL,
 			       "struct %s: a size of %zu bytes, this libgpusim knows %zu: the "
@@ -261,7 +261,7 @@ client_call_device(struct gpusim *g, struct gpusim_device device, const GpuSim__
 	return rc == RC_OK ? expect(reply, want, out) : rc;
 }
 
-/* Lock held. The device's entry, a new one if it has none; NULL: out of memory. */
+/* Lock held. The device's entry, created if new; NULL: out of memory. */
 static struct known_device *
 entry(struct gpusim *g, uint64_t id)
 {
@@ -292,7 +292,7 @@ client_note_devices(struct gpusim *g, const struct gpusim_device_info *v, size_t
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* Where a device is, as far as the coordinator has told. */
+/* A device's addresses, if the coordinator has given them. */
 static bool
 noted_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 {
@@ -306,7 +306,7 @@ noted_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 	return noted;
 }
 
-/* Ask the coordinator for all devices, which notes them. */
+/* Ask the coordinator for all devices, and note them. */
 static enum rc
 ask_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 {
@@ -324,7 +324,7 @@ ask_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 	return i < n ? RC_OK : err_set(&last, RC_NOTFOUND, "no device %016" PRIx64, d->id);
 }
 
-/* A connection to where it was said to be; or, when nobody is there, to where it is now. */
+/* Connect to the known address; if nothing listens there, to the current one. */
 static enum rc
 connect_device(struct gpusim *g, struct known_device *d, struct rpc_client **out)
 {
@@ -371,7 +371,7 @@ client_device(struct gpusim *g, struct gpusim_device device, struct known_device
 		client = NULL;
 	}
 	pthread_mutex_unlock(&g->lock);
-	rpc_client_close(client); /* another thread was faster */
+	rpc_client_close(client); /* another thread was first */
 	*out = d;
 	return RC_OK;
 }

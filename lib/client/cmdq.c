@@ -1,9 +1,9 @@
 /*
- * Command queues, the client's side: opening them, appending, waiting. Their layout: mem/cmdq.h.
+ * Command queues, the client's side: open, append, wait. Layout: mem/cmdq.h.
  *
- * Design notes. A queue's lock covers its tail: a thread that appends holds it while it waits for room, so that
- * commands of a group stay together. The device's end is noticed by who waits, in slices of 100 ms, by the lock
- * on the memory file. The page stays mapped until the handle is freed, so readers need no lock.
+ * Design notes. A queue's lock covers its tail: an appending thread holds it while it waits for room, so
+ * that commands of a group stay together. Waiters notice the device's end by the lock on the memory file,
+ * every 100 ms. The page stays mapped until the handle is freed, so readers need no lock.
  */
 #include "client/cmdq.h"
 
@@ -61,14 +61,13 @@ cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_QUEUE_OPEN, &reply);
 	if (rc == RC_OK) {
 		q->id = reply->queueopen->queueid;
-		rc =
-		    reply->queueopen->nbytes == sizeof(struct cmdq_page)
-			? cmdq_map(g, device, reply->queueopen->offset, sizeof(struct cmdq_page),
-				   &q->area)
-			: err_set(client_err(), RC_BADDATA,
-				  "device %016" PRIx64 ": its queues have another layout: it is of "
-				  "another version",
-				  device.id);
+		rc = reply->queueopen->nbytes == sizeof(struct cmdq_page)
+			 ? cmdq_map(g, device, reply->queueopen->offset, sizeof(struct cmdq_page),
+				    &q->area)
+			 : err_set(client_err(), RC_BADDATA,
+				   "device %016" PRIx64 ": its queues have another layout: it has "
+				   "another version",
+				   device.id);
 		wire_reply_free(reply);
 	}
 	q->g = g;
@@ -132,7 +131,7 @@ gone(const struct cmdq *q)
 		       q->device.id);
 }
 
-/* Carried out, the deadline passed, or the device has ended. */
+/* Wait until carried out, the deadline, or the device's end. */
 static enum rc
 await(struct cmdq *q, uint64_t position, uint64_t until_ns)
 {
@@ -166,7 +165,7 @@ cmdq_tail(const struct cmdq *q)
 	return atomic_load_explicit(&q->page->tail, memory_order_acquire);
 }
 
-/* The error that stands, if it is of a command before a position. */
+/* The current error, if it is of a command before a position. */
 static enum rc
 standing(const struct cmdq *q, uint64_t position, uint64_t *comm)
 {
@@ -178,7 +177,7 @@ standing(const struct cmdq *q, uint64_t position, uint64_t *comm)
 		return RC_OK;
 	if (comm)
 		*comm = e->comm;
-	/* Out of cmdq_wait a timeout means that the work goes on. */
+	/* As a result of cmdq_wait a timeout means that the work continues. */
 	rc = e->rc == RC_OK || e->rc == RC_TIMEOUT ? RC_FAILED : (enum rc)e->rc;
 	return err_set(client_err(), rc, "%.*s", (int)sizeof e->text - 1, e->text);
 }
@@ -205,7 +204,7 @@ cmdq_error(const struct cmdq *q, uint64_t *comm)
 	return client_rc(rc);
 }
 
-/* What was appended after the failure is passed over, which takes no time; only what comes now runs. */
+/* Commands appended after the failure are skipped; only later ones run. */
 void
 cmdq_forgive(struct cmdq *q, uint64_t comm)
 {
@@ -287,7 +286,7 @@ cmdq_append(struct cmdq *q, const struct cmdq_command *c, size_t n, uint64_t *po
 {
 	if (n == 0 || n > CMDQ_SIZE / 2)
 		return client_rc(err_set(client_err(), RC_INVAL,
-					 "%zu operations at once: a queue takes 1 to %d", n,
+					 "%zu operations at once: must be 1 to %d", n,
 					 CMDQ_SIZE / 2));
 	return client_rc(append(q, c, n, NULL, position));
 }

@@ -1,10 +1,10 @@
 /*
  * client/cmdq.h - command queues of devices of this host: NCCL's and CUDA's calls enqueue here and return.
  *
- * A queue belongs to one stream of one process. Its commands run in order; the program waits for a position.
- * Nothing here calls the coordinator, and once a queue is open and a communicator bound nothing calls the device:
- * a call is a store of 64 bytes. All functions are safe from any thread; those that name a queue take its lock.
- * Failures have a sentence in gpusim_error().
+ * A queue belongs to one stream of one process. Its commands run in order; the program waits for a
+ * position. Nothing here calls the coordinator, and once a queue is open and a communicator bound nothing
+ * calls the device: a call is a store of 64 bytes. All functions are thread-safe; those on a queue take
+ * its lock. Messages of failures are in gpusim_error().
  */
 #ifndef CLIENT_CMDQ_H
 #define CLIENT_CMDQ_H
@@ -25,22 +25,23 @@ struct cmdq_bind; /* one rank of a communicator, for this process */
  *	stream	0 .. 63: its commands are in order with what other calls queue on that numbered stream of the
  *		device; CMDQ_OWN_STREAM: a stream of its own
  *
- * GPUSIM_UNREACHABLE: the device is not on this host, or its memory is not this user's. GPUSIM_BUSY: too many.
+ * GPUSIM_UNREACHABLE: the device is not on this host, or its memory is not this user's. GPUSIM_BUSY: too
+ * many.
  */
 #define CMDQ_OWN_STREAM UINT32_MAX
 enum gpusim_rc cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream,
 			 struct cmdq **out);
 
-/* Its commands end first, or are passed over when the queue failed. NULL is legal. */
+/* Close after its commands have ended, or were skipped after a failure. NULL is legal. */
 void cmdq_close(struct cmdq *q);
 
 uint64_t cmdq_id(const struct cmdq *q); /* for struct cmdq_wait, on the same device */
 struct gpusim_device cmdq_device(const struct cmdq *q);
-struct cmdq_page *cmdq_page(const struct cmdq *q); /* for who does CMDQ_EXTERN works */
+struct cmdq_page *cmdq_page(const struct cmdq *q); /* for workers of CMDQ_EXTERN */
 uint64_t cmdq_offset(const struct cmdq *q);	   /* of the page in the device's memory file */
 
 /*
- * Append n commands at once, in order, with no other thread's between them. Waits for room as long as it takes.
+ * Append n commands in order, without other threads' between them. Waits for room.
  *
  *	position	[out] of the last + 1: what cmdq_done and CMDQ_WAIT take; may be NULL
  *
@@ -49,12 +50,12 @@ uint64_t cmdq_offset(const struct cmdq *q);	   /* of the page in the device's me
 enum gpusim_rc cmdq_append(struct cmdq *q, const struct cmdq_command *c, size_t n,
 			   uint64_t *position);
 
-/* Next number of a work for `who` on this queue (struct cmdq_ext.n), in the order of cmdq_append: append the
- * command of kind CMDQ_EXTERN with u.ext.n = 0 and it is filled in; *n [out] tells it. */
+/* Append a command of kind CMDQ_EXTERN with u.ext.n = 0, which gets the next number for `who` on this
+ * queue; *n [out] is that number. */
 enum gpusim_rc cmdq_append_extern(struct cmdq *q, unsigned who, uint64_t *n, uint64_t *position);
 
 uint64_t cmdq_tail(const struct cmdq *q);		 /* position of all that was appended */
-bool cmdq_done(const struct cmdq *q, uint64_t position); /* carried out, or passed over */
+bool cmdq_done(const struct cmdq *q, uint64_t position); /* carried out, or skipped */
 
 /*
  * Wait for a position. timeout_ms 0: for ever. Returns GPUSIM_OK, GPUSIM_TIMEOUT, GPUSIM_UNREACHABLE (the
@@ -62,11 +63,11 @@ bool cmdq_done(const struct cmdq *q, uint64_t position); /* carried out, or pass
  */
 enum gpusim_rc cmdq_wait(struct cmdq *q, uint64_t position, uint32_t timeout_ms);
 
-/* The queue's error that has not been forgiven: GPUSIM_OK, or its rc with its sentence in gpusim_error();
+/* The queue's uncleared error: GPUSIM_OK, or its rc with its message in gpusim_error();
  * *comm (may be NULL): the communicator's id, 0: none. GPUSIM_UNREACHABLE: the device has ended. */
 enum gpusim_rc cmdq_error(const struct cmdq *q, uint64_t *comm);
 
-/* Go on after an error of that communicator (0: any error). Other errors stay. */
+/* Clear an error of that communicator (0: any error). Other errors stay. */
 void cmdq_forgive(struct cmdq *q, uint64_t comm);
 
 /*
@@ -76,29 +77,29 @@ void cmdq_forgive(struct cmdq *q, uint64_t comm);
  */
 enum gpusim_rc cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out);
 
-/* Let go: its operations have ended or failed. NULL is legal. */
+/* Unbind; its operations have ended or failed. NULL is legal. */
 void cmdq_unbind(struct cmdq_bind *b);
 
 /*
- * Append collectives, sends and receives of bound communicators, as one group: they are given their numbers
- * here. c[i].u.coll.comm is filled in from b[i]. In one order with all threads of this process. Sorted as a group
- * demands: by communicator, collectives first, then the sends and receives as one set.
+ * Append collectives, sends and receives of bound communicators as one group, and number them.
+ * c[i].u.coll.comm is filled in from b[i]. One order for all threads of this process. Sorted as a group
+ * requires: by communicator, collectives first, then the sends and receives as one set.
  */
 enum gpusim_rc cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *b, struct cmdq_command *c,
 				 size_t n, uint64_t *position);
 
-/* One more operation waits in an open group for cmdq_append_colls; or those that do are dropped. For explanations. */
+/* Count an operation in an open group; drop the count. For `gpuctl explain`. */
 void cmdq_bind_grouped(struct cmdq_bind *b);
 void cmdq_bind_ungrouped(struct cmdq_bind *b);
 
-/* Whether it has failed, by one load; and its state with the failure's sentence, or GPUSIM_OK. No call. */
+/* It has failed (one load); its failure with the message, or GPUSIM_OK. No call. */
 bool cmdq_bind_failed(const struct cmdq_bind *b);
 enum gpusim_rc cmdq_bind_error(const struct cmdq_bind *b);
 
-/* Whether all operations that were appended have ended; after a failure, see the queue. */
+/* All appended operations have ended; after a failure, see the queue. */
 bool cmdq_bind_idle(struct cmdq_bind *b);
 
-/* The rank that its operation waits for since so many ms; -1: none. */
+/* The rank that its operation has been waiting for, for *ms; -1: none. */
 int cmdq_bind_waits(const struct cmdq_bind *b, uint64_t *ms);
 
 #endif

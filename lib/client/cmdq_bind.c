@@ -1,9 +1,9 @@
 /*
  * Ranks of communicators whose operations go through command queues: binding, numbering.
  *
- * Design notes. Each rank counts its operations for itself: collectives of the communicator, sends and receives of
- * each ordered pair. So the numbers are given and the commands appended under the binding's lock; those of several
- * communicators are taken in the order of their ids.
+ * Design notes. Each rank counts its own operations: collectives of the communicator, sends and receives
+ * of each ordered pair. So numbers are given and commands appended under the binding's lock; the locks of
+ * several communicators are taken in the order of their ids.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -214,8 +214,8 @@ append_one(struct cmdq *q, struct cmdq_bind *b, struct cmdq_command *c, uint64_t
 	return rc;
 }
 
-/* A group's order, which is the same on all ranks: communicators by id, of each collectives as they were
- * called, then sends and receives as they were called. */
+/* A group's order, the same on all ranks: communicators by id; for each, collectives in call order, then
+ * sends and receives in call order. */
 static bool
 belongs_after(struct cmdq_bind *a, const struct cmdq_command *ca, struct cmdq_bind *b,
 	      const struct cmdq_command *cb)
@@ -225,7 +225,7 @@ belongs_after(struct cmdq_bind *a, const struct cmdq_command *ca, struct cmdq_bi
 	return ca->kind == CMDQ_SENDRECV && cb->kind == CMDQ_COLL;
 }
 
-/* Stable, by insertion: groups are short, and come in order mostly. */
+/* Stable insertion sort: groups are short, and mostly in order. */
 static void
 sort(struct cmdq_bind **b, struct cmdq_command *c, size_t n)
 {

@@ -1,4 +1,4 @@
-/* cmdq_impl.h - what the files of the client's command queues share. */
+/* cmdq_impl.h - shared by the files of the client's command queues. */
 #ifndef CLIENT_CMDQ_IMPL_H
 #define CLIENT_CMDQ_IMPL_H
 
@@ -26,12 +26,12 @@ struct cmdq {
 	uint64_t externs[CMDQ_EXTERNS]; /* works so far */
 };
 
-/* Map a part of a device's memory file that the device has told. RC_UNREACHABLE: it is not of this host. */
+/* Map a part of a device's memory file. RC_UNREACHABLE: not of this host. */
 enum rc cmdq_map(struct gpusim *g, struct gpusim_device device, uint64_t offset, uint64_t nbytes,
 		 struct cmdq_area *out);
 void cmdq_unmap(struct cmdq_area *a);
 
-/* Tell the device that this process has done with a queue. */
+/* Tell the device to close a queue. */
 void cmdq_tell_closed(struct cmdq *q);
 
 #endif

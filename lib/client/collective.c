@@ -1,9 +1,9 @@
 /*
  * NCCL's calls, a function each: of one rank, and of all. Both describe a gpusim_collective and submit it.
  *
- * One rank's operation goes through a command queue of its device where the communicator allows it. Else its
- * submission waits at the coordinator for those of the other ranks (SubmitRequest.meet), which
- * then run as one. A send or recv meets its other half at the devices, so it waits for nobody.
+ * One rank's operation uses a command queue of its device where the communicator allows it. Else its
+ * submission waits at the coordinator for the other ranks' (SubmitRequest.meet), which then run as one. A
+ * send or recv matches its other half at the devices, so it does not wait.
  */
 #include <inttypes.h>
 
@@ -51,7 +51,7 @@ collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	if (comm->rank < 0)
 		return client_rc(err_set(
 		    client_err(), RC_INVAL,
-		    "comm %" PRIu64 ": the handle is for all ranks, and this call is one rank's",
+		    "comm %" PRIu64 ": the handle is for all ranks, but this call is for one rank",
 		    comm->id));
 	if (comm->queued)
 		return enqueue(comm, c);
@@ -77,7 +77,7 @@ one(struct gpusim_comm *comm, enum gpusim_coll coll, struct gpusim_addr send,
 	return collective_of_rank(comm, &c);
 }
 
-/* A call of one rank, and the same of all ranks, which has an address for each. The rest are its parameters. */
+/* A call of one rank, and of all ranks, with an address for each. The rest are parameters. */
 #define CALLS(name, coll, op, of, ...)                                                     \
 	enum gpusim_rc gpusim_##name(struct gpusim_comm *comm, struct gpusim_addr send,    \
 				     struct gpusim_addr recv, uint64_t count, __VA_ARGS__, \

@@ -11,7 +11,7 @@
 #include "client/enqueue.h"
 #include "net/net.h"
 
-/* A handle of what the coordinator says that the communicator is. */
+/* Make a handle from the coordinator's answer. */
 static enum rc
 make(struct gpusim *g, uint64_t id, uint32_t epoch, bool queued,
      GpuSim__DeviceMetadata *const *devices, size_t n, struct gpusim_comm **out)
@@ -103,7 +103,7 @@ gpusim_get_unique_id(struct gpusim_unique_id *out)
 	return GPUSIM_OK;
 }
 
-/* One half of an id: 16 digits that are there. */
+/* One half of an id: 16 digits. */
 static uint64_t
 half(const char *digits)
 {
@@ -125,20 +125,19 @@ client_parse_id(const struct gpusim_unique_id *uid, uint64_t *high, uint64_t *lo
 		n++;
 	if (n != digits || id[n])
 		return err_set(client_err(), RC_INVAL,
-			       "'%.32s' is no unique id, which has %zu hexadecimal digits", id,
-			       digits);
+			       "'%.32s' is not a unique id of %zu hexadecimal digits", id, digits);
 	*high = half(id);
 	*low = half(id + 16);
 	return RC_OK;
 }
 
-/* Whether the rank would enqueue operations itself. */
+/* The rank can enqueue operations itself. */
 static bool
 queues(const struct gpusim_comm_config *cfg)
 {
 	if (cfg->queues != GPUSIM_QUEUES_AUTO)
 		return cfg->queues == GPUSIM_QUEUES_ON;
-	/* Others may open by its id one that nobody's lease ends. */
+	/* Other clients may open a communicator without a lease by its id. */
 	return cfg->life == GPUSIM_LEASE && cfg->on_failure == GPUSIM_ON_FAILURE_ABORT;
 }
 
@@ -313,7 +312,7 @@ gpusim_comm_paths(const struct gpusim_comm *comm, uint8_t *path)
 		memcpy(path, reply->getcommstatus->paths.data, n);
 	else
 		rc = err_set(client_err(), RC_BADDATA,
-			     "comm %" PRIu64 ": %zu paths told of %" PRIu32 " ranks", comm->id,
+			     "comm %" PRIu64 ": received %zu paths of %" PRIu32 " ranks", comm->id,
 			     reply->getcommstatus->paths.len, comm->nranks);
 	wire_reply_free(reply);
 	return client_rc(rc);
@@ -436,7 +435,7 @@ start_own(struct gpusim_comm *comm)
 {
 	if (comm->group)
 		return client_rc(err_set(client_err(), RC_INVAL,
-					 "comm %" PRIu64 ": the group is open already", comm->id));
+					 "comm %" PRIu64 ": the group is already open", comm->id));
 	comm->group = gpusim_ops_new(comm->nranks);
 	return comm->group ? GPUSIM_OK
 			   : client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
@@ -449,9 +448,9 @@ end_own(struct gpusim_comm *comm, enum gpusim_wait wait)
 	enum gpusim_rc rc;
 
 	if (!group || wait != GPUSIM_ASYNC)
-		return client_rc(
-		    err_set(client_err(), RC_INVAL, "comm %" PRIu64 ": %s", comm->id,
-			    group ? "a rank's group ends with GPUSIM_ASYNC" : "no group is open"));
+		return client_rc(err_set(client_err(), RC_INVAL, "comm %" PRIu64 ": %s", comm->id,
+					 group ? "a rank's group must end with GPUSIM_ASYNC"
+					       : "no group is open"));
 	comm->group = NULL;
 	rc = client_submit_rank(comm, group);
 	gpusim_ops_free(group);

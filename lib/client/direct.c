@@ -1,12 +1,12 @@
 /*
  * Copies through a device's memory file.
  *
- * Design notes. The coordinator names a device's memory file with its address; if no such file is there,
- * the library asks the device. It checks the file and opens it. Before each copy one system call tells
- * whether the device still has that file. If not, this copy goes by calls, which find out about the device,
- * and the next copy looks for the file again. A device that was started again in its old file, with its old
- * id, is written to, as it is by calls. After a write the same system call tells whether the device was
- * there until the end: if not, a spare may have copied the memory meanwhile and lack the written bytes.
+ * Design notes. The coordinator names a device's memory file with its address; if there is no such file,
+ * the library asks the device. It checks the file and opens it. Before each copy one system call checks
+ * that the device still has the file. If not, this copy uses calls, which report on the device, and the
+ * next copy looks for the file again. A device that was restarted in its old file, with its old id, is
+ * written to, as by calls. After a write the same system call checks that the device was still alive: if
+ * not, a spare may have copied the memory without the written bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ direct_close(struct device_file *f)
 	}
 }
 
-/* Open what is said to be the device's memory; NULL: not here, or not to be trusted. */
+/* Open the file that may be the device's memory; NULL: not here, or not trusted. */
 static struct device_file *
 open_file(uint64_t id, const struct gpusim_device_info *m)
 {
@@ -47,7 +47,7 @@ open_file(uint64_t id, const struct gpusim_device_info *m)
 	return NULL;
 }
 
-/* Open the file that the coordinator has named; NULL: it is not there, or not to be trusted. */
+/* Open the file that the coordinator has named; NULL: not found, or not trusted. */
 static struct device_file *
 open_noted(struct gpusim *g, struct known_device *d)
 {
@@ -114,7 +114,7 @@ learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 	return RC_OK;
 }
 
-/* Its device has ended: the next copy asks anew. */
+/* The device has ended: the next copy asks again. */
 static void
 put_aside(struct gpusim *g, struct known_device *d, struct device_file *f)
 {
@@ -150,7 +150,7 @@ direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **o
 	return rc;
 }
 
-/* The file that holds [addr, addr + nbytes) of a device that lives, and where; NULL: by calls. */
+/* The file and offset of [addr, addr + nbytes) of a live device; NULL: use calls. */
 static enum rc
 find(struct gpusim *g, struct known_device *d, struct gpusim_addr addr, uint64_t nbytes,
      struct memfile **out, uint64_t *off)

@@ -2,9 +2,10 @@
  * The calls of one rank, through the command queue of their stream: gpusim_allreduce and its siblings of a
  * communicator whose ranks enqueue for themselves.
  *
- * Design notes. The first operation on a numbered stream opens this process's queue for it, which lives as long as
- * the connection; the first of a handle binds its rank. Both are calls of the device, under a lock of their own, and
- * happen once. What is wrong with a call's arguments is said here; where ranks differ their devices find out.
+ * Design notes. The first operation on a numbered stream opens this process's queue for it, which lives
+ * as long as the connection; the first of a handle binds its rank. Both are calls of the device, under
+ * their own lock, once. Bad arguments are reported here; differences between ranks are found by their
+ * devices.
  */
 #include "client/enqueue.h"
 
@@ -138,7 +139,7 @@ bind_of(struct gpusim_comm *comm, struct cmdq_bind **out)
 	return rc;
 }
 
-/* ---- what a call says */
+/* ---- arguments of a call */
 
 static enum gpusim_rc
 refuse(const struct gpusim_comm *comm, const char *what)
@@ -191,13 +192,13 @@ check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 	uint64_t in, out;
 
 	if ((unsigned)c->dtype >= GPUSIM_NDTYPES)
-		return refuse(comm, "no such type");
+		return refuse(comm, "unknown type");
 	if ((unsigned)c->redop >= GPUSIM_NREDOPS || c->redop == GPUSIM_PREMULSUM)
-		return refuse(comm, "no such reduction for this call");
+		return refuse(comm, "this call does not support the reduction");
 	if (!redop_takes(c->redop, c->dtype))
-		return refuse(comm, "the reduction is of integers only");
+		return refuse(comm, "the reduction is for integers only");
 	if (c->stream.id >= STREAMS)
-		return refuse(comm, "a stream is 0 to 63");
+		return refuse(comm, "the stream must be 0 to 63");
 	if (c->root >= comm->nranks)
 		return refuse(comm, "no such root or peer");
 	extents(comm, c, &in, &out);
@@ -345,7 +346,7 @@ enqueue_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	enum gpusim_rc rc = own ? enqueue_start(comm) : GPUSIM_OK;
 
 	if (rc == GPUSIM_OK && c->algo)
-		rc = refuse(comm, "uneven parts take no algorithm here");
+		rc = refuse(comm, "uneven parts do not support a choice of algorithm here");
 	else if (rc == GPUSIM_OK)
 		rc = c->coll == GPUSIM_REDUCESCATTER ? reduce_parts(comm, c) : move_parts(comm, c);
 	if (!own)
@@ -392,7 +393,7 @@ enum gpusim_rc
 enqueue_start(struct gpusim_comm *comm)
 {
 	if (comm->enqueued)
-		return refuse(comm, "the group is open already");
+		return refuse(comm, "the group is already open");
 	comm->enqueued = calloc(1, sizeof *comm->enqueued);
 	return comm->enqueued ? GPUSIM_OK
 			      : client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
@@ -408,7 +409,7 @@ enqueue_group_free(struct enqueue_group *v)
 	free(v);
 }
 
-/* Those of one stream, packed in front of `one`, with a binding each. */
+/* Pack the operations of one stream, and `one`, with their bindings. */
 static enum gpusim_rc
 end_stream(struct gpusim_comm *comm, const struct enqueue_group *v, uint32_t stream,
 	   struct cmdq_command *one, struct cmdq_bind **binds)

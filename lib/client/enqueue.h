@@ -1,5 +1,5 @@
-/* enqueue.h - one rank's operations through command queues, inside the client: for handles whose communicator is
- * driven by queues. */
+/* enqueue.h - one rank's operations through command queues, inside the client: for handles whose
+ * communicator is driven by queues. */
 #ifndef CLIENT_ENQUEUE_H
 #define CLIENT_ENQUEUE_H
 
@@ -8,7 +8,7 @@
 
 struct enqueue_group;
 
-/* Enqueue an operation of the handle's rank, whose buffers are send[0] and recv[0]; in an open group, keep it. */
+/* Enqueue an operation of the handle's rank (buffers send[0], recv[0]), or add it to an open group. */
 enum gpusim_rc enqueue(struct gpusim_comm *comm, const struct gpusim_collective *c);
 
 enum gpusim_rc enqueue_start(struct gpusim_comm *comm);
@@ -19,10 +19,10 @@ void enqueue_group_free(struct enqueue_group *v); /* NULL is legal */
 struct cmdq *enqueue_queue(struct gpusim *g, struct gpusim_device device,
 			   struct gpusim_stream stream);
 
-/* Wait for what is in a queue now, within the connection's timeout. The failure is told once, and forgiven. */
+/* Wait for a queue's current commands, within the timeout. A failure is reported once, then cleared. */
 enum gpusim_rc enqueue_sync(struct gpusim *g, struct cmdq *q);
 
-/* Whether operations of the handle have not ended; and wait for them. */
+/* Operations of the handle are in progress; wait for them. */
 bool enqueue_works(const struct gpusim_comm *comm);
 enum gpusim_rc enqueue_comm_sync(const struct gpusim_comm *comm);
 

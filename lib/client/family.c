@@ -16,7 +16,7 @@ check_handle(const struct gpusim_comm *comm, const char *call)
 		       call);
 }
 
-/* Of a new communicator of the rank's device: its place there is the device's. */
+/* Make the handle's rank in the new communicator that of its device. */
 static enum gpusim_rc
 take_place(struct gpusim_comm *comm, struct gpusim_device device)
 {
@@ -27,7 +27,7 @@ take_place(struct gpusim_comm *comm, struct gpusim_device device)
 		}
 	return client_rc(err_set(client_err(), RC_BADDATA,
 				 "comm %" PRIu64 ": device %016" PRIx64
-				 " is none of it, although its rank called",
+				 " is not in it, although its rank called",
 				 comm->id, device.id));
 }
 

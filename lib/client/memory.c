@@ -118,7 +118,7 @@ on_piece(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Lock held. Wait until at most `most` pieces are under way; calls end by their deadline. */
+/* Lock held. Wait until at most `most` pieces are in flight; calls end by their deadline. */
 static void
 wait_pieces(struct copy *c, unsigned most)
 {
@@ -220,7 +220,7 @@ gpusim_memcpy_d2h(struct gpusim *g, void *dst, struct gpusim_device device, stru
 	return client_rc(copy(g, device, addr, NULL, dst, nbytes));
 }
 
-/* From one device to another; through the host, a few pieces at a time, if it must be. */
+/* From one device to another; if necessary through the host, a few pieces at a time. */
 static enum rc
 copy_across(struct gpusim *g, struct gpusim_device dst_device, struct gpusim_addr dst_addr,
 	    struct gpusim_device src_device, struct gpusim_addr src_addr, uint64_t nbytes)

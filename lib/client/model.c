@@ -30,7 +30,8 @@ gpusim_model_put(struct gpusim *g, uint64_t training, uint64_t version, const vo
 	enum rc rc = RC_OK;
 
 	if (nbytes == 0)
-		return client_rc(err_set(client_err(), RC_INVAL, "a model has at least a byte"));
+		return client_rc(
+		    err_set(client_err(), RC_INVAL, "a model must have at least one byte"));
 	for (uint64_t at = 0; at < nbytes && rc == RC_OK; at += WIRE_BULK_MAX)
 		rc = put_piece(g, training, version, npz, nbytes, at);
 	return client_rc(rc);

@@ -1,4 +1,4 @@
-/* Building lists of operations: the one way in which work reaches devices. */
+/* Building lists of operations: all work reaches devices by these. */
 #include "client/ops.h"
 
 #include <stdlib.h>
@@ -56,13 +56,13 @@ add(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream, GpuSim__Op
 	op->untimed = o->untimed;
 	op->stream = stream.id < UINT32_MAX ? (uint32_t)stream.id : UINT32_MAX;
 	if (rank >= o->nranks)
-		err_set(&o->err, RC_INVAL, "rank %u of %u", rank, o->nranks);
+		err_set(&o->err, RC_INVAL, "rank %u: must be less than %u", rank, o->nranks);
 	else if (!buf_pack_field(&o->rank[rank].packed, o->field, &op->base))
 		err_set(&o->err, RC_NOMEM, "out of memory");
 }
 
-/* protobuf-c packs an unknown field as its tag and then its bytes: so one takes a whole repeated field, from behind
- * the first tag, which is a byte. */
+/* protobuf-c packs an unknown field as its tag and its bytes, so one field can carry a whole repeated
+ * field, from after the first tag, which is one byte. */
 void
 ops_carry(struct rank_list *l, uint32_t field, ProtobufCMessage *m)
 {
@@ -181,7 +181,7 @@ add_event(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
 
 	m.id = event.id;
 	op.kind_case = kind;
-	op.record = &m; /* record and wait share the place */
+	op.record = &m; /* record and wait share the field */
 	add(o, rank, stream, &op);
 }
 
@@ -217,7 +217,7 @@ multiplies(const struct gpusim_collective *c)
 		c->coll == GPUSIM_REDUCESCATTER);
 }
 
-/* Where the last part ends; saturating, so that too large ones are refused. */
+/* The end of the last part; saturating, so that too large values are refused. */
 static uint64_t
 end_of(const uint64_t *count, const uint64_t *displ, uint32_t n)
 {

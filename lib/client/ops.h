@@ -24,16 +24,16 @@ struct gpusim_ops {
 	struct rank_list *rank;
 	GpuSim__RankOps **ranks; /* those that have operations; made by ops_ranks */
 	uint32_t field;		 /* number of the field */
-	bool untimed;		 /* the operations added from now on */
+	bool untimed;		 /* for operations added from now on */
 	bool deterministic;	 /* all collectives, as GPUSIM_DETERMINISTIC says */
-	bool meets;		 /* there is a collective, which needs the other ranks' */
-	struct err err;		 /* the first thing that went wrong while adding */
+	bool meets;		 /* it has a collective, which needs the other ranks' */
+	struct err err;		 /* the first error while adding */
 };
 
 /* Append a collective, send or recv for one rank: buffers are send[0] and recv[0]. */
 void ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c);
 
-/* Submit it for the handle's own rank, or add it to the rank's open group; buffers are send[0] and recv[0]. */
+/* Submit it for the handle's rank (buffers send[0], recv[0]), or add it to its open group. */
 enum gpusim_rc collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c);
 
 /* A list of another message's field than OPS_OF_RANKS. */

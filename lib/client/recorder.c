@@ -1,10 +1,10 @@
 /*
- * The coordinator's answers as they came, and recorders.
+ * The coordinator's raw answers, and recorders.
  *
- * Design notes. A device's recorder lies in its memory file. Where that is on this host and of this user it is opened
- * once and read by pread: no device has to answer, so one that is stopped or dead is read as well, and the open file
- * outlives its name. Everything else goes by requests, with a deadline of their own: a view that waits for a stopped
- * device as long as a collective may would show nothing of the others.
+ * Design notes. A device's recorder is in its memory file. If that is on this host and of this user it is
+ * opened once and read by pread: the device need not answer, so a stopped or dead one is readable, and
+ * the open file outlives its name. Everything else uses requests with their own deadline: a view that
+ * waited for a stopped device as long as a collective may would show nothing of the others.
  */
 #include "client/recorder.h"
 
@@ -97,7 +97,7 @@ read_by_requests(void *arg, uint64_t offset, void *dst, size_t n, struct err *er
 			memcpy(to, reply->read->data.data, part);
 		wire_reply_free(reply);
 		if (!whole)
-			return err_set(err, RC_BADDATA, "the recorder's area is shorter than that");
+			return err_set(err, RC_BADDATA, "the recorder's area is truncated");
 		to += part;
 		offset += part;
 		n -= part;
@@ -138,9 +138,10 @@ open_file(struct client_recorder *r, const GpuSim__DeviceMetadata *meta)
 }
 
 /*
- * The time until which the device records all steps, in its file: a stopped device learns of it, too. It is eight
- * aligned bytes, written at once; of two clients that write together one may shorten the other's time, which both
- * renew. A process that may not write files that long would get a signal, so it asks.
+ * Set the time until which the device records all steps, in its file, so that a stopped device learns of
+ * it, too. It is eight aligned bytes, written at once; of two concurrent clients one may shorten the
+ * other's time, which both renew. A process that may not write such large files would get a signal, so it
+ * asks by request.
  */
 static bool
 trace_by_file(const struct client_recorder *r, uint32_t ms)

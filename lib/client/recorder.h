@@ -1,6 +1,6 @@
 /*
- * recorder.h - for gpuctl and mnist-train: the coordinator's answers as they came, and devices' recorders. Not part of
- * gpusim.h.
+ * recorder.h - for gpuctl and mnist-train: the coordinator's raw answers, and devices' recorders. Not
+ * part of gpusim.h.
  */
 #ifndef CLIENT_RECORDER_H
 #define CLIENT_RECORDER_H
@@ -17,8 +17,8 @@ enum gpusim_rc client_history(struct gpusim *g, uint64_t after, uint32_t wait_ms
 			      GpuSim__Reply **out);
 
 /*
- * A recorder: read from the device's file where that is on this host and ours, else asked for by requests. One that
- * is open stays readable when its device has ended and the file is gone. device id 0: the coordinator's.
+ * A recorder: read from the device's file if that is on this host and ours, else by requests. An open one
+ * stays readable when its device and the file are gone. device id 0: the coordinator's.
  */
 struct client_recorder;
 enum gpusim_rc client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,
@@ -30,10 +30,10 @@ struct flight_source client_recorder_source(struct client_recorder *r);
 /* Is it read from the file, without a request? */
 bool client_recorder_is_file(const struct client_recorder *r);
 
-/* Have the device record all steps for so many ms from now on. */
+/* Have the device record all steps for the next `ms` milliseconds. */
 enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
 
-/* Open a file of this user that begins as a recorder does, to be closed by the caller. False: it is none. */
+/* Open a recorder's file of this user; the caller closes it. False: not one. */
 bool client_recorder_file(const char *path, struct flight_file *out);
 
 #endif

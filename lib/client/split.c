@@ -67,7 +67,7 @@ gpusim_split_free(struct gpusim_split *s, size_t n)
 	free(s);
 }
 
-/* Take back what was made before one of them failed; the failure stays this thread's error. */
+/* Undo what was made before a failure, which stays this thread's error. */
 static void
 undo(struct gpusim_split *s, size_t n)
 {

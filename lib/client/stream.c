@@ -1,5 +1,5 @@
-/* Streams of a device: their state. What this process has in its queue of the stream comes first; the device is
- * asked when other work may be there. */
+/* The state of a device's streams. This process's queue comes first; the device is asked when it may have
+ * other work. */
 #include "client/enqueue.h"
 
 enum rc

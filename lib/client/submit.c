@@ -89,7 +89,7 @@ gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr 
 	return run_once(g, device, o, GPUSIM_SYNC);
 }
 
-/* Wait until nothing of a communicator is in progress. One that has failed, or is gone, is over. */
+/* Wait until nothing of a communicator is in progress. A failed or ended one has no work. */
 static enum rc
 settle_one(struct gpusim *g, uint64_t comm)
 {
@@ -151,7 +151,7 @@ client_await_submitted(struct gpusim *g)
 	return rc;
 }
 
-/* Call for a SubmitResponse and hand out the times, by rank as they come. */
+/* Call for a SubmitResponse and copy the times, by rank. */
 static enum rc
 call_submit(struct gpusim_comm *comm, const GpuSim__Request *req, bool waited,
 	    struct gpusim_times *times, uint32_t ntimes)

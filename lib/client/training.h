@@ -1,5 +1,5 @@
 /*
- * training.h - for mnist-train: tell the coordinator how a training goes. Not part of gpusim.h.
+ * training.h - for mnist-train: report a training's progress to the coordinator. Not part of gpusim.h.
  */
 #ifndef CLIENT_TRAINING_H
 #define CLIENT_TRAINING_H

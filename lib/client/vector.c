@@ -1,5 +1,5 @@
 /*
- * The v-variants of NCCL's calls, as MPI has them: a count for each rank, and where parts begin.
+ * The v-variants of NCCL's calls, as MPI has them: a count and an offset for each rank.
  */
 #include "client/ops.h"
 
@@ -35,7 +35,7 @@ submit_all(struct gpusim_comm *comm, struct gpusim_collective *c, const struct g
 	return gpusim_collective(comm, c, GPUSIM_ASYNC);
 }
 
-/* A call of one rank, and the same of all ranks, which has an address for each. The rest are its parameters. */
+/* A call of one rank, and of all ranks, with an address for each. The rest are parameters. */
 #define CALLS(name, coll, parts, op, of, ...)                                              \
 	enum gpusim_rc gpusim_##name(struct gpusim_comm *comm, struct gpusim_addr send,    \
 				     struct gpusim_addr recv, __VA_ARGS__,                 \

@@ -4,7 +4,8 @@
 
 #include "coll/plan.h"
 
-/* Bytes that must leave, or reach, m of the n ranks, whichever are more, for one byte of the size. Rank 0 is the root. */
+/* Bytes that must leave, or reach, m of the n ranks, whichever is more, per byte of the size. Rank 0 is the
+ * root. */
 static double
 crossing(enum gpusim_coll coll, double m, double n, bool root)
 {
@@ -25,14 +26,15 @@ crossing(enum gpusim_coll coll, double m, double n, bool root)
 /* Cuts of one kind. */
 struct cuts {
 	const char *name;
-	double ranks;		     /* inside one, at most */
+	double ranks;		     /* most ranks inside a cut */
 	double number, gbs, all_gbs; /* how many there are; of one; of all together */
 	bool reduces, root; /* a switch inside, or outside of them, adds; the root is in one */
 };
 
 /*
- * Each cut by itself. And all together: without switches that add, an element of an all-reduce enters all of k parts but the one
- * that adds last, and a sum leaves for all of them, which is 2(k - 1) times. Source: Patarasuk & Yuan, JPDC 69(2), 2009.
+ * Each cut by itself. And all together: without switches that add, an element of an all-reduce enters all of
+ * k parts but the one that adds last, and a sum leaves for all of them, which is 2(k - 1) times. Source:
+ * Patarasuk & Yuan, JPDC 69(2), 2009.
  */
 static void
 consider(const struct cluster_bound_ask *a, struct cuts k, struct cluster_bound *b)

@@ -1,4 +1,4 @@
-/* cluster.c - clusters from files: the table of keys, and how the words become constants. */
+/* cluster.c - clusters from files: the table of keys, and the constants of words. */
 #define OPTION_TARGET struct cluster
 
 #include "cluster/cluster.h"
@@ -24,7 +24,7 @@ real(const struct option_row *o, void *target)
 	return (double *)option_field(o, target);
 }
 
-/* A number behind which a unit stands; NULL: there is none. */
+/* A number followed by a unit; NULL: not a number. */
 static const char *
 number(const char *text, double *v)
 {
@@ -48,7 +48,7 @@ static const struct unit rates[] = {
 };
 static const struct unit times[] = {{"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}, {NULL, 0}};
 
-/* A unit: of rates the letter b or B tells bits from bytes, so that case counts. */
+/* A unit. In rates b means bits and B bytes, so case matters. */
 static bool
 in_unit(const char *unit, const struct unit *units, double *v)
 {
@@ -68,7 +68,7 @@ take_rate(const struct option_row *o, const char *text, void *target, struct err
 
 	if (!unit || !in_unit(unit, rates, &v))
 		return err_set(err, RC_INVAL,
-			       "'%.64s' is no rate, such as 50GB/s (bytes) or 400Gb/s (bits)",
+			       "'%.64s' is not a rate, such as 50GB/s (bytes) or 400Gb/s (bits)",
 			       text);
 	if (v <= 0 || v > MAX_GBS)
 		return err_set(err, RC_INVAL, "'%.64s' is out of range (above 0, to 1000000GB/s)",
@@ -98,7 +98,8 @@ take_time(const struct option_row *o, const char *text, void *target, struct err
 	const char *unit = number(text, &v);
 
 	if (!unit || !in_unit(unit, times, &v) || v > MAX_US)
-		return err_set(err, RC_INVAL, "'%.64s' is no time, such as 1.5us or 300ns", text);
+		return err_set(err, RC_INVAL, "'%.64s' is not a time, such as 1.5us or 300ns",
+			       text);
 	*real(o, target) = v;
 	return RC_OK;
 }
@@ -154,7 +155,7 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 	if (rc != RC_OK)
 		return rc;
 	if (strlen(text + used) > strlen(network) + 1 + strspn(text + used, " \t"))
-		return err_set(err, RC_INVAL, "text behind the network in '%.64s'", text);
+		return err_set(err, RC_INVAL, "text after the network in '%.64s'", text);
 	c->nics = n;
 	c->nic_gbs = gbs;
 	return RC_OK;
@@ -182,7 +183,7 @@ take_pcie(const struct option_row *o, const char *text, void *target, struct err
 	if (n < 1)
 		return take_rate(o, text, target, err);
 	if (text[used] || gen < 1 || gen > 7 || lanes < 1 || lanes > 32)
-		return err_set(err, RC_INVAL, "'%.64s' is no PCIe slot, such as gen4 x16", text);
+		return err_set(err, RC_INVAL, "'%.64s' is not a PCIe slot, such as gen4 x16", text);
 	*real(o, target) = ldexp(lanes / 16.0, (int)gen + 1);
 	return RC_OK;
 }
@@ -206,18 +207,19 @@ static const struct option_word insides[] = {
 #define AS_RATE_GBS(field) .kind = &rate, OPTION_AT_(field, double)
 #define AS_TIME_US(field)  .kind = &time_kind, OPTION_AT_(field, double)
 #define AS_SHARE(field)	   AS_DOUBLE(field, 0, 1)
-#define CLASS_ROWS(where, what, field)                                                             \
-	{what " ll latency", "TIME", "a hop with protocol LL", AS_TIME_US(field[CLUSTER_LL].us)},  \
-	    {what " ll share", "X", "of the bandwidth that LL reaches; 0: not used",               \
-	     AS_SHARE(field[CLUSTER_LL].share)},                                                   \
-	    {what " ll128 latency", "TIME", "a hop with LL128",                                    \
-	     AS_TIME_US(field[CLUSTER_LL128].us)},                                                 \
-	    {what " ll128 share", "X", "the same of LL128", AS_SHARE(field[CLUSTER_LL128].share)}, \
-	    {what " simple latency", "TIME", "a hop with Simple",                                  \
-	     AS_TIME_US(field[CLUSTER_SIMPLE].us)},                                                \
-	{                                                                                          \
-		what " simple share", "X", "the same of Simple",                                   \
-		    AS_SHARE(field[CLUSTER_SIMPLE].share)                                          \
+#define CLASS_ROWS(where, what, field)                                                            \
+	{what " ll latency", "TIME", "a hop with protocol LL", AS_TIME_US(field[CLUSTER_LL].us)}, \
+	    {what " ll share", "X", "of the bandwidth that LL reaches; 0: not used",              \
+	     AS_SHARE(field[CLUSTER_LL].share)},                                                  \
+	    {what " ll128 latency", "TIME", "a hop with LL128",                                   \
+	     AS_TIME_US(field[CLUSTER_LL128].us)},                                                \
+	    {what " ll128 share", "X", "of the bandwidth, for LL128",                             \
+	     AS_SHARE(field[CLUSTER_LL128].share)},                                               \
+	    {what " simple latency", "TIME", "a hop with Simple",                                 \
+	     AS_TIME_US(field[CLUSTER_SIMPLE].us)},                                               \
+	{                                                                                         \
+		what " simple share", "X", "of the bandwidth, for Simple",                        \
+		    AS_SHARE(field[CLUSTER_SIMPLE].share)                                         \
 	}
 #define LEVEL_ROWS(what, i)                                                                    \
 	{what " hosts", "N", "hosts below one switch of this level",                           \
@@ -233,7 +235,7 @@ static const struct option_row rows[] = {
     {"hosts", "N", "hosts", AS_U32(hosts, 1, CLUSTER_MAX_HOSTS), ALSO("nodes")},
     {"gpus per host", "N", "GPUs of a host", AS_U32(gpus_per_host, 1, 1024), ALSO("gpus per node")},
     {"cpu", "KIND", "processors of a host", AS_WORD(cpu, cpus)},
-    {"inside", "HOW", "by what GPUs of a domain reach each other", AS_WORD(inside, insides),
+    {"inside", "HOW", "the interconnect of a domain's GPUs", AS_WORD(inside, insides),
      ALSO("nvlink")},
     {"domain", "N", "GPUs that reach each other without NICs", AS_U32(domain, 1, CLUSTER_MAX_GPUS),
      ALSO("nvlink domain")},
@@ -267,7 +269,7 @@ static const struct option_row rows[] = {
 
 /* ---- words to constants */
 
-/* Nothing was given. */
+/* Set all values to "not given". */
 static void
 blank(struct cluster *c)
 {
@@ -292,7 +294,7 @@ refuse(const char *name, const char *reason, struct err *err)
 	return err_set(err, RC_INVAL, "%s: %s", name, reason);
 }
 
-/* The values against each other. */
+/* Check that the values are consistent. */
 static enum rc
 check(const struct cluster *c, const char *name, struct err *err)
 {
@@ -302,29 +304,29 @@ check(const struct cluster *c, const char *name, struct err *err)
 		return err_set(err, RC_INVAL, "%s: hosts: more than %d GPUs", name,
 			       CLUSTER_MAX_GPUS);
 	if (c->domain > c->gpus_per_host && c->domain % c->gpus_per_host != 0)
-		return refuse(name, "domain: hosts are in one domain as a whole", err);
+		return refuse(name, "domain: must be a whole number of hosts", err);
 	if (c->domain < c->gpus_per_host && c->gpus_per_host % c->domain != 0)
-		return refuse(name, "domain: a host has a whole number of domains", err);
+		return refuse(name, "domain: must divide the GPUs of a host", err);
 	if (c->inside == CLUSTER_RING_OF_LINKS && c->domain > CLUSTER_MAX_RING)
-		return refuse(name, "inside: a ring has at most 16 GPUs", err);
+		return refuse(name, "inside: a ring can have at most 16 GPUs", err);
 	if (c->domain < c->hosts * c->gpus_per_host && c->hosts > 1 && !c->nics)
-		return refuse(name, "nics: several hosts, but nothing joins them", err);
+		return refuse(name, "nics: several hosts need a network", err);
 	for (int l = 0; l < CLUSTER_MAX_LEVELS && c->level[l].hosts; l++) {
 		if (c->level[l].hosts < below || c->level[l].hosts % below != 0)
 			return refuse(name,
-				      "a level of switches has a multiple of the hosts below "
-				      "the level before",
+				      "a level's hosts must be a multiple of those of "
+				      "the level below",
 				      err);
 		below = c->level[l].hosts;
 	}
 	for (int l = 1; l < CLUSTER_MAX_LEVELS; l++)
 		if (c->level[l].hosts && !c->level[l - 1].hosts)
-			return refuse(name, "spine or core hosts without the level below", err);
+			return refuse(name, "spine or core hosts need the level below", err);
 	if (c->in[CLUSTER_SIMPLE].share <= 0 || (c->nics && c->out[CLUSTER_SIMPLE].share <= 0))
-		return refuse(name, "simple share: Simple carries all sizes; it cannot be 0", err);
-	if (c->inside_share <= 0 || (c->nics && c->nic_share <= 0))
-		return refuse(name, "inside share, network share: nothing goes through with 0",
+		return refuse(name, "simple share: must not be 0, because Simple carries all sizes",
 			      err);
+	if (c->inside_share <= 0 || (c->nics && c->nic_share <= 0))
+		return refuse(name, "inside share, network share: must not be 0", err);
 	return RC_OK;
 }
 
@@ -338,14 +340,14 @@ name_after(const char *path, char out[64])
 	snprintf(out, 64, "%.*s", (int)(len < 63 ? len : 63), stem);
 }
 
-/* Words, which become constants; those are then given their own values. */
+/* Read the words, which set all constants; then read the constants that are given. */
 static enum rc
 resolve(struct cluster *words, const char *name, struct err *err)
 {
 	const struct cluster_gpu_kind *g;
 
 	if (words->gpu < 0)
-		return refuse(name, "gpu is missing: which kind?", err);
+		return refuse(name, "gpu is missing", err);
 	g = cluster_gpu_kind((unsigned)words->gpu);
 	if (!words->hosts)
 		words->hosts = 1;
@@ -414,7 +416,7 @@ cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err)
 {
 	if (n >= 1 && n <= cluster_gpus(c))
 		return RC_OK;
-	return err_set(err, RC_INVAL, "%u GPUs: the cluster has %u", n, cluster_gpus(c));
+	return err_set(err, RC_INVAL, "needs %u GPUs; the cluster has %u", n, cluster_gpus(c));
 }
 
 uint32_t

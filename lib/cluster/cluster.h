@@ -1,11 +1,11 @@
 /*
- * cluster.h - a cluster of GPUs that nobody here has, as a file describes it.
+ * cluster.h - the model of a cluster of GPUs, described by a file.
  *
- * A file names hardware in words; kinds.h has the constants that each word stands for. Behind cluster_read every constant
- * has a value. gpusim-cluster(5) has the format.
+ * A file names hardware in words; kinds.h has the constants that each word stands for. After cluster_read
+ * every constant has a value. gpusim-cluster(5) has the format.
  *
- * Units: GB/s are 10^9 bytes a second in one direction; us are microseconds. Hosts, GPUs and NICs are numbered from 0;
- * GPU g is on host g / gpus_per_host, as ranks are.
+ * Units: GB/s are 10^9 bytes a second in one direction; us are microseconds. Hosts, GPUs and NICs are
+ * numbered from 0; GPU g is on host g / gpus_per_host, as ranks are.
  */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
@@ -24,14 +24,14 @@
 #define CLUSTER_MAX_LEVELS 3
 #define CLUSTER_MAX_RING   16 /* GPUs of a domain that is a ring */
 
-/* Protocols of NCCL: how bytes and the word that they are there travel together. */
+/* NCCL's protocols, which differ in how data and their flags travel together. */
 enum cluster_proto { CLUSTER_LL, CLUSTER_LL128, CLUSTER_SIMPLE, CLUSTER_NPROTOS };
 
 enum cluster_cpu { CLUSTER_INTEL, CLUSTER_AMD, CLUSTER_ARM, CLUSTER_POWER };
 
-/* By what GPUs of one domain reach each other. */
+/* The interconnect of the GPUs of a domain. */
 enum cluster_inside {
-	CLUSTER_NVSWITCH,      /* each at full speed to any */
+	CLUSTER_NVSWITCH,      /* full speed between any two */
 	CLUSTER_MESH,	       /* NVLinks shared out between the other GPUs of the host */
 	CLUSTER_RING_OF_LINKS, /* to the next one and to the one before */
 	CLUSTER_PCIE,
@@ -41,12 +41,12 @@ enum cluster_inside {
 /* A protocol on one kind of hop. */
 struct cluster_class {
 	double us;    /* a hop */
-	double share; /* of the link's bandwidth, 0..1; 0: it is not used */
+	double share; /* of the link's bandwidth, 0..1; 0: unused */
 };
 
 /* Switches between hosts, from the hosts up. */
 struct cluster_level {
-	uint32_t hosts;		 /* below one switch of this level; 0: there is no such level */
+	uint32_t hosts;		 /* below one switch of this level; 0: no such level */
 	double oversubscription; /* bandwidth from below over bandwidth to above; 1: none */
 };
 
@@ -85,7 +85,7 @@ struct cluster {
 };
 
 /*
- * cluster_read - a file's text.
+ * cluster_read - parse a file's text.
  *
  *	name	of the file, for sentences
  *	out	[out] every constant has a value
@@ -95,25 +95,27 @@ struct cluster {
 enum rc cluster_read(const char *text, const char *name, struct cluster *out, struct err *err);
 
 /*
- * cluster_load - a file by its path, or one of the ready ones by its name ("h100-ib400").
+ * cluster_load - read a file by its path, or a built-in one by its name ("h100-ib400").
  *
- * A word with a "/" or that ends with ".ini" is a path. A name is looked for in the folders of $GPUSIM_CLUSTERS (between
- * ":"), in ../share/gpusim/clusters from the program's folder, and in examples/clusters of a source tree.
- * Errors: as cluster_read; RC_FAILED the file cannot be read; RC_INVAL there is no such name.
+ * A word with a "/" or that ends with ".ini" is a path. A name is searched in the folders of
+ * $GPUSIM_CLUSTERS (between ":"), in ../share/gpusim/clusters from the program's folder, and in
+ * examples/clusters of a source tree.
+ * Errors: as cluster_read; RC_FAILED the file cannot be read; RC_INVAL unknown name.
  */
 enum rc cluster_load(const char *word, struct cluster *out, struct err *err);
 
-/* The path of a file that cluster_load would read; kind: "clusters", or another folder beside it, as "failures". */
+/* The path of a file that cluster_load would read; kind: "clusters", or a folder next to it, such as
+ * "failures". */
 enum rc cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err);
 
-/* Append the names of the ready ones of a kind, ", " between them. */
+/* Append the names of the built-in files of a kind, separated by ", ". */
 void cluster_names(const char *kind, struct buf *out);
 
-/* Append all constants as a file that gives the same again. */
+/* Append all constants as a file that gives an equal cluster. */
 enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err);
 
 uint32_t cluster_gpus(const struct cluster *c);
-/* RC_INVAL: it has not so many. */
+/* RC_INVAL: it has fewer than n. */
 enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err);
 
 /* The domains that the first n GPUs are in. */

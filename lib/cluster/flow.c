@@ -10,7 +10,7 @@
 
 /* ---- connections */
 
-/* Blocks of one rank hear of each other at once. */
+/* Messages between blocks of one rank take no time. */
 static struct route
 route_of(const struct flow_sim *s, uint32_t from, uint32_t to)
 {
@@ -106,7 +106,7 @@ post(struct flow_sim *s, size_t number, const struct plan_step *step)
 
 /* ---- ranks */
 
-/* How long the rank is at work with the step, once it can begin. */
+/* The time that a step takes the rank, once it can begin. */
 static double
 work(const struct flow_sim *s, size_t number, const struct plan_step *step)
 {
@@ -129,7 +129,7 @@ work(const struct flow_sim *s, size_t number, const struct plan_step *step)
 	}
 }
 
-/* Is there what the step needs? Else the rank waits. */
+/* Return true if the step can begin; else the rank waits. */
 static bool
 can_begin(struct flow_sim *s, uint32_t r, size_t number, const struct plan_step *step)
 {
@@ -169,7 +169,7 @@ finish(struct flow_sim *s, uint32_t r, size_t number, const struct plan_step *st
 	s->pc[r]++;
 }
 
-/* The rank goes on until it waits, or is at work. begun is NAN until a step begins. */
+/* Advance the rank until it waits, or works. begun is NAN until a step begins. */
 static void
 walk(struct flow_sim *s, uint32_t r)
 {
@@ -225,9 +225,8 @@ run(struct flow_sim *s, struct err *err)
 	flow_settle(s);
 	for (uint32_t r = 0; r < s->nplans; r++)
 		if (s->pc[r] < s->p->plan[r].nstep)
-			return err_set(err, RC_FAILED,
-				       "rank %" PRIu32 " waits for ever in step %zu", r / s->blocks,
-				       s->pc[r]);
+			return err_set(err, RC_FAILED, "rank %" PRIu32 " waits forever in step %zu",
+				       r / s->blocks, s->pc[r]);
 	return RC_OK;
 }
 

@@ -1,8 +1,9 @@
 /*
- * flow_impl.h - what flow.c, flow_share.c and flow_report.c share.
+ * flow_impl.h - shared by flow.c, flow_share.c and flow_report.c.
  *
- * A connection carries the messages from one rank to another one; at most the first that is posted and not yet through is a
- * flow on the connection's links. Events are ranks that go on and flows that end, on one agenda.
+ * A connection carries the messages from one rank to another one; at most the first that is posted and not
+ * yet through is a flow on the connection's links. Events are steps of ranks and ends of flows, on one
+ * agenda.
  */
 #ifndef CLUSTER_FLOW_IMPL_H
 #define CLUSTER_FLOW_IMPL_H
@@ -22,7 +23,7 @@ struct connection {
 	bool flows;
 	uint32_t stamp;	   /* of the last search that has seen it */
 	double left, rate; /* bytes, bytes a microsecond */
-	double since;	   /* when `left` was right */
+	double since;	   /* time of `left` */
 };
 
 struct message {
@@ -36,12 +37,12 @@ struct lane {
 	double rate;	 /* bytes a microsecond */
 	uint32_t flows;	 /* on it */
 	uint32_t head;	 /* of their places, see sim.next */
-	double spare;	 /* while rates are shared out */
-	uint32_t to_set; /* flows without a rate yet, then */
+	double spare;	 /* bandwidth left during sharing */
+	uint32_t to_set; /* flows without a rate yet, during sharing */
 	uint32_t stamp;
 	bool dirty, limits;
 	struct flow_link use;
-	double since; /* when `use` was right */
+	double since; /* time of `use` */
 };
 
 struct flow_sim {
@@ -66,14 +67,14 @@ struct flow_sim {
 	size_t *took;
 };
 
-/* A connection's message comes onto its links, or the last has left them. */
+/* A connection's message enters its links, or the last one has left them. */
 void flow_enter(struct flow_sim *s, uint32_t conn);
 void flow_leave(struct flow_sim *s, uint32_t conn);
 
-/* Give all flows that are concerned their rates. */
+/* Set the rates of all affected flows. */
 void flow_share(struct flow_sim *s);
 
-/* What the links have done until now. */
+/* Update the use of the links up to now. */
 void flow_settle(struct flow_sim *s);
 
 enum rc flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err *err);

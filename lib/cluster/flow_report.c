@@ -1,4 +1,4 @@
-/* Where the time of simulated plans goes: the critical path, and what the links did. */
+/* The use of time of simulated plans: the critical path, and the load of the links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,8 @@ add_work(const struct flow_sim *s, struct trail *t, uint32_t r, size_t number,
 	add_hop(t, hop);
 }
 
-/* The message that a rank waited for, behind those before it on the connection. Returns the first one's step: its sender's. */
+/* The message that a rank waited for, after earlier ones on the connection. Returns the step of the first
+ * one's sender. */
 static size_t
 add_message(const struct flow_sim *s, struct trail *t, uint32_t r, uint32_t from, uint32_t step,
 	    size_t at)

@@ -1,6 +1,7 @@
 /*
- * Max-min sharing, by progressive filling: the link that gives each of its flows least sets their rates, and so on with what
- * is left. Only flows that are linked by links with one that came or went can have other rates than before.
+ * Max-min sharing, by progressive filling: the link with the least bandwidth per flow sets the rates of its
+ * flows, and so on with the rest. Rates can only change for flows that share links, directly or indirectly,
+ * with one that began or ended.
  */
 #include <math.h>
 
@@ -101,7 +102,7 @@ find_lane(struct flow_sim *s, uint32_t lane)
 	s->found_lane[s->nfound_lanes++] = lane;
 }
 
-/* All that the dirty links concern. */
+/* Find all flows that the dirty links affect. */
 static void
 search(struct flow_sim *s)
 {
@@ -147,7 +148,7 @@ set_rate(struct flow_sim *s, uint32_t conn, double rate)
 	agenda_due(&s->events, s->nplans + conn, s->now + c->left / rate);
 }
 
-/* What the link gives each flow that has no rate yet. */
+/* The link's bandwidth for each flow without a rate. */
 static double
 fair(const struct lane *l)
 {

@@ -1,6 +1,7 @@
 /*
- * kinds.c - the catalogue. A GPU's columns are its maker's data sheet. Latencies and shares of networks say where they come
- * from; those that are fitted are fitted over all measured tables together (make validate-clusters).
+ * kinds.c - the catalogue. A GPU's columns are from its maker's data sheet. Latencies and shares of
+ * networks have their sources below; fitted ones are fitted over all measured tables together (make
+ * validate-clusters).
  */
 #include "cluster/kinds.h"
 
@@ -12,8 +13,8 @@
 #define GB_OF_BITS(gb) ((gb) / 8.0)
 
 /*
- * Links, bandwidths and memory: NVIDIA's data sheets of each product (NVLink 2 and 3: 25 GB/s a link and direction, NVLink 4:
- * 25, NVLink 5: 50; PCIe 3, 4, 5 and 6 x16: 16, 32, 64, 128 GB/s).
+ * Links, bandwidths and memory: NVIDIA's data sheets of each product (NVLink 2 and 3: 25 GB/s a link and
+ * direction, NVLink 4: 25, NVLink 5: 50; PCIe 3, 4, 5 and 6 x16: 16, 32, 64, 128 GB/s).
  */
 static const struct cluster_gpu_kind gpus[] = {
     /* name, cc, links, GB/s, PCIe, memory, inside, per host, domain, CPU */
@@ -48,12 +49,15 @@ static const struct cluster_gpu_kind gpus[] = {
 /*
  * ib: NCCL's own constants of a hop through a NIC (src/graph/tuning.cc, hwLat NET of trees; nccl 5067397).
  * roce: the same, and a microsecond more for Ethernet's switches.
- * efa: p4d, 75 us (aws-ofi-nccl 01666ec src/platform-aws.cpp, latency); it has neither LL nor LL128, for which its plug-in
+ * efa: p4d, 75 us (aws-ofi-nccl 01666ec src/platform-aws.cpp, latency); it has neither LL nor LL128, for
+ * which its plug-in
  *   promises no order. efa2: p5, efa3: p5en and later (the same table has 35 us for those).
  * slingshot: as ib; its plug-in promises no order of 128 bytes, so that NCCL does not use LL128.
- * tcpxo, tcpx: GPUDirect-TCPXO and -TCPX of Google's A3 Mega and A3 High: of tests/data/clusters, and for tcpx also of
+ * tcpxo, tcpx: GPUDirect-TCPXO and -TCPX of Google's A3 Mega and A3 High: of tests/data/clusters, and for
+ * tcpx also of
  *   SkyPilot's table of two A3 High (67 GB/s of four NICs of 25).
- * tcp: about 20 us between sockets of two hosts; threads of the host move the bytes, twice through its memory, at about
+ * tcp: about 20 us between sockets of two hosts; threads of the host move the bytes, twice through its
+ * memory, at about
  *   3 GB/s a NIC: 2.6 between two RTX 5090, 5 of A3 High's NICs (the same table).
  */
 static const struct cluster_network_kind networks[] = {
@@ -88,7 +92,7 @@ cluster_network_word(unsigned i)
 	return i < NROWS(networks) ? networks[i].name : NULL;
 }
 
-/* What a generation of GPUs costs. */
+/* The costs of a generation of GPUs. */
 struct generation {
 	int cc;		  /* and above, up to the next */
 	double launch_us; /* the kernel, and NCCL's first and last flag */
@@ -104,8 +108,8 @@ static const struct generation generations[] = {
     {100, 8, {{0.95, 0.25}, {1.3, 0.8}, {2.0, 1}}, 0.75, 0.52},
 };
 
-/* A hop through PCIe takes longer than one of NVLink (NCCL's hwLat PCI); consumers' GPUs have no peer-to-peer there, and
- * their bytes pass host memory. */
+/* A hop through PCIe takes longer than one of NVLink (NCCL's hwLat PCI); consumers' GPUs have no peer-to-peer
+ * there, and their bytes pass host memory. */
 static const struct cluster_class pcie_in[CLUSTER_NPROTOS] = {{1.2, 0.25}, {2.2, 0.8}, {5, 1}};
 #define PCIE_SHARE    0.65
 #define NO_PEER_SHARE 0.35

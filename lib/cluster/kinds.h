@@ -1,5 +1,5 @@
 /*
- * kinds.h - the words of cluster files, and the constants that each stands for, with where those come from. Pure.
+ * kinds.h - the words of cluster files, and the constants that each stands for. Pure.
  */
 #ifndef CLUSTER_KINDS_H
 #define CLUSTER_KINDS_H
@@ -23,21 +23,21 @@ struct cluster_gpu_kind {
 struct cluster_network_kind {
 	const char *name;
 	struct cluster_class out[CLUSTER_NPROTOS];
-	double share;	   /* of the wire that large messages reach */
+	double share;	   /* of the wire's rate that large messages reach */
 	double most_gbs;   /* of one NIC, by its host's processor; 0: no limit */
 	double message_us; /* the host's cost of a message */
 	double switch_us;
 	bool gpudirect;
 };
 
-const struct cluster_gpu_kind *cluster_gpu_kind(unsigned i); /* NULL behind the last */
+const struct cluster_gpu_kind *cluster_gpu_kind(unsigned i); /* NULL after the last */
 
-/* The names, for tables of options; NULL behind the last. */
+/* The names, for tables of options; NULL after the last. */
 const char *cluster_gpu_word(unsigned i);
 const char *cluster_network_word(unsigned i);
 
-/* Give every constant of *out that follows from the words in *c its value; the words are copied. A word that was not
- * given is NAN, 0 or -1, as its field's type has it. */
+/* Set every constant of *out that follows from the words in *c; the words are copied. A word that was not
+ * given is NAN, 0 or -1, by its type. */
 void cluster_defaults(const struct cluster *c, struct cluster *out);
 
 /* GPUs of a domain reach each other by links of their own, not through a host. */

@@ -13,7 +13,7 @@ links_flat(uint32_t nranks, const struct cost_model *m)
 			      .reduce_byte_us = m->gamma_us};
 }
 
-/* Microseconds a byte, at so many GB/s. */
+/* Microseconds per byte at a rate in GB/s. */
 static double
 byte_us(double gbs)
 {
@@ -230,7 +230,7 @@ links_name(const struct links *l, uint32_t link, struct buf *out)
 			at < n ? "up" : "down");
 }
 
-/* Does it matter which switch of the level a rank is below? */
+/* Return true if it matters below which switch of the level a rank is. */
 static bool
 tells_apart(const struct links *l, unsigned level)
 {

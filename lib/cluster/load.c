@@ -1,4 +1,4 @@
-/* load.c - a cluster by the path of its file, or by the name of a ready one. */
+/* load.c - a cluster by the path of its file, or the name of a built-in one. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ is_path(const char *word)
 	return strchr(word, '/') || (n > 4 && strcmp(word + n - 4, ".ini") == 0);
 }
 
-/* The i-th folder that may have ready ones; false: no more. */
+/* The i-th folder that may have built-in files; false: no more. */
 static bool
 folder(const char *kind, size_t i, char out[PATH_MAX])
 {
@@ -76,8 +76,8 @@ cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err
 			return RC_OK;
 	cluster_names(kind, &names);
 	err_set(err, RC_INVAL,
-		"'%.64s' is none of the ready %s: %.300s; a path has a / or ends with .ini", word,
-		kind, names.len ? names.data : "there are none");
+		"'%.64s' is not one of the built-in %s: %.300s; a path has a / or ends with .ini",
+		word, kind, names.len ? names.data : "there are none");
 	buf_fini(&names);
 	return RC_INVAL;
 }

@@ -9,11 +9,11 @@
 #include "coll/plan.h"
 
 #define MAX_FIELDS 24
-#define TOLD	   0.002 /* of the cost, see below: a constant that changes it by less is not told */
+#define TOLD	   0.002 /* of the cost: a constant that changes it by less is undetermined */
 
 /* ---- tables */
 
-/* What a text has told so far. */
+/* The data found in a text so far. */
 struct reading {
 	struct measured *m;
 	uint32_t ranks; /* lines "#  Rank .." */
@@ -119,7 +119,7 @@ coll_of_name(const char *name, enum gpusim_coll *out)
 	return false;
 }
 
-/* By the columns, as far as they tell: 2(n-1)/n is above 1, (n-1)/n below. */
+/* Guess the collective from the columns: 2(n-1)/n is above 1, (n-1)/n below. */
 static bool
 coll_of_columns(const struct reading *r, enum gpusim_coll *out)
 {
@@ -133,7 +133,7 @@ coll_of_columns(const struct reading *r, enum gpusim_coll *out)
 	else
 		*out = r->factor < 0.9999 ? (r->parts_only ? GPUSIM_ALLTOALL : GPUSIM_ALLGATHER)
 					  : GPUSIM_SEND;
-	/* A gather and a scatter look alike, and of two ranks an all-reduce has factor 1. */
+	/* A gather and a scatter look alike, and with two ranks an all-reduce has factor 1. */
 	return r->fastest > 0 && (!r->root || r->reduces || r->factor > 0.9999);
 }
 
@@ -164,17 +164,16 @@ measured_read(const char *text, const char *name, uint32_t ngpus, struct measure
 	}
 	if (!m.npoints)
 		return err_set(err, RC_BADDATA,
-			       "%.64s: no row of nccl-tests, with size, time, algbw and busbw",
+			       "%.64s: has no row of nccl-tests, with size, time, algbw and busbw",
 			       m.name);
 	if (r.most > r.least + 0.03)
-		return err_set(
-		    err, RC_BADDATA,
-		    "%.64s: busbw is from %.2f to %.2f algbw: several collectives, or numbers "
-		    "of GPUs; a file each",
-		    m.name, r.least, r.most);
+		return err_set(err, RC_BADDATA,
+			       "%.64s: busbw is %.2f to %.2f times algbw: several collectives or "
+			       "numbers of GPUs; use a file for each",
+			       m.name, r.least, r.most);
 	if (!r.coll && !coll_of_name(m.name, &m.coll) && !coll_of_columns(&r, &m.coll))
 		return err_set(err, RC_BADDATA,
-			       "%.64s: which collective? Name it in the file's name", m.name);
+			       "%.64s: unknown collective: name it in the file's name", m.name);
 	m.ngpus = ngpus ? ngpus : r.ranks;
 	if (!m.ngpus && r.fastest >= 1 && fabs(r.factor - 1) > 1e-4) {
 		double k = m.coll == GPUSIM_ALLREDUCE ? 2 : 1;
@@ -182,18 +181,19 @@ measured_read(const char *text, const char *name, uint32_t ngpus, struct measure
 		m.ngpus = k - r.factor > 1e-6 ? (uint32_t)(fmin(k / (k - r.factor), 1e6) + 0.5) : 0;
 	}
 	if (m.ngpus < 2)
-		return err_set(err, RC_BADDATA, "%.64s: of how many GPUs? -n N", m.name);
+		return err_set(err, RC_BADDATA, "%.64s: unknown number of GPUs: give -n N", m.name);
 	if (r.fastest >= 1 &&
 	    fabs(r.factor / cluster_bus_factor(m.coll, m.ngpus) - 1) > 0.02 + 0.02 / r.fastest)
 		return err_set(
-		    err, RC_BADDATA, "%.64s: busbw is %.3f algbw, but of %s on %u GPUs it is %.3f",
+		    err, RC_BADDATA,
+		    "%.64s: busbw is %.3f times algbw, but for %s on %u GPUs it must be %.3f",
 		    m.name, r.factor, coll_is_sendrecv(m.coll) ? "sendrecv" : coll_name(m.coll),
 		    m.ngpus, cluster_bus_factor(m.coll, m.ngpus));
 	*out = m;
 	return RC_OK;
 }
 
-/* ---- beside predictions */
+/* ---- compared with predictions */
 
 static int
 by_value(const void *a, const void *b)
@@ -266,8 +266,8 @@ scale(struct cluster *c, int k, double x)
 	return *last;
 }
 
-/* The mean over tables of the mean |log(predicted / measured)|, large sizes twice; round near 0, so that two constants move
- * together. */
+/* The mean over tables of the mean |log(predicted / measured)|, large sizes twice; round near 0, so that two
+ * constants move together. */
 static double
 cost(const struct measured *t, size_t n, const struct cluster *c, struct err *err)
 {
@@ -290,8 +290,8 @@ cost(const struct measured *t, size_t n, const struct cluster *c, struct err *er
 	return sum / (double)n;
 }
 
-/* Do the tables depend on a constant? A fifth more or less costs something, each; what costs on one side alone is no more than a
- * limit. A share cannot be more than 1. */
+/* Do the tables depend on a constant? A fifth more or less costs something, each; what costs on one side
+ * alone is no more than a limit. A share cannot be more than 1. */
 static bool
 told(const struct measured *t, size_t n, const struct cluster *c, int k)
 {
@@ -306,7 +306,8 @@ told(const struct measured *t, size_t n, const struct cluster *c, int k)
 	return fmax(more, less) > TOLD && fmin(more, less) > 1e-6;
 }
 
-/* Constants moved so far, as logarithms, make a cluster; what that costs. One leaves its start only for what it gains. */
+/* Constants moved so far, as logarithms, make a cluster; what that costs. One leaves its start only for what
+ * it gains. */
 static double
 moved_cost(const struct measured *t, size_t n, const struct cluster *from, const double *moved,
 	   struct cluster *out)
@@ -321,7 +322,8 @@ moved_cost(const struct measured *t, size_t n, const struct cluster *from, const
 	return cost(t, n, out, NULL) + sum;
 }
 
-/* Each constant up and down by ever smaller steps, and each with each other one the other way: they stand for one another. */
+/* Each constant up and down by ever smaller steps, and each with each other one the other way: they stand for
+ * one another. */
 static void
 descend(const struct measured *t, size_t n, const struct cluster *from, struct cluster *c,
 	double best)

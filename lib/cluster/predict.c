@@ -25,7 +25,7 @@ const struct cluster_fit cluster_fit_default = {.inside_hop = 1,
 						.nvls_share = 0.98,
 						.net_share = 0.96};
 
-/* What all parts of a prediction share. */
+/* Shared by all parts of a prediction. */
 struct frame {
 	const struct cluster *c;
 	const struct cluster_ask *ask;
@@ -37,9 +37,10 @@ struct frame {
 };
 
 /*
- * Bars: 10 % and 90 % of measured over predicted times, over tables that count alike, each predicted with numbers that were fitted
- * without it; rounded outwards (validate prints them). Over NICs the upper ends are those of tables that nobody here had seen, which
- * were 31 % off below 16 MiB and 27 % from there on in the median, mostly slower; of what no table is like, all ends.
+ * Bars: 10 % and 90 % of measured over predicted times, over tables that count alike, each predicted with
+ * numbers that were fitted without it; rounded outwards (validate prints them). Over NICs the upper ends are
+ * those of the blind tables, which were 31 % off below 16 MiB and 27 % from there on in the median, mostly
+ * slower; without similar tables, all ends are.
  */
 static const struct cluster_bar bars[CLUSTER_NLIKE][2] = {
     [CLUSTER_LIKE_INSIDE] = {{0.88, 1.15}, {0.88, 1.2}},
@@ -81,8 +82,8 @@ cluster_coll(const char *name, enum gpusim_coll *out, struct err *err)
 						coll == GPUSIM_BARRIER || coll_is_sendrecv(coll)))
 		return err_set(
 		    err, RC_INVAL,
-		    "'%.64s' is none of allreduce, broadcast, reduce, allgather, reduce-scatter, "
-		    "alltoall, gather, scatter, sendrecv",
+		    "unknown collective '%.64s': must be allreduce, broadcast, reduce, allgather, "
+		    "reduce-scatter, alltoall, gather, scatter or sendrecv",
 		    name);
 	*out = coll;
 	return RC_OK;
@@ -100,7 +101,7 @@ cluster_algo_parse(const char *name, int *out, struct err *err)
 		}
 	if (strcasecmp(name, "auto") != 0)
 		return err_set(err, RC_INVAL,
-			       "'%.64s' is no algorithm of NCCL: ring, tree, nvls, nvlstree, "
+			       "unknown algorithm '%.64s': must be ring, tree, nvls, nvlstree, "
 			       "collnet, pat or auto",
 			       name);
 	*out = -1;
@@ -149,7 +150,7 @@ gpu_gbs(const struct frame *f)
 	return gbs;
 }
 
-/* The NICs that so many GPUs of one node use. */
+/* The NICs that some GPUs of one node use. */
 static double
 node_nics(const struct frame *f, double ranks)
 {
@@ -171,7 +172,7 @@ node_gbs(const struct frame *f)
 	       (f->c->gpudirect ? 1 : 0.7);
 }
 
-/* ---- bytes that cross, for one byte of the size */
+/* ---- bytes through a link, per byte of the size */
 
 /* Links on the shorter way round to another of n, in the mean. */
 static double
@@ -245,7 +246,8 @@ bytes_node(const struct frame *f)
 	}
 }
 
-/* Through one switch of a level to above: rings and trees cross it once; all to all with all that leaves it. */
+/* Through one switch of a level to above: rings and trees cross it once; all to all with all that leaves
+ * it. */
 static double
 bytes_level(const struct frame *f, const struct cluster_level *l)
 {
@@ -396,8 +398,8 @@ peers_us(const struct frame *f)
 	return out * each + (f->per_node - 1) * 0.1;
 }
 
-/* A full pipeline holds a chunk of each channel on each hop that crosses NICs. A tree's chunks are small enough for its
- * depth. */
+/* A full pipeline holds a chunk of each channel on each hop that crosses NICs. A tree's chunks are small
+ * enough for its depth. */
 static double
 fill_us(const struct frame *f, double bytes_us)
 {

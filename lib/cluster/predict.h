@@ -1,5 +1,5 @@
 /*
- * predict.h - how long a collective takes on a cluster, as nccl-tests measures it. Pure.
+ * predict.h - the time of a collective on a cluster, as nccl-tests measures it. Pure.
  *
  * The one answer of gpuctl simulate: NCCL's choice (tuning.h), and a time of our own for it, which is a sum:
  *
@@ -20,13 +20,13 @@
 /* Numbers without a unit, the same for all hardware, fitted over all measured tables together. */
 struct cluster_fit {
 	double inside_hop; /* times a hop's latency inside a domain */
-	double net_hop;	   /* the same through NICs */
+	double net_hop;	   /* likewise through NICs */
 	double nvls;	   /* times NCCL's latency of NVLS and NVLSTree */
 	double fill;	   /* chunks that fill a pipeline, a crossing of NICs */
-	double nvls_fill;  /* the same of NVLS, in chunks of a GPU */
-	double ll128_fill; /* the same of LL128, a crossing of NICs */
-	double
-	    plateau; /* times a ring's latency of Simple through NICs, above 64 bytes a channel and rank */
+	double nvls_fill;  /* for NVLS, in chunks of a GPU */
+	double ll128_fill; /* for LL128, per crossing of NICs */
+	/* times a ring's latency of Simple through NICs, above 64 bytes per channel and rank */
+	double plateau;
 	double growth;				    /* of latency, from a word to 8 KiB */
 	double inside_share, nvls_share, net_share; /* times the shares of the catalogue */
 };
@@ -57,25 +57,25 @@ struct cluster_answer {
 	enum cluster_limit limit;
 	unsigned level;
 	double limit_gbs;     /* of that link */
-	double bytes_through; /* it, of one rank's nbytes */
+	double bytes_through; /* the link, per rank's nbytes */
 	struct cluster_bound bound;
 };
 
-/* Errors: RC_INVAL not there, in words; RC_INTERNAL the time is below its bound. */
+/* Errors: RC_INVAL not possible there; RC_INTERNAL the time is below its bound. */
 enum rc cluster_predict(const struct cluster *c, const struct cluster_ask *ask,
 			struct cluster_answer *out, struct err *err);
 
-/* The same with other numbers; for fitting. */
+/* As cluster_predict, with other numbers; for fitting. */
 enum rc cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 			    const struct cluster_fit *fit, struct cluster_answer *out,
 			    struct err *err);
 
-/* What tables a prediction can be compared with. */
+/* The measured tables that a prediction resembles. */
 enum cluster_likeness {
-	CLUSTER_LIKE_INSIDE,	/* in one domain, by GPUs that there are tables of */
+	CLUSTER_LIKE_INSIDE,	/* in one domain, GPUs with tables */
 	CLUSTER_LIKE_HOSTS,	/* over NICs */
 	CLUSTER_LIKE_EXCHANGES, /* sends and receives over NICs */
-	CLUSTER_LIKE_NONE, /* no table: SHARP, several domains of several hosts, other GPUs, TCP, plans of gpusim's own */
+	CLUSTER_LIKE_NONE, /* no table: SHARP, several domains of several hosts, other GPUs, TCP, gpusim's plans */
 	CLUSTER_NLIKE,
 };
 
@@ -89,7 +89,8 @@ struct cluster_bar {
 
 struct cluster_bar cluster_error_bar(enum cluster_likeness like, uint64_t nbytes);
 
-/* A collective by its name here, or by that of nccl-tests ("all_reduce", "sendrecv": GPUSIM_SEND). RC_INVAL. */
+/* A collective by its name here, or by that of nccl-tests ("all_reduce", "sendrecv": GPUSIM_SEND).
+ * RC_INVAL. */
 enum rc cluster_coll(const char *name, enum gpusim_coll *out, struct err *err);
 
 /* An algorithm of NCCL by its name, without regard to case; "auto" is -1. RC_INVAL. */

@@ -1,8 +1,8 @@
 /*
  * scheme.c - rings, trees and exchanges over hosts and NICs.
  *
- * A domain has `per` ranks. Rings and trees fill whole domains; where the ranks do not, a ring goes from rank to rank, and all
- * ranks are hosts of one rank to a tree.
+ * A domain has `per` ranks. Rings and trees fill whole domains; where the ranks do not, a ring goes from rank
+ * to rank, and all ranks are hosts of one rank to a tree.
  */
 #include "cluster/scheme.h"
 
@@ -10,11 +10,11 @@
 #include <string.h>
 
 #define NOBODY	     UINT32_MAX
-#define SLICED_BYTES 65536 /* chunks from here on go in slices */
+#define SLICED_BYTES 65536 /* chunks of at least this size go in slices */
 #define SLICES	     2u	   /* of NCCL's chunk */
 #define WIDE	     4u	   /* channels of a hierarchical ring, which take turns on its NIC */
 #define AHEAD	     8u	   /* rounds of an exchange that a rank's sends go ahead */
-#define GROUPED	     64u   /* the same of sends and receives in a group */
+#define GROUPED	     64u   /* likewise for sends and receives in a group */
 #define LEAST_PIECE  32768 /* of a tree's vector */
 
 static void
@@ -39,7 +39,7 @@ per_domain(const struct scheme_ask *a, const struct links *l)
 	return a->nranks % l->domain ? 1 : l->domain;
 }
 
-/* The least number of ranks, a multiple of `base`, that stand for all. */
+/* The least number of ranks, a multiple of `base`, that represent all. */
 static uint32_t
 fold(const struct scheme_ask *a, const struct links *l, uint32_t base)
 {
@@ -50,7 +50,7 @@ fold(const struct scheme_ask *a, const struct links *l, uint32_t base)
 	return p % base == 0 && p < a->nranks && a->nranks % p == 0 ? p : a->nranks;
 }
 
-/* What a channel's part of a link is: the GPUs of a domain take turns at its ends, and the NICs. */
+/* A channel's share of a link: the GPUs of a domain take turns at its ends, as do the NICs. */
 static void
 share(const struct links *l, uint32_t per, double channels, struct scheme_size *out)
 {
@@ -60,9 +60,10 @@ share(const struct links *l, uint32_t per, double channels, struct scheme_size *
 	out->nic_share = fmax(1, l->nics ? channels / l->nics : 1);
 }
 
-/* ---- rings: one a channel, from domain to domain by NICs of one number where the domains are even in number */
+/* ---- rings: one a channel, from domain to domain by NICs of one number where the domains are even in
+ * number */
 
-/* Whether every other domain is gone through backwards, so that a NIC's peer has its number. */
+/* Return true if every other domain is traversed backwards, so that a NIC's peer has its number. */
 static bool
 zigzag(const struct scheme_ask *a, uint32_t per)
 {
@@ -77,7 +78,7 @@ turned(const struct scheme_ask *a, uint32_t per, uint32_t at)
 	return zigzag(a, per) && at / per % 2 ? at / per * per + per - 1 - at % per : at;
 }
 
-/* What goes around at a time, from a rank: the rest follows when that is through. */
+/* The amount that goes around at a time, from a rank; the rest follows when it is through. */
 static void
 cut(const struct scheme_ask *a, uint64_t part, unsigned channels, unsigned passes, uint32_t ranks,
     struct scheme_size *out)
@@ -104,7 +105,8 @@ size_ring(const struct scheme_ask *a, const struct links *l, struct scheme_size 
 	share(l, per, a->channels, out);
 }
 
-/* Does a round's receive reduce? Half of an all-reduce's do. They take turns, so that few rounds are like all. */
+/* Return true if a round's receive reduces, as half of an all-reduce's do. They alternate, so that few
+ * rounds represent all. */
 static bool
 reduces(enum gpusim_coll coll, uint64_t round)
 {
@@ -212,7 +214,8 @@ build_hierarchical_ring(const struct scheme_ask *a, const struct links *l,
 
 /* ---- trees: two over the hosts for each pair of channels, each with half of the bytes; chains inside */
 
-/* The tree in which a host's children differ from it by its lowest bit, as NCCL has it; source: NVIDIA/nccl, src/graph/trees.cc. */
+/* The tree in which a host's children differ from it by its lowest bit, as NCCL has it; source: NVIDIA/nccl,
+ * src/graph/trees.cc. */
 static unsigned
 first_tree(uint32_t n, uint32_t r, uint32_t *parent, uint32_t child[2])
 {
@@ -273,7 +276,7 @@ size_tree(const struct scheme_ask *a, const struct links *l, struct scheme_size 
 	uint64_t all = divide(a->nbytes, 2 * (uint64_t)pairs(a)), piece = SCHEME_CHUNK;
 	double depth = ceil(log2(hosts)) + 1;
 
-	/* A deep tree wants small pieces. */
+	/* A deep tree needs small pieces. */
 	while (piece > LEAST_PIECE && (double)divide(all, piece) < 4 * depth)
 		piece /= 2;
 	out->nplans = a->nranks;
@@ -290,13 +293,14 @@ size_tree(const struct scheme_ask *a, const struct links *l, struct scheme_size 
 
 /* A rank's place in one of the trees. Numbers are of blocks. */
 struct branch {
-	uint32_t from_up[3], nfrom; /* whose partial sums it takes */
-	uint32_t to_up;		    /* whom it hands its own; NOBODY: it is the root */
+	uint32_t from_up[3], nfrom; /* blocks that send it partial sums */
+	uint32_t to_up;		    /* block that gets its own; NOBODY: it is the root */
 	uint32_t from_down;
 	uint32_t to_down[3], nto;
 };
 
-/* Blocks of rank r: up and down in the first tree, up and down in the second. The root's block up sends down, too. */
+/* Blocks of rank r: up and down in the first tree, up and down in the second. The root's block up sends down,
+ * too. */
 static uint32_t
 block(uint32_t r, unsigned tree, bool down)
 {
@@ -359,8 +363,9 @@ build_tree(const struct scheme_ask *a, const struct links *l, const struct schem
 	}
 }
 
-/* Steps of a unit of an exchange. All flows share the switches, so that each event costs time for each flow: of many ranks fewer
- * units are built, but twice those that a rank's sends go ahead, unless there are too many steps then. */
+/* Steps of a unit of an exchange. All flows share the switches, so that each event costs time for each flow:
+ * of many ranks fewer units are built, but twice those that a rank's sends go ahead, unless there are too
+ * many steps then. */
 static double
 exchange_steps(uint32_t nplans, unsigned ahead)
 {
@@ -369,7 +374,8 @@ exchange_steps(uint32_t nplans, unsigned ahead)
 	return steps * fmax(1, fmin(nplans * ahead / 1024.0, most));
 }
 
-/* ---- all to all by rails: inside a domain to the GPU of the receiver's number, then from domain to domain */
+/* ---- all to all by rails: inside a domain to the GPU of the receiver's number, then from domain to
+ * domain */
 
 static void
 size_exchange(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
@@ -382,8 +388,8 @@ size_exchange(const struct scheme_ask *a, const struct links *l, struct scheme_s
 	out->unit_steps = exchange_steps(out->nplans, AHEAD);
 }
 
-/* How far away the k-th partner is. Fewer units than there are take partners far and near as all do, so that as large a part of
- * the bytes crosses each level of switches. */
+/* The distance of the k-th partner. A sample of the units has near and far partners like all of them, so
+ * that the same share of bytes crosses each level of switches. */
 static uint64_t
 distance(const struct scheme_size *s, uint64_t units, uint64_t k)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plans of ranks that stand for all. */
+/* The plans of ranks that represent all. */
 struct crowd {
 	struct plan *plan;
 	uint32_t nplans, nranks;
@@ -67,7 +67,7 @@ build(const struct traffic_ask *a, const struct plan_args *all, uint32_t nplans,
 	return rc;
 }
 
-/* Do two ranks the same, each with peers as far away? */
+/* Return true if two ranks do the same, with peers at the same distances. */
 static bool
 alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
 {
@@ -85,7 +85,8 @@ alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32
 	return true;
 }
 
-/* Does the first period of ranks stand for all? Groups a power of two away are looked at, which tells rings from trees and cubes. */
+/* Return true if the first period of ranks represents all. Groups a power of two away are compared, which
+ * distinguishes rings from trees and cubes. */
 static bool
 repeats(const struct traffic_ask *a, const struct plan_args *all, const struct crowd *c)
 {
@@ -109,7 +110,7 @@ repeats(const struct traffic_ask *a, const struct plan_args *all, const struct c
 	return same;
 }
 
-/* As few ranks as stand for all. */
+/* The fewest ranks that represent all. */
 static enum rc
 gather(const struct traffic_ask *a, const struct links *l, uint64_t message, struct crowd *out,
        struct err *err)
@@ -262,7 +263,7 @@ traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traf
 	return rc;
 }
 
-/* By what the sends and receives of NCCL's choice are simulated; NULL: by nothing. */
+/* The scheme or algorithm that simulates NCCL's choice; NULL: none. */
 static const char *
 messages_of(enum gpusim_coll coll, enum cluster_algo algo)
 {

@@ -1,8 +1,10 @@
 /*
- * traffic.h - how long an algorithm that NCCL's model does not know takes on a cluster: its messages on the links. Pure.
+ * traffic.h - the time of an algorithm that NCCL's model does not know on a cluster: its messages on the
+ * links. Pure.
  *
- * predict.h answers for NCCL's algorithms in closed form. Here plans go through flow.h: of algorithms that gpusim has, of those
- * from files, and of the schemes by which rings and trees are laid over a cluster (scheme.h).
+ * predict.h answers for NCCL's algorithms in closed form. Here plans go through flow.h: of algorithms that
+ * gpusim has, of those from files, and of the schemes by which rings and trees are laid over a cluster
+ * (scheme.h).
  */
 #ifndef CLUSTER_TRAFFIC_H
 #define CLUSTER_TRAFFIC_H
@@ -37,7 +39,7 @@ struct traffic_answer {
 	struct links links;	    /* that the report names by number */
 };
 
-/* Is it an algorithm of the collective whose messages can be simulated? */
+/* Return true if the messages of this algorithm of the collective can be simulated. */
 bool traffic_knows(enum gpusim_coll coll, const char *algo);
 
 /*
@@ -45,16 +47,17 @@ bool traffic_knows(enum gpusim_coll coll, const char *algo);
  *
  *	report	[out] or NULL; flow_report_fini releases
  *
- * Parts go whole, or in messages of 512, 128 or 32 KiB: whichever is the fastest. Of many ranks, where that would be too many
- * steps, shorter messages are not tried.
- * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps; RC_NOMEM; RC_INTERNAL the time is below its
- * bound. (An extrapolated time is at least that.)
+ * Parts go whole, or in messages of 512, 128 or 32 KiB: whichever is the fastest. Of many ranks, where that
+ * would be too many steps, shorter messages are not tried.
+ * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps; RC_NOMEM;
+ * RC_INTERNAL the time is below its bound. (An extrapolated time is at least that.)
  */
 enum rc traffic_time(const struct cluster *c, const struct traffic_ask *ask,
 		     struct traffic_answer *out, struct flow_report *report, struct err *err);
 
 /*
- * traffic_of_choice - the messages of what NCCL chose: a ring a rail, two trees a pair of channels, sends and receives.
+ * traffic_of_choice - the messages of what NCCL chose: a ring a rail, two trees a pair of channels, sends and
+ * receives.
  *
  * Errors: as traffic_time; RC_INVAL switches reduce, which messages of GPUs do not show.
  */
@@ -62,7 +65,7 @@ enum rc traffic_of_choice(const struct cluster *c, const struct cluster_ask *ask
 			  const struct tuning_choice *choice, struct traffic_answer *out,
 			  struct flow_report *report, struct err *err);
 
-/* The same of plans that there are: of all ranks of a cluster, with blocks that share a GPU's reductions. */
+/* As traffic_time, for given plans of all ranks of a cluster, with blocks that share a GPU's reductions. */
 enum rc traffic_plans(const struct cluster *c, const struct flow_plans *p, enum cluster_proto proto,
 		      struct traffic_answer *out, struct flow_report *report, struct err *err);
 

@@ -1,5 +1,5 @@
 /*
- * traffic_impl.h - schemes on links; what traffic.c and tests want of them.
+ * traffic_impl.h - schemes on links, for traffic.c and tests.
  */
 #ifndef CLUSTER_TRAFFIC_IMPL_H
 #define CLUSTER_TRAFFIC_IMPL_H

@@ -1,6 +1,7 @@
 /*
- * Schemes on links. Where that would be too many steps, less is simulated twice, and the rest grows as between those two: with
- * each unit, and of a tree, whose pieces fill it level by level, with each doubling of the hosts, too.
+ * Schemes on links. If that would be too many steps, two smaller runs are simulated, and the rest is
+ * extrapolated: per unit, and for a tree, whose pieces fill it level by level, also per doubling of the
+ * hosts.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -38,14 +39,15 @@ run(const struct scheme *scheme, const struct scheme_ask *a, const struct scheme
 	return rc;
 }
 
-/* What the link of a number did in the other report; NULL: nothing. */
+/* The use of a link in the other report; NULL: none. */
 static const struct flow_link *
 same_link(const struct flow_report *r, const uint32_t *place, uint32_t link)
 {
 	return place[link] ? &r->link[place[link] - 1] : NULL;
 }
 
-/* All that links do grows with the units, `times` what it is more than in the shorter run. The path stays the longer run's. */
+/* All that links do grows with the units, `times` what it is more than in the shorter run. The path stays the
+ * longer run's. */
 static bool
 stretch_links(struct flow_report *r, const struct flow_report *shorter, const struct links *l,
 	      double times)
@@ -87,13 +89,13 @@ stretch_time(struct flow_report *r, const struct flow_report *base,
 		r->why_us[w] *= r->us / sum;
 }
 
-/* As much as is simulated. */
+/* The part that is simulated. */
 struct part {
 	struct scheme_ask ask; /* of fewer ranks */
 	struct links links;
 	struct scheme_size size;
 	uint64_t units;
-	double unit_times, level_times; /* what is missing, over the difference of the two runs */
+	double unit_times, level_times; /* the missing part, over the difference of the two runs */
 };
 
 /* A tree of half of the hosts, until it is affordable. */

@@ -72,7 +72,8 @@ inside_gbs(const struct cluster *c, int cc)
 	return c->inside_gbs * 0.75; /* PCIe 3 x16 is 12 of 16 */
 }
 
-/* Channels of a bandwidth that fill `total`; the bandwidth with the largest sum, and of those most channels. */
+/* Channels of a bandwidth that fill `total`; the bandwidth with the largest sum, and of those most
+ * channels. */
 static uint32_t
 fill(const double *speeds, double total, uint32_t most, double *each)
 {
@@ -150,7 +151,7 @@ inside_row(const struct cluster *c)
 	return cluster_by_nvlink(c) ? INTRA_NVLINK : INTRA_PCIE;
 }
 
-/* The NIC's latency as its plug-in tells it: that of a hop, beyond the built-in transport's. */
+/* The NIC's latency as its plug-in reports it: that of a hop, beyond the built-in transport's. */
 static double
 nic_us(const struct cluster *c, enum cluster_proto p)
 {
@@ -287,7 +288,7 @@ bandwidth(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_col
 	}
 }
 
-/* Whether NCCL considers the pair there. */
+/* Return true if NCCL considers the pair there. */
 static bool
 possible(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll coll,
 	 enum cluster_algo a, enum cluster_proto p)
@@ -392,7 +393,7 @@ choose_p2p(const struct tuning_ranks *r, enum gpusim_coll coll, int algo, int pr
 
 	if (algo >= 0 && algo != CLUSTER_P2P)
 		return err_set(err, RC_INVAL,
-			       "%s is sends and receives: no algorithm can be chosen",
+			       "%s is made of sends and receives, so it has no algorithms",
 			       coll_name(coll));
 	*out = (struct tuning_choice){.algo = CLUSTER_P2P, .us = NAN};
 	out->proto = proto >= 0				      ? (enum cluster_proto)proto

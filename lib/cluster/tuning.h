@@ -1,9 +1,9 @@
 /*
  * tuning.h - the algorithm, protocol and channels that NCCL chooses. Pure.
  *
- * NCCL estimates each pair's time as latency + bytes / bandwidth and takes the least. The estimate is for choosing, and is
- * wrong as a time (predict.h has that). Source of formulas and constants: NVIDIA/nccl 5067397 (2.30), src/graph/tuning.cc,
- * src/graph/search.cc, src/graph/topo.h, src/enqueue.cc.
+ * NCCL estimates each pair's time as latency + bytes / bandwidth and takes the least. The estimate is for
+ * choosing, and not good as a time (predict.h has that). Source of formulas and constants: NVIDIA/nccl
+ * 5067397 (2.30), src/graph/tuning.cc, src/graph/search.cc, src/graph/topo.h, src/enqueue.cc.
  */
 #ifndef CLUSTER_TUNING_H
 #define CLUSTER_TUNING_H
@@ -55,12 +55,12 @@ struct tuning_choice {
 };
 
 /*
- * tuning_choose - NCCL's choice, or the best of what is left open.
+ * tuning_choose - NCCL's choice, or the best one for a given algorithm or protocol.
  *
  *	algo, proto	-1: NCCL chooses
  *	nbytes		the size that nccl-tests prints
  *
- * Errors: RC_INVAL the pair cannot do it there, in words.
+ * Errors: RC_INVAL the pair is not available there.
  */
 enum rc tuning_choose(const struct cluster *c, const struct tuning_ranks *r, enum gpusim_coll coll,
 		      int algo, int proto, uint64_t nbytes, struct tuning_choice *out,

@@ -39,7 +39,7 @@ put(struct agenda *a, uint32_t at, uint32_t thing)
 	a->place[thing] = at;
 }
 
-/* From place i, up or down to where it belongs. */
+/* Move the thing from place i up or down to its place in the heap. */
 static void
 sift(struct agenda *a, uint32_t i, uint32_t thing)
 {

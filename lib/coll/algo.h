@@ -83,7 +83,8 @@ log2_of(uint32_t power)
 	return (uint32_t)__builtin_ctz(power);
 }
 
-/* How many of n ranks, at least 2, are in the first half of a canonical tree: the largest power of two below n. */
+/* The number of ranks in the first half of a canonical tree of n >= 2 ranks: the largest power of two
+ * below n. */
 static inline uint32_t
 plan_left_half(uint32_t n)
 {
@@ -97,7 +98,7 @@ struct span recv_part_of(const struct plan_args *a, uint32_t r);
 /* The parts of ranks first..end-1, first < end <= nranks. */
 struct span parts_of(const struct plan_args *a, uint32_t first, uint32_t end);
 
-/* Those of n <= nranks ranks from `first` on, past the last to rank 0: as two spans, either may be
+/* The parts of n <= nranks ranks from `first` on, wrapping to rank 0: two spans, either may be
  * empty. */
 void parts_around(const struct plan_args *a, uint32_t first, uint32_t n, struct span out[2]);
 
@@ -105,13 +106,14 @@ void parts_around(const struct plan_args *a, uint32_t first, uint32_t n, struct 
 uint32_t rank_after(const struct plan_args *a, uint32_t d);
 uint32_t rank_before(const struct plan_args *a, uint32_t d);
 
-/* How many places this rank is after `first` on the ring: 0..nranks-1. */
+/* The distance from `first` to this rank along the ring: 0..nranks-1. */
 uint32_t rank_distance(const struct plan_args *a, uint32_t first);
 
-/* Messages of at most chunk elements (0: no limit) that carry count; none when count is 0. */
+/* The number of messages of at most chunk elements (0: no limit) that carry count; 0 when count is
+ * 0. */
 uint64_t plan_nmessages(uint64_t count, uint64_t chunk);
 
-/* Cut *s down to message c of those that it is cut in; count 0 when there is none. */
+/* Reduce *s to its message number c; count 0: it has no such message. */
 void plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c);
 
 /* The plan needs scratch of at least ntmp elements. */
@@ -207,12 +209,12 @@ void plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
 void plan_local(struct plan *out, struct plan_step s);
 void plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct plan_step s);
 
-/* Message c of each part of IN goes to its rank, and that of the own part is reduced with all others' by the canonical
- * tree: to `at` of OUT, where the part begins. */
+/* Send message c of each part of IN to its rank, and reduce message c of the own part with all ranks'
+ * by the canonical tree. The own part begins at `at` of OUT. */
 void plan_nth_exchange(const struct plan_args *a, struct plan *out, uint64_t c, uint64_t at,
 		       uint32_t round);
 
-/* How many messages the longest part takes. */
+/* The number of messages of the longest part. */
 uint64_t plan_most_messages(const struct plan_args *a);
 
 /* Partial sums of the steps from number `from` on go to PLAN_WIDE. */

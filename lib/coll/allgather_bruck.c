@@ -3,7 +3,7 @@
  */
 #include "coll/algo.h"
 
-/* Elements of n parts from that of this rank on. */
+/* Elements of n parts, beginning with this rank's. */
 static uint64_t
 elements(const struct plan_args *a, uint32_t n)
 {
@@ -19,9 +19,9 @@ elements(const struct plan_args *a, uint32_t n)
  *	a	in[part(rank)] -> out[n]; scratch n
  *	out	[out] appended to
  *
- * Before round k rank r has in scratch the parts of ranks r, r+1, ... r+2^k-1, one behind the
- * other; it sends the first min(2^k, p-2^k) of them to rank r-2^k and receives as many from rank
- * r+2^k behind its own. In the end they are copied to their places.
+ * Before round k rank r has in scratch the parts of ranks r, r+1, ... r+2^k-1, one after the other; it
+ * sends the first min(2^k, p-2^k) of them to rank r-2^k and receives as many from rank r+2^k, which it
+ * puts after its own. In the end they are copied to their places.
  * Cost of rank r: in round k the parts r .. r+min(2^k, p-2^k)-1 in one message (or more of at most
  * `chunk`): n(p-1)/p elements in ceil(log2 p) messages when p divides n and chunk is 0. Rounds:
  * ceil(log2 p).

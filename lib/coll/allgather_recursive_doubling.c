@@ -1,5 +1,5 @@
 /*
- * allgather_recursive_doubling.c - what two ranks have, exchanged over doubling distances.
+ * allgather_recursive_doubling.c - ranks exchange all that they have, over doubling distances.
  */
 #include "coll/algo.h"
 

@@ -9,8 +9,8 @@
  *	a	in[part(rank)] -> out[n]; no scratch
  *	out	[out] appended to
  *
- * Round t: rank r sends part r-t (its own straight from IN) and receives part r-t-1. The copy
- * of the own part comes last: nobody waits for it.
+ * Round t: rank r sends part r-t (its own straight from IN) and receives part r-t-1. The copy of the
+ * own part comes last: no rank waits for it.
  * Cost of rank r: n - |part r+1| elements, each part in m messages of at most `chunk`: p-1
  * messages and n(p-1)/p elements when p divides n and chunk is 0. All ranks together: n(p-1)
  * elements, p-1 messages for each message that a part is cut in. Rounds: p-1.

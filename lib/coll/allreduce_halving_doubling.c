@@ -14,7 +14,7 @@ segments(const struct plan_args *a, const struct fold *f, uint32_t first, uint32
 	return (struct span){x.off, y.off + y.count - x.off};
 }
 
-/* Between a rank and the one `distance` places away: which segments are the rank's, the peer's. */
+/* The segments of a rank and of the peer `distance` places away. */
 struct halves {
 	uint32_t peer;
 	struct span mine, theirs;

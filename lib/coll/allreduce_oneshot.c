@@ -11,8 +11,8 @@
  *
  * Every rank leaves a copy of its input for all, waits until all have, and reduces all copies into
  * its own output, in the order of ranks, so that every rank gets the same bits. Ranks read
- * copies, so no second sync is needed: the least latency there is. More than `share` elements go in so
- * many slices.
+ * copies, so no second sync is needed: this has the lowest latency of all. More than `share` elements
+ * are cut into slices of that size.
  * Cost of rank r: writes 2n, reads (p+1) n elements. No messages. Rounds: one sync a slice.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the one-shot allreduce over peer-mapped memory of GPU inference engines

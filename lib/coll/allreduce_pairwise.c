@@ -10,12 +10,12 @@
  *	out	[out] appended to
  *
  * Round t-1: rank r sends part r+t of IN to rank r+t and adds rank r-t's to its own, for t = 1..p-1.
- * Round p-1 + t-1: it sends its finished part to rank r+t and receives that of rank r-t. As many
- * elements as the ring, but no partial sum travels: a part is summed by its rank alone, from inputs. The
- * own part of IN is never posted. In place, part r+t of OUT comes from the rank that has consumed
- * part r+t of IN before.
- * A canonical plan takes a message of each part in turn: to its rank, there reduced with all others, and back to all.
- * Message c is in rounds 2c and 2c+1, and as many are under way as the window has room for.
+ * Round p-1 + t-1: it sends its finished part to rank r+t and receives that of rank r-t. It moves as
+ * many elements as the ring, but no partial sum travels: each rank alone sums its part, from inputs.
+ * The own part of IN is never posted. In place, part r+t of OUT comes from the rank that has consumed
+ * part r+t of IN before. A canonical plan handles the parts message by message: each goes to its part's
+ * rank, is reduced there with all others, and goes back to all. Message c is in rounds 2c and 2c+1; the
+ * window limits the number in flight.
  * Cost of rank r: n - |part r| and (p-1)|part r| elements, each part in m messages of at most `chunk`:
  * 2(p-1) messages and 2n(p-1)/p elements when p divides n and chunk is 0. Rounds: 2(p-1), or 2m if canonical.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -11,10 +11,9 @@
  *
  * Of p = 2^d + e ranks, the even ones of the first 2e give their vector to the odd one after them
  * in a round before, and get the result from it in a round after. The others exchange what they
- * have with the rank 2^k places away in round k. Nobody ever tells a rank that what it posted in a
- * round has been consumed, so each round has its own vector of scratch, and IN, which may be OUT,
- * is copied there first.
- * The sum of a rank is its own sum + that of its peer, so ranks get the same bits because the
+ * have with the rank 2^k places away in round k. A rank never learns that what it posted in a round has
+ * been consumed, so each round has its own vector of scratch, and IN, which may be OUT, is copied there
+ * first. A rank's new sum is its own sum + its peer's, so ranks get the same bits because the
  * reductions are commutative.
  * Cost, with m = ceil(n / chunk) (1 when chunk is 0): d n elements in d m messages; an odd rank
  * of the first 2e n and m more; an even one n and m in all. Rounds: d, and 2 more if e > 0.

@@ -10,9 +10,9 @@
  *	out	[out] appended to
  *
  * The vector is cut in k = ceil(n / (p chunk)) slices, as even as parts are (1 when chunk is 0),
- * and each goes round the ring as a whole before the next: a part of a slice is one message, and
- * the slice in work is small enough for a cache. A device posts the first message
- * of the next slice while the last of this one are on their way, so the links do not fall idle.
+ * and each goes round the ring as a whole before the next: a part of a slice is one message, and the
+ * current slice is small enough for a cache. A device posts the first message of the next slice while
+ * the last of this one are on their way, so the links do not fall idle.
  * Cost of rank r: over all slices s, 2|s| - |part r of s| - |part r+1 of s| elements, one message
  * for each part that is not empty: 2k(p-1) messages and 2n(p-1)/p elements when kp divides n.
  * Rounds: 2k(p-1).

@@ -3,11 +3,11 @@
  */
 #include "coll/algo.h"
 
-/* A rank's neighbours in one tree; NONE: it has no such. */
+/* A rank's neighbours in one tree; NONE: it has no such neighbour. */
 #define NONE UINT32_MAX
 struct node {
 	uint32_t parent, child[2];
-	uint32_t up, down; /* rounds after message c's own, c, in which it passes here */
+	uint32_t up, down; /* message c passes here in round c + up, and c + down */
 	struct span half;
 };
 
@@ -38,11 +38,10 @@ find_neighbours(uint32_t p, uint32_t x, struct node *n)
 		n->child[1] = x + b;
 }
 
-/*
- * When messages pass. The tree has height H = ceil(log2 p). On the way up a rank at depth d does
- * message c in round c + H-1-d, one after its children, but a leaf in the round of its parent; so
- * no rank has to be ahead of another by more than one message, which a window of 1 allows. On the
- * way down it does it in round c + d, a leaf again in that of its parent.
+/* The rounds of messages. The tree has height H = ceil(log2 p). On the way up a rank at depth d does
+ * message c in round c + H-1-d, one after its children, but a leaf in the round of its parent; so no
+ * rank has to be ahead of another by more than one message, which a window of 1 allows. On the way down
+ * it does so in round c + d, a leaf again in the round of its parent.
  */
 static void
 find_rounds(uint32_t p, uint32_t x, struct node *n)
@@ -60,8 +59,8 @@ find_rounds(uint32_t p, uint32_t x, struct node *n)
 	n->down = depth;
 }
 
-/* The rank at a place of tree t: the second tree is the first in reverse, or, when p is odd, one
- * place on. The same the other way round when p is even. */
+/* The rank at a place of tree t: the second tree is the first in reverse, or, when p is odd, shifted by
+ * one place. */
 static uint32_t
 rank_at(uint32_t p, int t, uint32_t place)
 {
@@ -111,7 +110,8 @@ up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t r
 			   : step_send(is_leaf(n) ? PLAN_IN : PLAN_OUT, n->half, n->parent, round));
 }
 
-/* The same of the way down, which begins in round `begin`: from the parent and to the children. */
+/* A rank's steps in one round of the way down, which begins in round `begin`: from the parent and to
+ * the children. */
 static void
 down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t begin,
      uint32_t round)
@@ -136,11 +136,10 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  *
  * Two binary trees of height about log2 p over all ranks; the leaves of one are inside the other
  * (but for rank 0 when p is odd, which is inside both), so each rank's link is used both ways. The
- * first tree carries elements [0, n/2), the second the rest, in messages of at most `chunk`, one
- * behind the other: up to the root with what each rank adds, then down again. In a round of the
- * first phase a rank sends as a leaf first, in one of the second it receives as one last; so
- * no ranks wait in a circle. A result that comes down to a range has passed the parent, to which
- * the range was posted.
+ * first tree carries elements [0, n/2), the second the rest, in messages of at most `chunk`, one after
+ * the other: up to the root, where each rank adds its own, then down again. In a round of the first phase a
+ * rank first sends as a leaf, in a round of the second it receives as a leaf last; so there is no cycle of
+ * waiting ranks. A result that comes down to a range has passed the parent, to which the range was posted.
  * Cost of a rank: as a leaf its half up; inside, the other half up and down to each child, so 2n
  * elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of each
  * half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the larger

@@ -9,8 +9,8 @@
  *	a	in[n] -> out[n]; part i is plan_part(n, p, i); no scratch; chunk is not used
  *	out	[out] appended to; plan->mapped is set
  *
- * Sync, so that every input is there; rank r reads part r of all inputs and writes the sum to part
- * r of all outputs; sync, so that every output is. In place, part r is touched by rank r alone.
+ * Sync, so that every input is present; rank r reads part r of all inputs and writes the sum to part r
+ * of all outputs; sync, so that every output is complete. In place, part r is touched by rank r alone.
  * Every rank gets the same bits, reduced in the order of ranks.
  * Cost of rank r: reads p |part r|, writes p |part r| elements: n and n when p divides n. No
  * messages. Rounds: 2 syncs.

@@ -5,13 +5,14 @@
 
 #include <stdlib.h>
 
-/* Where the block for the rank j places on is now. */
+/* The current place of a block. */
 struct place {
 	enum plan_buf buf;
 	uint64_t off;
 };
 
-/* Round k: pack the blocks with bit k, send them 2^k places on; *tmp is the scratch used so far. */
+/* Round k: pack the blocks with bit k, send them 2^k places on. at[j]: the block for the rank j places
+ * on; *tmp: scratch used so far. */
 static void
 exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t k, uint64_t *tmp)
 {
@@ -43,9 +44,9 @@ exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t
  *	out	[out] appended to
  *
  * The block for the rank j places on travels by the bits of j: in round k all blocks with bit k are
- * packed and sent 2^k places on, and as many come. After the last round block j is that of the rank
- * j places before. Nothing tells a rank that what it packed was consumed, so no scratch is used
- * twice: up to 2 ceil(log2 p) n/2 in all.
+ * packed and sent 2^k places on, and as many come. After the last round block j is from the rank j
+ * places before. A rank never learns that its packed blocks were consumed, so no scratch is used twice:
+ * up to 2 ceil(log2 p) n/2 in all.
  * Cost per rank: in round k the blocks whose number has bit k, in one message when chunk is 0: at
  * most n/2 elements. Rounds: ceil(log2 p).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

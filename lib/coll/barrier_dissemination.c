@@ -9,8 +9,8 @@
  *	a	no buffers
  *	out	[out] appended to
  *
- * Round k: rank r sends an empty message to rank r + 2^k and receives one from r - 2^k; after
- * it, r has heard, directly or not, of 2^(k+1) - 1 others.
+ * Round k: rank r sends an empty message to rank r + 2^k and receives one from r - 2^k; after it, r
+ * knows, directly or not, that 2^(k+1) - 1 others have entered.
  * Cost per rank: ceil(log2 p) messages, no elements. Rounds: ceil(log2 p).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Hensgen, Finkel & Manber, IJPP 17(1), 1988, doi:10.1007/BF01379320

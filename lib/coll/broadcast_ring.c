@@ -10,7 +10,7 @@
  *	out	[out] appended to
  *
  * The chain is root, root+1, ... root+p-1. The rank d places down receives message c in round
- * d-1+c and sends it on in round d+c. The root's own copy comes last: nobody waits for it.
+ * d-1+c and sends it on in round d+c. The root's own copy comes last: no rank waits for it.
  * Cost of each rank but the last of the chain: n elements in m = ceil(n / chunk) messages (1
  * when chunk is 0); the last sends nothing. Rounds: p-2 + m.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -10,7 +10,7 @@ blocks(const struct plan_args *a, uint32_t begin, uint32_t n)
 	return n ? parts_of(a, begin, begin + n) : (struct span){0};
 }
 
-/* Round k of D: blocks for the place 2^(D-1-k) on and those behind it. */
+/* Round k of D: the blocks of the place 2^(D-1-k) on and of those after it. */
 static void
 scatter(const struct plan_args *a, const struct binomial *t, struct plan *out)
 {
@@ -31,7 +31,7 @@ scatter(const struct plan_args *a, const struct binomial *t, struct plan *out)
 	}
 }
 
-/* The block, unless `place` has it from the scatter. */
+/* The block, or nothing if `place` has it from the scatter. */
 static struct span
 missing(const struct plan_args *a, uint32_t place, uint32_t block)
 {
@@ -50,9 +50,8 @@ missing(const struct plan_args *a, uint32_t place, uint32_t block)
  *	out	[out] appended to
  *
  * Rank root+d has place d, and block d of the vector is its part. Rounds 0..D-1, D = ceil(log2 p):
- * a binomial tree brings each place the blocks of its subtree. Rounds D..D+p-2: the blocks go round
- * the ring, but for those that a place has already; so the root receives nothing. The root's own
- * copy comes last.
+ * a binomial tree brings each place the blocks of its subtree. Rounds D..D+p-2: the blocks go round the
+ * ring, except those that a place has already; so the root receives nothing. The root's own copy comes last.
  * Cost: a place receives n elements, its subtree's down the tree and the others on the ring; the
  * root sends n less its block down the tree, and on the ring what its neighbour lacks: 2n(p-1)/p
  * for p a power of two that divides n. Rounds: D+p-1 when n >= p.

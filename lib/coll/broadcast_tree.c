@@ -11,7 +11,7 @@
  *
  * Rank root+d has place d. With D = ceil(log2 p), the places that are multiples of 2^(D-k) send to
  * the one 2^(D-1-k) places on in step k, the largest subtree first. Each message of at most `chunk`
- * takes that way by itself: message c in rounds cD .. cD+D-1. The root's own copy comes last.
+ * goes this way by itself: message c in rounds cD .. cD+D-1. The root's own copy comes last.
  * Cost of a rank with k children: k n elements in k m messages, m = ceil(n / chunk) (1 when chunk
  * is 0); the root has D. Rounds: m D.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -1,5 +1,5 @@
 /*
- * check.c - what each collective should do, against what its plans do on the machine.
+ * check.c - compare the results of plans on the machine with the collective's definition.
  */
 #include "coll/check.h"
 
@@ -15,7 +15,7 @@ sender_of(const struct plan_args *a)
 	return a->coll == GPUSIM_SEND ? a->rank : a->root;
 }
 
-/* How many elements rank r has of input and of output. */
+/* The numbers of elements of rank r's input and output. */
 static void
 buffer_sizes(const struct plan_args *a, uint32_t r, uint64_t *nin, uint64_t *nout)
 {
@@ -78,7 +78,7 @@ owner_of(const struct plan_args *a, uint64_t i)
 	return (uint32_t)(((i + 1) * a->nranks - 1) / a->nelem);
 }
 
-/* The same of alltoall's blocks of any size. */
+/* As expected(), for alltoall with blocks of any size. */
 static void
 expected_block(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint32_t *from)
 {
@@ -90,7 +90,7 @@ expected_block(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem
 	    q == MACHINE_NOBODY ? 0 : a->part[(size_t)q * a->nranks + r].off + (i - recv[q].off);
 }
 
-/* OUT[i] of rank r should be input element *elem of rank *from, or nothing of MACHINE_NOBODY. */
+/* OUT[i] of rank r should be input element *elem of rank *from; MACHINE_NOBODY: nothing. */
 static void
 expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint32_t *from)
 {

@@ -1,11 +1,13 @@
 /*
  * cost.c - the closed forms, each from its algorithm's comment.
  *
- * Latencies overlap in the model, sends go as early as their data allow, and the window makes long pipelines wait: no short
- * formula has all of that. tests/unit/coll/t_simulate.c holds the forms against plan_simulate, for 4 to 33 ranks, and has a table of
- * how near each is: most within 5 to 30 %. They say which algorithm is the fastest, and plan_simulate how long it takes. The slow algorithms, which are never chosen, and those over peer memory, which have no messages, are not
- * compared. Reading a peer's memory costs beta a byte, reducing from it gamma, and a point where all wait for all a quarter of
- * a message for each rank.
+ * Latencies overlap in the model, sends go as early as their data allow, and the window makes long
+ * pipelines wait: no short formula has all of that. tests/unit/coll/t_simulate.c holds the forms
+ * against plan_simulate, for 4 to 33 ranks, and has a table of how near each is: most within 5 to 30 %.
+ * They say which algorithm is the fastest, and plan_simulate how long it takes. The slow algorithms,
+ * which are never chosen, and those over peer memory, which have no messages, are not compared. Reading
+ * a peer's memory costs beta a byte, reducing from it gamma, and a point where all wait for all a
+ * quarter of a message for each rank.
  *
  * README.md says why formulas decide, and not the simulation itself.
  */
@@ -44,8 +46,8 @@ pieces(const struct cost_args *a, double x)
 	return x > 0 ? fmax(1, ceil(x * widening(a) / a->chunk_bytes)) : 0;
 }
 
-/* A rank sends for so long, k messages, and takes as many of others, each of which keeps it at work for so long: as they
- * come, between its sends. Those that come after its last send, which its peers' work has put off, wait for that alone. */
+/* A rank sends k messages in time `send`, and receives k as they arrive, between its sends, each in time `work`. Those
+ * that arrive after its last send, delayed by its peers' work, only wait for that send. */
 static double
 exchange(const struct cost_model *m, double send, double k, double work)
 {
@@ -55,7 +57,7 @@ exchange(const struct cost_model *m, double send, double k, double work)
 		    send + between * work + m->alpha_us + work);
 }
 
-/* k messages, one behind the other, wait for the window: half of it is free again when the first half has been taken. */
+/* The time that k messages wait for the window: half of it is freed when the first half is taken. */
 static double
 stalls(const struct cost_model *m, double k, double message)
 {
@@ -72,7 +74,7 @@ out(const struct cost_args *a, const struct cost_model *m, double x)
 	return us + stalls(m, k, us / fmax(1, k));
 }
 
-/* x bytes to a peer, one message behind the other. */
+/* x bytes to a peer, one message after the other. */
 static double
 move(const struct cost_args *a, const struct cost_model *m, double x)
 {
@@ -88,7 +90,7 @@ combine(const struct cost_args *a, const struct cost_model *m, double x)
 	return exchange(m, out(a, m, x), k, m->host_us + m->gamma_us * x / k);
 }
 
-/* The same where the x bytes are of partial results. */
+/* As combine, for x bytes of partial results. */
 static double
 combine_wide(const struct cost_args *a, const struct cost_model *m, double x)
 {
@@ -99,7 +101,8 @@ combine_wide(const struct cost_args *a, const struct cost_model *m, double x)
 	return exchange(m, send + stalls(m, k, send / k), k, m->host_us + m->gamma_us * w / k);
 }
 
-/* One of the messages of x bytes: how long it holds its sender, is under way, and holds its receiver that reduces it. */
+/* One message's times: b for its sender, t until it has arrived, g for its receiver, which reduces
+ * it. */
 struct one {
 	double b, t, g;
 };
@@ -128,7 +131,7 @@ one_wide(const struct cost_args *a, const struct cost_model *m, double x)
 	return one_message(m, c);
 }
 
-/* Message after message of x bytes in all, `times` over, comes and is reduced meanwhile. */
+/* x bytes in messages, `times` over, each reduced while the next one arrives. */
 static double
 stream(const struct cost_args *a, const struct cost_model *m, double x, double times)
 {
@@ -157,7 +160,7 @@ halvings(const struct cost_args *a, const struct cost_model *m, double x)
 
 static bool folds(const struct cost_args *a);
 
-/* The same, reduced: the first are inputs, unless ranks folded theirs before. */
+/* As halvings, reduced: the first messages are inputs, unless ranks folded theirs before. */
 static double
 reductions(const struct cost_args *a, const struct cost_model *m, double x)
 {
@@ -185,7 +188,7 @@ folds(const struct cost_args *a)
 	return (a->nranks & (a->nranks - 1)) != 0;
 }
 
-/* The extra rounds of p that is no power of two: a neighbour's vector in, x bytes back. */
+/* The extra rounds if p is not a power of two: a neighbour's vector in, x bytes back. */
 static double
 fold(const struct cost_args *a, const struct cost_model *m, double x)
 {
@@ -205,14 +208,14 @@ in_turn(const struct cost_args *a, const struct cost_model *m, double x)
 	return (a->nranks - 1) * out(a, m, x) + m->alpha_us + m->host_us;
 }
 
-/* p-1 rounds: what comes in one goes out in the next. */
+/* p-1 rounds, each of which forwards what the one before received. */
 static double
 around(const struct cost_args *a, const struct cost_model *m, double x)
 {
 	return (a->nranks - 1) * move(a, m, x);
 }
 
-/* To each of p-1 ranks x bytes, and as many from each; `work` a byte of those that come. */
+/* x bytes to each of p-1 ranks, and as many from each; `work`: time per received byte. */
 static double
 all_to_all(const struct cost_args *a, const struct cost_model *m, double x, double work)
 {
@@ -261,7 +264,7 @@ FORM(allreduce_recursive_doubling, (folds(a) ? fold(a, m, a->nbytes) + combine_w
 
 /*
  * On the way up and down again a message passes twice at each level but one, for a node has two
- * children. Behind it a rank has 2 messages in and 2 out for each that follows. With three levels
+ * children. After it a rank has 2 messages in and 2 out for each further one. With three levels
  * or more some of those wait for the other tree's: 2/3 of a message more, as measured in the
  * simulation.
  */

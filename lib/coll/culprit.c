@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 
-/* Whom rank r waits for; nranks: nobody. */
+/* The rank that rank r waits for; nranks: none. */
 static uint32_t
 waits_for(const struct culprit_rank *rank, uint32_t nranks, uint32_t r)
 {
@@ -16,14 +16,14 @@ waits_for(const struct culprit_rank *rank, uint32_t nranks, uint32_t r)
 	return b->waits_for - 1;
 }
 
-/* Is a less far than b? */
+/* Return true if a has made less progress than b. */
 static bool
 is_behind(const struct culprit_rank *a, const struct culprit_rank *b)
 {
 	return a->seq != b->seq ? a->seq < b->seq : a->step < b->step;
 }
 
-/* A ring of ranks that wait, one of which is r. */
+/* Mark the culprits of a ring of waiting ranks, one of which is r. */
 static void
 find_in_ring(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, enum culprit *why)
 {
@@ -35,7 +35,7 @@ find_in_ring(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, enum 
 	why[last] = why[waits_for(rank, nranks, last)] = CULPRIT_APART;
 }
 
-/* Follow the chain from r. mark: by rank, in which chain it was met. */
+/* Follow the chain from r. mark: by rank, the chain that visited it. */
 static void
 follow(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, uint32_t *mark,
        enum culprit *why)

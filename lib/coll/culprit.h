@@ -1,5 +1,5 @@
 /*
- * culprit.h - the ranks at which an operation of a communicator stands still.
+ * culprit.h - the ranks that block an operation of a communicator.
  */
 #ifndef COLL_CULPRIT_H
 #define COLL_CULPRIT_H
@@ -10,20 +10,19 @@
 #include "base/rc.h"
 
 enum culprit {
-	CULPRIT_NOT,   /* it goes on, has ended, or waits for another */
-	CULPRIT_LOST,  /* its device is */
-	CULPRIT_STUCK, /* it lives and waits for nobody, and others wait for it */
-	CULPRIT_APART, /* it and another that is APART wait for each other: what one sends, the other
-		      * does not get */
+	CULPRIT_NOT,   /* it makes progress, has ended, or waits for another rank */
+	CULPRIT_LOST,  /* its device is lost */
+	CULPRIT_STUCK, /* it is alive and waits for no rank, and others wait for it */
+	CULPRIT_APART, /* one end of a broken link: two ranks wait for each other's messages */
 };
 
 /* A rank's state. */
 struct culprit_rank {
 	bool lost;
 	bool ended;	    /* it has answered its run */
-	uint64_t seq;	    /* how far it is */
-	uint32_t step;	    /* the same */
-	uint32_t waits_for; /* rank + 1; 0: nobody, or it is in no operation */
+	uint64_t seq;	    /* its operation */
+	uint32_t step;	    /* its step in the operation */
+	uint32_t waits_for; /* rank + 1; 0: none, or it is in no operation */
 };
 
 /*
@@ -32,9 +31,9 @@ struct culprit_rank {
  *	nranks	at least 1
  *	why	[out] by rank
  *
- * A chain of ranks that wait ends at the culprit. Ranks that wait in a ring are all in wait of the
- * one that is least far: the link to it is broken, so both its ends are APART. Returns how many
- * ranks are not CULPRIT_NOT; RC_NOMEM.
+ * A chain of ranks that wait ends at the culprit. Ranks that wait in a ring all wait for the one with
+ * the least progress: the link to it is broken, so both its ends are APART. *n is the number of ranks
+ * that are not CULPRIT_NOT. RC_NOMEM.
  */
 enum rc culprits_find(const struct culprit_rank *rank, uint32_t nranks, enum culprit *why,
 		      uint32_t *n, struct err *err);

@@ -19,7 +19,7 @@ static const struct {
 } about[GPUSIM_NFAULTS] = {
     {"", "the process ends as by SIGKILL"},
     {"[for=TIME]", "it freezes as by SIGSTOP"},
-    {"by=TIME [count=N | for=TIME]", "each step waits so long"},
+    {"by=TIME [count=N | for=TIME]", "each step waits this long"},
     {"[n=N] [p=P] [seed=S] [peer=RANK]", "frames that it sends are lost"},
     {"[n=N] [p=P] [seed=S] [peer=RANK]", "a byte of a chunk's frame changes"},
     {"[for=TIME] [peer=RANK]", "connections to other devices close"},
@@ -78,12 +78,12 @@ parse_point(struct gpusim_fault *f, const char *text, struct err *err)
 	if (!f->at)
 		return RC_OK;
 	if (strlen(text) >= sizeof word)
-		return err_set(err, RC_INVAL, "'%.64s' is no point", text);
+		return err_set(err, RC_INVAL, "'%.64s' is not a point", text);
 	strcpy(word, text);
 	hash = strchr(word, '#');
 	if (!hash)
 		return err_set(err, RC_INVAL,
-			       "'%.64s' is no point: now, or such as allreduce#7.step3", text);
+			       "'%.64s' is not a point: now, or such as allreduce#7.step3", text);
 	*hash++ = '\0';
 	step = strstr(hash, END);
 	if (step && strcmp(step, END) == 0) {
@@ -159,7 +159,7 @@ fault_show_point(const struct gpusim_fault *f, char *out, size_t n)
 		 step);
 }
 
-/* Append " KEY=TEXT"; what does not fit is cut. */
+/* Append " KEY=TEXT", truncated to the buffer. */
 __attribute__((format(printf, 3, 4))) static void
 add(char *out, size_t n, const char *fmt, ...)
 {
@@ -198,7 +198,7 @@ is_of_frames(const struct gpusim_fault *f)
 	return f->kind == GPUSIM_FAULT_DROP || f->kind == GPUSIM_FAULT_CORRUPT;
 }
 
-/* The keys of each kind, beside its point. */
+/* Check that the kind accepts the keys that are set, besides its point. */
 static enum rc
 check_kind(const struct gpusim_fault *f, struct err *err)
 {
@@ -206,16 +206,16 @@ check_kind(const struct gpusim_fault *f, struct err *err)
 	bool frames = is_of_frames(f);
 
 	if (f->for_ns && k != GPUSIM_FAULT_STOP && k != GPUSIM_FAULT_SLOW && k != GPUSIM_FAULT_CUT)
-		return err_set(err, RC_INVAL, "%s takes no for=", fault_name(k));
+		return err_set(err, RC_INVAL, "%s does not accept for=", fault_name(k));
 	if (k == GPUSIM_FAULT_SLOW ? !f->by_ns : f->by_ns != 0)
 		return err_set(err, RC_INVAL,
-			       f->by_ns ? "%s takes no by=" : "%s needs by=", fault_name(k));
+			       f->by_ns ? "%s does not accept by=" : "%s needs by=", fault_name(k));
 	if (f->count && !frames && k != GPUSIM_FAULT_SLOW)
-		return err_set(err, RC_INVAL, "%s takes no count", fault_name(k));
+		return err_set(err, RC_INVAL, "%s does not accept count=", fault_name(k));
 	if (f->p != 0 && !frames)
-		return err_set(err, RC_INVAL, "%s takes no p=", fault_name(k));
+		return err_set(err, RC_INVAL, "%s does not accept p=", fault_name(k));
 	if (f->to_peer && !frames && k != GPUSIM_FAULT_CUT)
-		return err_set(err, RC_INVAL, "%s takes no peer=", fault_name(k));
+		return err_set(err, RC_INVAL, "%s does not accept peer=", fault_name(k));
 	return RC_OK;
 }
 
@@ -223,16 +223,16 @@ enum rc
 fault_check(const struct gpusim_fault *f, struct err *err)
 {
 	if ((unsigned)f->kind >= GPUSIM_NFAULTS)
-		return err_set(err, RC_INVAL, "no fault of kind %d", (int)f->kind);
+		return err_set(err, RC_INVAL, "unknown fault kind %d", (int)f->kind);
 	if (f->coll < -1 || f->coll >= GPUSIM_NCOLLS)
-		return err_set(err, RC_INVAL, "no collective of kind %d", f->coll);
+		return err_set(err, RC_INVAL, "unknown collective %d", f->coll);
 	if (!(f->p >= 0 && f->p <= 1))
-		return err_set(err, RC_INVAL, "p=%g is no probability", f->p);
+		return err_set(err, RC_INVAL, "p=%g: must be a probability, 0 to 1", f->p);
 	if (f->by_ns > FAULT_BY_MAX_NS)
-		return err_set(err, RC_INVAL, "a step waits for at most %llus",
+		return err_set(err, RC_INVAL, "by=: must be at most %llus",
 			       FAULT_BY_MAX_NS / 1000000000);
 	if (f->for_ns > FAULT_FOR_MAX_NS)
-		return err_set(err, RC_INVAL, "a fault lasts at most an hour");
+		return err_set(err, RC_INVAL, "for=: must be at most 1 hour");
 	if (f->kind == GPUSIM_FAULT_FLIP && !f->at)
 		return err_set(err, RC_INVAL, "flip needs at=, such as at=allreduce#next");
 	if (f->kind != GPUSIM_FAULT_FLIP && f->at && f->step == FAULT_AT_END)

@@ -1,5 +1,5 @@
 /*
- * fold.c - a power of two of the ranks, for algorithms that want one.
+ * fold.c - a power of two of the ranks, for algorithms that need one.
  */
 #include "coll/algo.h"
 

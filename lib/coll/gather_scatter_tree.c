@@ -3,7 +3,7 @@
  */
 #include "coll/algo.h"
 
-/* n parts from that of place `begin` on, as they lie in the vector: two spans, either may be empty. */
+/* The n parts from place `begin` on, as they lie in the vector: two spans, either may be empty. */
 static void
 subtree(const struct plan_args *a, uint32_t begin, uint32_t n, struct span s[static 2])
 {
@@ -11,8 +11,8 @@ subtree(const struct plan_args *a, uint32_t begin, uint32_t n, struct span s[sta
 }
 
 /*
- * The parts of the n places from `begin` on go to, or come from, `peer`: in buf as the vector has
- * them (the root's), or packed from `packed` on.
+ * Send the parts of the n places from `begin` on to the step's peer, or receive them: in buf, laid out
+ * as in the vector (the root's), or packed from `packed` on.
  */
 static void
 move(const struct plan_args *a, struct plan *out, uint32_t begin, uint32_t n, enum plan_buf buf,
@@ -31,7 +31,7 @@ move(const struct plan_args *a, struct plan *out, uint32_t begin, uint32_t n, en
 	}
 }
 
-/* Between a place and its child `d` places on. In scratch the child's parts lie behind all before. */
+/* Between a place and its child `d` places on. In scratch the child's parts follow all earlier ones. */
 static void
 with_child(const struct plan_args *a, const struct binomial *t, uint32_t d, struct plan *out,
 	   enum plan_step_kind kind, enum plan_buf root, uint32_t round)
@@ -82,7 +82,7 @@ is_inside(const struct plan_args *a, const struct binomial *t, struct plan *out)
  *	out	[out] appended to
  *
  * Rank root+d has place d. In round k the places whose lowest bit is 2^k send to the one 2^k places
- * before the parts of themselves and of those behind them. Parts that lie on both ends of the
+ * before the parts of themselves and of those after them. Parts that lie on both ends of the
  * vector are two messages.
  * Cost of each rank but the root: the parts of its subtree; the root receives n - |part root|.
  * Rounds: D = ceil(log2 p) when every rank has a part.
@@ -113,7 +113,7 @@ plan_gather_tree(const struct plan_args *a, struct plan *out)
  *	out	[out] appended to
  *
  * Rank root+d has place d. With D = ceil(log2 p), in round k the places that are multiples of
- * 2^(D-k) send to the one 2^(D-1-k) places on the parts of it and of those behind it. Parts that
+ * 2^(D-k) send to the one 2^(D-1-k) places on the parts of that place and of those after it. Parts that
  * lie on both ends of the vector are two messages. The own part is copied last.
  * Cost of a rank: the parts of each child's subtree; of the root n - |part root| in D messages or
  * more. Rounds: D when every rank has a part.

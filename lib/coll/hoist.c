@@ -11,7 +11,7 @@ size_in(uint8_t buf, size_t elem)
 	return buf == PLAN_WIDE ? sizeof(float) : elem;
 }
 
-/* Does step w write one of the nbytes from `sent` on, which a message has? */
+/* Return true if step w writes any of the message's nbytes from `sent` on. */
 static inline bool
 feeds(const struct plan_step *w, const unsigned char *sent, size_t nbytes,
       unsigned char *const base[PLAN_NBUFS], size_t elem)
@@ -20,7 +20,7 @@ feeds(const struct plan_step *w, const unsigned char *sent, size_t nbytes,
 
 	if (w->kind == STEP_SEND)
 		return false;
-	/* An empty message tells that its sender has come so far. */
+	/* An empty message reports that its sender has reached this step. */
 	if (nbytes == 0)
 		return w->kind == STEP_RECV || w->kind == STEP_RECV_REDUCE;
 	if (w->count == 0)

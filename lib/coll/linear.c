@@ -1,6 +1,6 @@
 /*
- * linear.c - everything through one rank: to it, or from it, one rank after the other. These are
- * the definitions of their collectives, and what other algorithms are compared with.
+ * linear.c - everything through one rank: to it, or from it, one rank after the other. These algorithms
+ * define their collectives; other algorithms are compared with them.
  */
 #include "coll/algo.h"
 
@@ -55,8 +55,7 @@ reduce_at_once(const struct plan_args *a, struct plan *out, uint32_t hub, enum p
 		plan_message(a, out, step_send(PLAN_IN, whole(a), hub, 0));
 }
 
-/* Rounds 0..p-2: each rank in turn sends its vector, and the hub adds it to `sum`, which it
- * finishes. */
+/* Rounds 0..p-2: each rank in turn sends its vector; the hub adds it to `sum`, and finishes `sum`. */
 static void
 reduce(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf sum)
 {
@@ -83,8 +82,7 @@ reduce(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf 
  *	a	in[n] at the root -> out[n]; no scratch
  *	out	[out] appended to
  *
- * Round k-1: the root sends its vector to rank root+k. Its own copy comes last: nobody waits
- * for it.
+ * Round k-1: the root sends its vector to rank root+k. Its own copy comes last: no rank waits for it.
  * Cost, with m = ceil(n / chunk) (1 when chunk is 0): the root sends (p-1)n elements in (p-1)m
  * messages, the others nothing. Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
@@ -105,8 +103,7 @@ plan_broadcast_naive(const struct plan_args *a, struct plan *out)
  *	a	in[n] at the root -> out[part(rank)]; no scratch
  *	out	[out] appended to
  *
- * Round k-1: the root sends part root+k to rank root+k. Its own copy comes last: nobody waits
- * for it.
+ * Round k-1: the root sends part root+k to rank root+k. Its own copy comes last: no rank waits for it.
  * Cost of the root: n - |part root| elements, part k in ceil(|part k| / chunk) messages (1 when
  * chunk is 0 and the part is not empty); the others send nothing. Rounds: at most p-1; p-1 when
  * n >= p.
@@ -170,9 +167,8 @@ plan_reduce_naive(const struct plan_args *a, struct plan *out)
  *	a	in[n] -> out[n]; no scratch
  *	out	[out] appended to
  *
- * Round k-1: rank k sends its vector, rank 0 adds it, so the sum is in rank order as a serial
- * loop would make it. Round p-1 + k-1: rank 0 sends the result to rank k. The slow comparison
- * for the ring.
+ * Round k-1: rank k sends its vector, rank 0 adds it, so the sum is in rank order, as in a serial loop.
+ * Round p-1 + k-1: rank 0 sends the result to rank k. A slow baseline for the ring.
  * Cost, with m = ceil(n / chunk) (1 when chunk is 0): rank 0 sends (p-1)n elements in (p-1)m
  * messages and receives as many, the others n elements in m messages. Rounds: 2(p-1).
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -1,5 +1,5 @@
 /*
- * machine.c - run every rank's plan to its end, and look at what came out.
+ * machine.c - run every rank's plan to its end, and check the results.
  */
 #include "coll/machine.h"
 
@@ -133,7 +133,7 @@ machine_free(struct machine *m)
 
 /* ---- running */
 
-/* Run a rank until it ends, waits or fails; *moved is set when it did a step. */
+/* Run a rank until it ends, waits or fails; *moved is set if it did a step. */
 static enum progress
 run_rank(struct machine *m, uint32_t r, bool *moved, struct err *err)
 {
@@ -150,7 +150,7 @@ run_rank(struct machine *m, uint32_t r, bool *moved, struct err *err)
 	return MOVED;
 }
 
-/* All ranks wait, or have ended: only the second is right, and then every message was received. */
+/* No rank can move: check that all have ended and that every message was received. */
 static enum rc
 at_rest(const struct machine *m, struct err *err)
 {
@@ -163,7 +163,7 @@ at_rest(const struct machine *m, struct err *err)
 			const struct plan_step *s = &plan->step[run[r].pc];
 
 			if (run[r].waiting)
-				machine_bad(m, r, err, "deadlock: not every rank comes to it");
+				machine_bad(m, r, err, "deadlock: not every rank reaches it");
 			else
 				machine_bad(m, r, err, "deadlock: waits for rank %u to %s", s->peer,
 					    s->kind == STEP_SEND ? "receive" : "send");
@@ -201,7 +201,7 @@ machine_run(struct machine *m, struct err *err)
 	return at_rest(m, err);
 }
 
-/* ---- what came out */
+/* ---- results */
 
 enum rc
 machine_expect(const struct machine *m, uint32_t rank, uint64_t i, uint64_t elem, uint32_t from,

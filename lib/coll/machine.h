@@ -1,9 +1,8 @@
 /*
  * machine.h - the exact machine that check.c runs plans on. Only for lib/coll.
  *
- * An element holds no number but its history: which element of the input it stands for, which
- * ranks' inputs are in it, and whether it was finished. So a wrong schedule cannot come out right
- * by chance.
+ * An element holds its history instead of a number: the input element that it stands for, the ranks whose
+ * inputs are in it, and whether it was finished. So a wrong schedule cannot give a right result by chance.
  */
 #ifndef COLL_MACHINE_H
 #define COLL_MACHINE_H
@@ -12,7 +11,7 @@
 
 #include "coll/check.h"
 
-#define MACHINE_ALL    UINT32_MAX	/* every rank contributed */
+#define MACHINE_ALL    UINT32_MAX	/* every rank */
 #define MACHINE_NOBODY (UINT32_MAX - 1) /* the element is in a gap: nothing wrote it */
 
 /* A buffer as a range of the rank's memory; in place, IN and OUT overlap. */
@@ -24,12 +23,13 @@ struct machine_span {
 struct machine_rank {
 	const struct plan *plan;
 	struct machine_span buf[PLAN_NBUFS]; /* by enum plan_buf */
-	uint64_t first;			     /* input element that IN[0] is */
+	uint64_t first;			     /* the input element in IN[0] */
 };
 
 #define MACHINE_UNDEFINED UINT64_MAX /* W_ELEM of an element that nothing wrote */
 
-/* The words of an element's history. W_TREE: in which order it was reduced, see trees_join; of canonical plans. */
+/* The words of an element's history. W_TREE: the order of its reduction, see trees_join; in canonical
+ * plans. */
 enum { W_ELEM, W_FINISHED, W_TREE, W_RANKS };
 
 /* Trees over ranks by number. A tree is never forgotten. */
@@ -43,11 +43,12 @@ uint64_t trees_join(struct trees *t, uint64_t left, uint64_t right);
 /* The canonical tree over ranks first .. first+n-1. */
 uint64_t trees_canonical(struct trees *t, uint32_t first, uint32_t n);
 
-/* A chunk posted. In the channel until received, in the sender's `post` until known to be. */
+/* A posted chunk. In the channel until received, in the sender's `post` until the sender knows that it
+ * was. */
 struct message {
 	struct message *next;
 	uint32_t peer;
-	size_t step;	 /* the sender's */
+	size_t step;	 /* the sender's step */
 	size_t received; /* the peer's steps done once it had this; 0: not received */
 	uint64_t lo, count;
 	bool wide;	 /* of f32 */
@@ -55,7 +56,7 @@ struct message {
 	uint32_t *clock;
 };
 
-/* From one rank to another. */
+/* The messages from one rank to another. */
 struct channel {
 	struct message *head, *tail;
 	uint32_t n;
@@ -63,14 +64,14 @@ struct channel {
 
 /* A rank's offer to the others in its last two one-sided steps, by their number modulo 2. */
 struct arrival {
-	uint32_t *clock; /* its own when it came */
+	uint32_t *clock; /* the rank's clock at its arrival */
 	uint64_t *value; /* of STEP_SHARE, or NULL */
 	uint64_t count;
 };
 
-/* A touch of a rank's memory, by it or by another. Kept when there are one-sided steps. */
+/* An access to a rank's memory, by it or by another. Kept if there are one-sided steps. */
 struct touch {
-	uint32_t rank; /* who */
+	uint32_t rank; /* the rank that made it */
 	uint32_t step; /* its steps done once it was over */
 	bool write;
 	uint64_t lo, count;
@@ -88,10 +89,10 @@ struct runner {
 	uint32_t *clock; /* by rank: how many of its steps are known to be done */
 	struct message **post;
 	size_t npost, cap;
-	uint32_t syncs; /* that it has come to */
+	uint32_t syncs; /* one-sided steps that it has reached */
 	bool waiting;	/* in the last of them */
 	struct arrival arrival[2];
-	struct touches touched; /* its memory */
+	struct touches touched; /* accesses to its memory */
 };
 
 struct machine {
@@ -99,7 +100,7 @@ struct machine {
 	const struct machine_rank *info;
 	bool reduces, mapped; /* mapped: some plan has one-sided steps */
 	size_t words;	      /* of one element */
-	struct trees *trees;  /* NULL: the order of sums is not looked at */
+	struct trees *trees;  /* NULL: the order of sums is not checked */
 	struct runner *run;
 	struct channel *channel; /* [from * nranks + to] */
 };
@@ -120,21 +121,21 @@ struct machine *machine_new(const struct plan_args *a, const struct machine_rank
 			    bool reduces);
 void machine_free(struct machine *m);
 
-/* Bytes that machine_new would take, about. */
+/* The approximate number of bytes that machine_new would allocate. */
 double machine_bytes(const struct plan_args *a, const struct machine_rank *rank);
 
 /* Run every rank to its end. RC_FAILED with a sentence, RC_NOMEM. */
 enum rc machine_run(struct machine *m, struct err *err);
 
-/* After a run: OUT[i] of a rank is input element `elem` of rank `from` (or of MACHINE_ALL ranks,
- * finished), each exactly once. RC_FAILED with a sentence. */
+/* After a run, check that OUT[i] of a rank is input element `elem` of rank `from` (or of MACHINE_ALL
+ * ranks, finished), each exactly once. RC_FAILED with a sentence. */
 enum rc machine_expect(const struct machine *m, uint32_t rank, uint64_t i, uint64_t elem,
 		       uint32_t from, struct err *err);
 
-/* After a run: every rank has heard of every rank. RC_FAILED with a sentence. */
+/* After a run, check that every rank knows that every rank has entered. RC_FAILED with a sentence. */
 enum rc machine_expect_barrier(const struct machine *m, struct err *err);
 
-/* Do the rank's step at its pc; pc and the clock's own entry are the caller's to move on. */
+/* Do the rank's step at its pc; the caller advances pc and the clock's own entry. */
 enum progress machine_step(struct machine *m, uint32_t r, struct err *err);
 
 /* Fill *err with a sentence that names the rank and its step; returns FAILED. */
@@ -147,32 +148,30 @@ enum progress machine_sync(struct machine *m, uint32_t r, const struct plan_step
 enum progress machine_reduce_all(struct machine *m, uint32_t r, const struct plan_step *s,
 				 struct err *err);
 
-/* Rank r touches rank q's memory: no other rank may touch it at the same time, but two may read. */
+/* Record rank r's access to rank q's memory. Concurrent accesses must all be reads. */
 bool machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t count,
 		   bool write, struct err *err);
 
-/* Rank q has ended: it must know that nobody touches its memory any more. RC_FAILED with a
- * sentence.
- */
+/* Rank q has ended: it must know that no rank will access its memory again. RC_FAILED with a sentence. */
 enum rc machine_left(const struct machine *m, uint32_t q, struct err *err);
 
-/* The range [off, +count) of a buffer of rank q, which rank r touches. */
+/* Find the range [off, +count) of a buffer of rank q, which rank r accesses. */
 bool machine_range(struct machine *m, uint32_t r, uint32_t q, unsigned buf, uint64_t off,
 		   bool write, uint64_t *lo, struct err *err);
 
-/* No element of rank q's [lo, +count), which is [off, ...) of a buffer, may be undefined. */
+/* Check that no element of rank q's [lo, +count), which is [off, ...) of a buffer, is undefined. */
 bool machine_defined(const struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t off,
 		     uint64_t count, struct err *err);
 
-/* No chunk that the rank posted out of [lo, +count) may still have to be read. */
+/* Check that no chunk that the rank posted from [lo, +count) may still be unread. */
 bool machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count, struct err *err);
 
-/* dst = src with the contributions of in added, which must stand for the same element and have none
- * in common. */
+/* dst = src plus the contributions of `in`: both must stand for the same element and share no rank. */
 bool machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
 		    const uint64_t *in, uint64_t *dst, struct err *err);
 
-/* The same of all ranks by the canonical tree: dst[i] = from[0][i] ... from[nranks-1][i], i < count. No overlap. */
+/* Reduce all ranks' elements by the canonical tree: dst[i] = from[0][i] ... from[nranks-1][i], i <
+ * count. They do not overlap. */
 enum progress machine_reduce_tree(const struct machine *m, uint32_t r, const uint64_t *const *from,
 				  uint64_t count, uint64_t *dst, struct err *err);
 

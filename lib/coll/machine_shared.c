@@ -1,9 +1,9 @@
 /*
- * machine_shared.c - one-sided steps: ranks that meet, and touch each other's memory.
+ * machine_shared.c - one-sided steps: ranks synchronise, and access each other's memory.
  *
- * Two touches of one element by different ranks, one of them a write, must be ordered: the second
- * rank in this run must know of the first touch by its clock. Clocks record knowledge, not time, so
- * one run finds the races of every run.
+ * Two accesses to one element by different ranks, one of them a write, must be ordered: the second rank
+ * in this run must know of the first access by its clock. Clocks record knowledge, not time, so one run
+ * finds the races of every run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ machine_left(const struct machine *m, uint32_t q, struct err *err)
 	return RC_OK;
 }
 
-/* The rank comes to a sync: what it knows, and what it shares, is there for the others. */
+/* The rank reaches a sync: publish its clock, and the elements that it shares. */
 static enum progress
 arrive(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
 {
@@ -117,7 +117,7 @@ machine_sync(struct machine *m, uint32_t r, const struct plan_step *s, struct er
 	return MOVED;
 }
 
-/* Rank q's elements of the step's source, as rank r may read them; NULL: it may not. */
+/* Rank q's elements of the step's source, for rank r to read; NULL: it may not read them. */
 static const uint64_t *
 source(struct machine *m, uint32_t r, uint32_t q, const struct plan_step *s, struct err *err)
 {
@@ -154,7 +154,7 @@ reduce_by_tree(struct machine *m, uint32_t r, const struct plan_step *s, uint64_
 	return p;
 }
 
-/* value = the reduction of all ranks' elements, from the left where it need not be canonical. */
+/* value = the reduction of all ranks' elements: by the canonical tree, or in rank order. */
 static enum progress
 reduce_ranks(struct machine *m, uint32_t r, const struct plan_step *s, uint64_t *value,
 	     struct err *err)

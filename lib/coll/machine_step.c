@@ -1,9 +1,9 @@
 /*
- * machine_step.c - what each kind of step does to the machine, and what it may not do.
+ * machine_step.c - the effect of each kind of step on the machine, and its checks.
  *
- * Each rank has a vector clock: how many steps of every rank are known to be done. A message
- * carries its sender's, so a rank may write to a range it posted only once its clock covers the
- * peer's receive.
+ * Each rank has a vector clock: for every rank, the number of steps that it knows to be done. A message
+ * carries its sender's clock. So a rank may write to a range that it posted only once its clock covers
+ * the peer's receive.
  */
 #include "coll/machine.h"
 
@@ -129,7 +129,8 @@ overlap_partly(uint64_t x, uint64_t y, uint64_t count)
 	return x != y && (x < y ? y - x : x - y) < count;
 }
 
-/* Elements of a buffer of short ones that are no inputs and not finished were rounded on the way. */
+/* Check that a buffer of short floats holds only inputs and finished elements: a partial sum there was
+ * rounded. */
 static bool
 none_partial(const struct machine *m, uint32_t r, unsigned buf, const uint64_t *value,
 	     uint64_t count, struct err *err)
@@ -255,7 +256,7 @@ finish(const struct machine *m, uint32_t r, uint64_t *v, uint64_t i, struct err 
 	return true;
 }
 
-/* The message has been consumed. */
+/* Consume the channel's first message. */
 static void
 take(struct machine *m, uint32_t r, struct channel *ch)
 {
@@ -272,7 +273,7 @@ take(struct machine *m, uint32_t r, struct channel *ch)
 	msg->clock = NULL;
 }
 
-/* What the sender knew is known. */
+/* Merge the sender's clock into the rank's. */
 static void
 learn(struct machine *m, uint32_t r, const struct message *msg)
 {
@@ -299,7 +300,8 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 	if (!msg)
 		return BLOCKED;
 	if (msg->count != s->count)
-		return machine_bad(m, r, err, "wants %llu elements, step %zu of rank %u sends %llu",
+		return machine_bad(m, r, err,
+				   "expects %llu elements, but step %zu of rank %u sends %llu",
 				   (unsigned long long)s->count, msg->step, s->peer,
 				   (unsigned long long)msg->count);
 	if (!reduce && msg->wide != (s->dst == PLAN_WIDE))
@@ -328,7 +330,7 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 	return MOVED;
 }
 
-/* The next message of each other rank, by rank; the own entry is NULL. BLOCKED: one has not come. */
+/* Find the next message of each other rank, by rank; the own entry is NULL. BLOCKED: one has not arrived. */
 static enum progress
 next_of_all(struct machine *m, uint32_t r, const struct plan_step *s, struct message **msg,
 	    struct err *err)
@@ -340,15 +342,15 @@ next_of_all(struct machine *m, uint32_t r, const struct plan_step *s, struct mes
 		if (!msg[q])
 			return BLOCKED;
 		if (msg[q]->count != s->count)
-			return machine_bad(m, r, err,
-					   "wants %llu elements, step %zu of rank %u sends %llu",
-					   (unsigned long long)s->count, msg[q]->step, q,
-					   (unsigned long long)msg[q]->count);
+			return machine_bad(
+			    m, r, err, "expects %llu elements, but step %zu of rank %u sends %llu",
+			    (unsigned long long)s->count, msg[q]->step, q,
+			    (unsigned long long)msg[q]->count);
 	}
 	return MOVED;
 }
 
-/* The messages of all ranks become dst. */
+/* Reduce the messages of all ranks to dst. */
 static enum progress
 reduce_messages(struct machine *m, uint32_t r, const struct plan_step *s, struct message **msg,
 		uint64_t src, uint64_t dst, struct err *err)

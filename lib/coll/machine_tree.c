@@ -1,8 +1,8 @@
 /*
- * machine_tree.c - in which order an element was reduced: its history is a tree over ranks.
+ * machine_tree.c - the order in which an element was reduced: a tree over ranks.
  *
- * Equal trees have equal numbers: rank r alone is r, and each pair of trees gets the next number when it is first seen.
- * So two histories are compared exactly, however many elements have them.
+ * Equal trees have equal numbers: rank r alone is r, and each new pair of trees gets the next number.
+ * So orders are compared exactly, by comparing numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct trees {
 	uint32_t *slot; /* of an open hash: number of a pair + 1 */
 	size_t nslot;	/* a power of two, at least twice npair */
 	uint32_t nranks;
-	bool full; /* out of memory: nothing is proved any more */
+	bool full; /* out of memory: nothing more is proved */
 };
 
 struct trees *
@@ -115,7 +115,7 @@ trees_canonical(struct trees *t, uint32_t first, uint32_t n)
 			  trees_canonical(t, first + left, n - left));
 }
 
-/* room: as many elements as levels are below. */
+/* room: one element for each level below. */
 static bool
 reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *const *from, uint32_t n,
        uint64_t *dst, uint64_t *room, struct err *err)

@@ -6,14 +6,14 @@
 
 #define NONE UINT32_MAX
 
-/* All plans' steps, as they are gone through. */
+/* A pass over all plans' steps. */
 struct pass {
 	const struct plan *plans;
 	uint32_t nplans, nranks;
 	struct meet *m;
 };
 
-/* Of the message that a step of plan r sends or takes. */
+/* The key of the connection on which a step of plan r sends or receives. */
 static uint64_t
 key_of(const struct pass *p, uint32_t r, const struct plan_step *step)
 {
@@ -58,7 +58,7 @@ grow(struct meet *m)
 static enum rc
 unfit(size_t nsend, size_t nrecv, struct err *err)
 {
-	return err_set(err, RC_FAILED, "%zu sends do not meet %zu receives", nsend, nrecv);
+	return err_set(err, RC_FAILED, "%zu sends do not match %zu receives", nsend, nrecv);
 }
 
 static enum rc
@@ -67,7 +67,7 @@ no_memory(const struct pass *p, struct err *err)
 	return err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", p->nranks);
 }
 
-/* A send makes its connection. */
+/* Find the send's connection, or add it. */
 static enum rc
 connect(struct pass *p, uint32_t r, const struct plan_step *step, uint32_t *out, struct err *err)
 {
@@ -101,7 +101,7 @@ connect_sends(struct pass *p, struct err *err)
 				return err_set(err, RC_INVAL, "one-sided steps send no messages");
 			if (step->kind <= STEP_RECV_REDUCE && step->peer >= p->nranks)
 				return err_set(err, RC_FAILED,
-					       "rank %" PRIu32 " has a peer %" PRIu32 " of %" PRIu32
+					       "rank %" PRIu32 ": peer %" PRIu32 " of %" PRIu32
 					       " ranks",
 					       r, step->peer, p->nranks);
 			if (step->kind == STEP_SEND)
@@ -111,7 +111,7 @@ connect_sends(struct pass *p, struct err *err)
 	return rc;
 }
 
-/* A receive finds its connection. */
+/* Find the connection of each receive. */
 static enum rc
 connect_receives(struct pass *p, struct err *err)
 {

@@ -1,8 +1,8 @@
 /*
- * meet.h - which send of some plans meets which receive. Pure.
+ * meet.h - match the sends of plans with their receives. Pure.
  *
- * A connection has all messages from one rank to another one: the k-th send meets the k-th receive. Of plans that are the
- * same for ranks a shift apart (see meet_make) a connection stands for all that the shift makes of it.
+ * A connection has all messages from one rank to another: the k-th send matches the k-th receive. If plans
+ * are the same for ranks a shift apart (see meet_make), a connection represents all its shifted copies.
  */
 #ifndef COLL_MEET_H
 #define COLL_MEET_H
@@ -13,7 +13,7 @@ struct meet_conn {
 	uint64_t key;
 	uint32_t from, to; /* ranks; from is one of the plans' */
 	uint32_t total;	   /* messages */
-	size_t first;	   /* of its messages among all */
+	size_t first;	   /* the number of its first message among all */
 };
 
 struct meet {
@@ -35,8 +35,8 @@ meet_receives(const struct plan_step *s)
 /*
  * meet_make - find all connections.
  *
- *	plans, nplans	of ranks 0 .. nplans-1; rank r of nranks does what r % nplans does, with peers as far away modulo
- *			nranks, of which nplans is a divisor
+ *	plans, nplans	of ranks 0 .. nplans-1; rank r of nranks does what r % nplans does, with peers as far
+ *			away modulo nranks; nplans divides nranks
  *	out		[out] released with meet_fini, also after an error
  *
  * Errors: RC_FAILED sends do not meet receives; RC_INVAL one-sided steps; RC_NOMEM.

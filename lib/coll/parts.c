@@ -6,7 +6,7 @@
 
 #include "coll/algo.h"
 
-#define PARTS_MAX_NELEM (UINT64_MAX / 16) /* so that bytes of any type can be counted */
+#define PARTS_MAX_NELEM (UINT64_MAX / 16) /* the bytes of any type fit in 64 bits */
 
 bool
 coll_has_parts(enum gpusim_coll coll)
@@ -49,7 +49,7 @@ by_place(const void *x, const void *y)
 	return (a->off > b->off) - (a->off < b->off);
 }
 
-/* No two parts share an element. RC_NOMEM. */
+/* Check that no two parts share an element. RC_INVAL, RC_NOMEM. */
 static enum rc
 check_apart(const struct plan_part *part, uint32_t n, const char *what, struct err *err)
 {
@@ -93,8 +93,7 @@ fill(const struct parts_given *g, uint32_t n, const char *what, struct plan_part
 
 		if (at > PARTS_MAX_NELEM || g->count[r] > PARTS_MAX_NELEM - at)
 			return err_set(err, RC_INVAL,
-				       "%scount %" PRIu64 " of rank %" PRIu32
-				       " ends behind any memory",
+				       "%scount %" PRIu64 " of rank %" PRIu32 " exceeds any memory",
 				       what, g->count[r], r);
 		part[r] = (struct plan_part){at, g->count[r]};
 		end = at + g->count[r];
@@ -109,15 +108,15 @@ check_given(const struct plan_args *a, const struct parts_given *g, const struct
 	bool both = a->coll == GPUSIM_ALLTOALL;
 
 	if (!coll_has_parts(a->coll))
-		return err_set(err, RC_INVAL, "its vector has no parts that could have counts");
+		return err_set(err, RC_INVAL, "does not accept counts: its vector has no parts");
 	if ((g->ndispl && !g->ncount) || (recv->ndispl && !recv->ncount))
 		return err_set(err, RC_INVAL, "displacements without counts");
 	if (!g->ncount || !recv->ncount != !both)
 		return err_set(err, RC_INVAL,
-			       both ? "needs counts of what the rank sends and of what it receives"
-				    : "takes one list of counts");
+			       both ? "needs two lists of counts: sent and received elements"
+				    : "needs exactly one list of counts");
 	if (g->ndispl && a->coll == GPUSIM_REDUCESCATTER)
-		return err_set(err, RC_INVAL, "takes no displacements");
+		return err_set(err, RC_INVAL, "does not accept displacements");
 	return RC_OK;
 }
 
@@ -144,8 +143,7 @@ parts_take(struct plan_args *a, const struct parts_given *given, const struct pa
 		rc = fill(recv, a->nranks, "receive ", v + a->nranks, err);
 	if (rc == RC_OK && (both || gathers))
 		rc = check_apart(both ? v + a->nranks : v, a->nranks,
-				 both ? "the parts that it receives" : "the parts of the result",
-				 err);
+				 both ? "the received parts" : "the parts of the result", err);
 	if (rc != RC_OK) {
 		free(v);
 		return rc;
@@ -223,7 +221,7 @@ check_table(const struct plan_part *part, uint32_t n, uint64_t nelem, const char
 		if (part[r].count > nelem || part[r].off > nelem - part[r].count)
 			if (part[r].count)
 				return err_set(err, RC_INVAL,
-					       "%s: part %" PRIu32 " ends behind element %" PRIu64,
+					       "%s: part %" PRIu32 " ends after element %" PRIu64,
 					       name, r, nelem);
 	return RC_OK;
 }
@@ -235,7 +233,7 @@ parts_check(const struct plan_args *a, struct err *err)
 	enum rc rc;
 
 	if (!coll_has_parts(a->coll) || !a->recv_part != (a->coll != GPUSIM_ALLTOALL))
-		return err_set(err, RC_INVAL, "%s: takes no such table of parts", name);
+		return err_set(err, RC_INVAL, "%s: does not accept this table of parts", name);
 	rc = check_table(a->part, a->nranks, a->nelem, name, err);
 	if (rc == RC_OK && a->recv_part)
 		rc = check_table(a->recv_part, a->nranks, PARTS_MAX_NELEM, name, err);
@@ -259,6 +257,6 @@ plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct e
 		return RC_OK;
 	if (plan_algo_find(a->coll, NULL, &dflt, NULL) != RC_OK || row == dflt)
 		return RC_OK;
-	return err_set(err, RC_INVAL, "algorithm %s takes no %s; %s does", row->name,
+	return err_set(err, RC_INVAL, "algorithm %s does not accept %s; %s does", row->name,
 		       a->recv_part ? "counts" : "displacements", dflt->name);
 }

@@ -32,7 +32,7 @@ static const char *const colls[GPUSIM_NCOLLS] = {
     [GPUSIM_RECV] = "recv",
 };
 
-/* The value may come from a peer, so it may be no member of the enum. */
+/* The value may come from a peer, so it may not be a member of the enum. */
 static bool
 coll_known(enum gpusim_coll coll)
 {
@@ -45,13 +45,13 @@ coll_name(enum gpusim_coll coll)
 	return coll_known(coll) ? colls[coll] : "unknown collective";
 }
 
-/* ", did you mean 'ring'? It is one of ", or what stands there when nothing is near. */
+/* The text between an unknown name and the list of names; near: the nearest name, or NULL. */
 static const char *
 suggest(const char *near, char text[96])
 {
 	if (!near)
 		return "not one of ";
-	snprintf(text, 96, "did you mean '%s'? There are ", near);
+	snprintf(text, 96, "did you mean '%s'? One of ", near);
 	return text;
 }
 
@@ -224,7 +224,7 @@ plan_args_check(const struct plan_args *a, struct err *err)
 	if (!coll_known(a->coll))
 		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)a->coll);
 	if (a->nranks < 1 || a->nranks > PLAN_MAX_RANKS)
-		return err_set(err, RC_INVAL, "%s: %u ranks: not 1..%u", name, a->nranks,
+		return err_set(err, RC_INVAL, "%s: %u ranks: must be 1..%u", name, a->nranks,
 			       PLAN_MAX_RANKS);
 	if (a->rank >= a->nranks)
 		return err_set(err, RC_INVAL, "%s: no rank %u in %u ranks", name, a->rank,
@@ -240,7 +240,7 @@ plan_args_check(const struct plan_args *a, struct err *err)
 		return err_set(err, RC_INVAL, "%s: %llu elements do not divide by %u ranks", name,
 			       (unsigned long long)a->nelem, a->nranks);
 	if (a->coll == GPUSIM_BARRIER && a->nelem)
-		return err_set(err, RC_INVAL, "%s: takes no elements, got %llu", name,
+		return err_set(err, RC_INVAL, "%s: does not accept elements, got %llu", name,
 			       (unsigned long long)a->nelem);
 	return RC_OK;
 }
@@ -280,7 +280,7 @@ plan_algo_stores(const struct plan_algo *row)
 	return stores;
 }
 
-/* Does it reduce by the canonical tree alone? */
+/* Return true if the steps reduce by the canonical tree alone. */
 static bool
 is_canonical(const struct plan *p, size_t from)
 {
@@ -317,7 +317,7 @@ plan_algo_check_canonical(const struct plan_algo *row, struct err *err)
 		if (other->coll == row->coll && plan_algo_canonical(other))
 			buf_addf(&known, "%s%s", known.len ? ", " : "", other->name);
 	err_set(err, RC_INVAL,
-		"%s %s: its order of sums depends on more than the ranks, so it cannot be "
+		"%s %s: its summation order depends on more than the ranks, so it cannot be "
 		"deterministic; these can: %s",
 		coll_name(row->coll), row->name, known.data ? known.data : "none");
 	buf_fini(&known);
@@ -342,7 +342,7 @@ build_single(const struct plan_args *a, struct plan *out)
 		plan_local(out, step_finish(PLAN_OUT, whole(a), 0));
 }
 
-/* The algorithm, by name or from a file, and what it is called. */
+/* Find the algorithm, by name or from a file, and its name. */
 static enum rc
 find(const struct plan_args *a, const char *algo, const struct plan_algo **row, const char **name,
      struct err *err)
@@ -364,7 +364,7 @@ find(const struct plan_args *a, const char *algo, const struct plan_algo **row, 
 	return rc;
 }
 
-/* Steps of more than one rank's operation. */
+/* Append the steps of an operation of more than one rank. */
 static void
 build(const struct plan_args *a, const struct plan_algo *row, struct plan *plan)
 {
@@ -405,7 +405,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 	plan->mapped = before.mapped;
 	plan->stores = before.stores;
 	if (rc == RC_INVAL)
-		return err_set(err, rc, "%s %s: more than %u steps in rank %u: take larger chunks",
+		return err_set(err, rc, "%s %s: more than %u steps in rank %u: use larger chunks",
 			       coll_name(a->coll), name, PLAN_MAX_STEPS, a->rank);
 	if (rc == RC_INTERNAL)
 		return err_set(err, rc, "%s %s: a sum is finished after it was sent",

@@ -1,26 +1,24 @@
 /*
- * plan.h - a collective as a schedule: what one rank does, step by step. Pure.
+ * plan.h - a collective as a schedule: the steps of one rank. Pure.
  *
  * A plan is generated from (collective, algorithm, rank, nranks, nelem, chunk) with no socket,
  * thread or clock. The same plan is run by a device (lib/dev), checked and simulated (check.h),
  * and shown.
  *
- * How steps are run. A rank does its steps in order. A send posts the range and goes on (it may
- * wait while PLAN_WINDOW earlier chunks to that peer are unconsumed); a receive waits for the
- * next chunk from that peer. Chunks between two ranks arrive in order, so the k-th send of a to
- * b meets the k-th receive of b from a, and their counts are equal. Before the operation ends
- * every sent chunk has been consumed. The receiver may read a posted range straight from the
- * sender's memory, as late as its receive, so a plan never writes to a range that it posted
- * until a message that it received since proves the chunk consumed: a transport needs no copy
- * on the way out.
+ * Running. A rank does its steps in order. A send posts the range and continues (it may wait while
+ * PLAN_WINDOW earlier chunks to that peer are unconsumed); a receive waits for the next chunk from that
+ * peer. Chunks between two ranks arrive in order, so the k-th send of a to b matches the k-th receive
+ * of b from a, and their counts are equal. Before the operation ends every sent chunk has been
+ * consumed. The receiver may read a posted range straight from the sender's memory, as late as its
+ * receive, so a plan never writes to a range that it posted until a message that it received later
+ * proves the chunk consumed. So a transport needs no copy on the sending side.
  *
  * One-sided steps. Where every rank has the others' memory mapped, a plan may instead read and
- * write it: plan->mapped is set then. All ranks meet at STEP_SYNC and STEP_SHARE, and see
- * after it what any of them wrote before. STEP_REDUCE_ALL reads the same range of every
- * rank and writes the same range of every rank (PLAN_EVERY) or of its own. No rank may touch a range
- * that another rank writes, nor write a range that another reads, without a sync between. STEP_SHARE
- * leaves a copy: the rank may write to its range at once, and the copy is readable until the rank's
- * second next one-sided step.
+ * write it: plan->mapped is then set. STEP_SYNC and STEP_SHARE are barriers: after one, every rank sees
+ * all writes before it. STEP_REDUCE_ALL reads the same range of every rank and writes the same range of
+ * every rank (PLAN_EVERY) or of its own. No rank may touch a range that another rank writes, nor write
+ * a range that another reads, without a sync between. STEP_SHARE leaves a copy: the rank may write to
+ * its range at once, and the copy is readable until the rank's second next one-sided step.
  *
  * Buffers. Counts are in elements of the operation's vector, which has `nelem` elements;
  * offsets are in elements from the start of the buffer named (offset 0 of allgather's in is the
@@ -31,28 +29,26 @@
  *	alltoall			in[nelem] -> out[nelem]; nelem is a multiple of nranks
  *	send, recv			in[nelem] / out[nelem], one peer
  *	barrier				nothing; nelem is 0
- * part(r) is [r*nelem/p, (r+1)*nelem/p) (plan_part), so it may be uneven or empty; or what a table of parts
- * says (plan_args.part), for allgather, gather, reducescatter, scatter and alltoall. PLAN_IN is
- * the caller's input, PLAN_OUT its output, PLAN_TMP scratch of plan->ntmp elements, PLAN_WIDE scratch of
- * plan->nwide partial sums, see below. In place
- * means that IN and OUT are the same memory for allreduce, broadcast, reduce; that in is out's
- * part(rank) for allgather and gather; that out is in's part(rank) for reducescatter and
- * scatter; alltoall has no in-place form. Every plan is right in both cases. No step writes to
- * PLAN_IN. Ranks other than the root have no output in reduce and gather (they may not touch
- * PLAN_OUT) and no input in broadcast and scatter. A range of no elements is neither sent nor
- * received, on both sides; barrier alone is made of empty messages.
+ * part(r) is [r*nelem/p, (r+1)*nelem/p) (plan_part), so it may be uneven or empty; or it is given by a
+ * table of parts (plan_args.part), for allgather, gather, reducescatter, scatter and alltoall. PLAN_IN
+ * is the caller's input, PLAN_OUT its output, PLAN_TMP scratch of plan->ntmp elements, PLAN_WIDE
+ * scratch of plan->nwide partial sums, see below. In place means that IN and OUT are the same memory
+ * for allreduce, broadcast, reduce; that in is out's part(rank) for allgather and gather; that out is
+ * in's part(rank) for reducescatter and scatter; alltoall has no in-place form. Every plan works in
+ * both cases. No step writes to PLAN_IN. Ranks other than the root have no output in reduce and gather
+ * (they may not touch PLAN_OUT) and no input in broadcast and scatter. A range of no elements is
+ * neither sent nor received, on both sides; barrier alone is made of empty messages.
  *
- * Wide partial sums. Where the elements are floats shorter than f32 and the redop rounds (args.wide), what is
- * reduced from some of the ranks is never rounded: it lies in PLAN_WIDE as f32, and a send from there has
- * messages of f32. A receive-reduce takes both kinds of message, which differ in length; a receive the kind that its
- * dst has. The last reduction (step.last) finishes and rounds what it makes, so there is no STEP_FINISH. Inputs and finished elements lie and travel
- * as they are.
- *
- * The canonical tree (args.canonical). A sum of floats depends on its order. Here each element is reduced by one binary
- * tree over the ranks: of n ranks the first half, which is the largest power of two below n, with the rest, each half in
- * the same way: ((0 + 1) + (2 + 3)) + 4. Partial sums are f32, f64 of f64, and the result is rounded once. STEP_RECV_ALL
- * and STEP_REDUCE_ALL do that, and a canonical plan reduces by them alone; so the bits depend neither on the
- * algorithm, nor on how the vector is cut.
+ * Wide partial sums. Where the elements are floats shorter than f32 and the redop rounds (args.wide), a
+ * sum over some of the ranks is never rounded: it lies in PLAN_WIDE as f32, and a send from there has
+ * messages of f32. A receive-reduce takes both kinds of message, which differ in length; a receive
+ * takes the kind of its dst. The last reduction (step.last) finishes and rounds its result, so there is
+ * no STEP_FINISH. Inputs and finished elements are stored and sent in their own type.
+ * The canonical tree (args.canonical). A sum of floats depends on its order. Here each element is
+ * reduced by one binary tree over the ranks: of n ranks the first half, which is the largest power of
+ * two below n, with the rest, each half in the same way: ((0 + 1) + (2 + 3)) + 4. Partial sums are f32
+ * (f64 for f64), and the result is rounded once. A canonical plan reduces only by STEP_RECV_ALL and
+ * STEP_REDUCE_ALL, which do that; so the bits depend neither on the algorithm nor on how the vector is cut.
  */
 #ifndef COLL_PLAN_H
 #define COLL_PLAN_H
@@ -66,7 +62,7 @@
 
 #define PLAN_MAX_RANKS 65536u
 #define PLAN_MAX_STEPS (1u << 22) /* of one plan, and of all ranks' plans built together */
-#define PLAN_WINDOW    1 /* chunks in flight between two ranks that suffice; more do no harm */
+#define PLAN_WINDOW    1 /* chunks in flight between two ranks that suffice; more are allowed */
 
 enum plan_step_kind {
 	STEP_SEND,	  /* post src[src_off, +count) to peer */
@@ -82,26 +78,26 @@ enum plan_step_kind {
 	STEP_REDUCE_ALL, /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
 			  * order of ranks and finished; dst of peer, which is PLAN_EVERY or the
 			  * rank itself; src may be PLAN_SHARED */
-	STEP_RECV_ALL, /* dst[dst_off, +count) = src[src_off, +count) and the next chunk from every other
-			  * rank, reduced by the canonical tree and finished; of canonical plans */
+	STEP_RECV_ALL, /* dst[dst_off, +count) = src[src_off, +count) and the next chunk from every
+			* other rank, by the canonical tree, finished; canonical plans */
 };
 
-/* PLAN_SHARED: what the ranks left with their last STEP_SHARE; offset 0 is its first element. */
+/* PLAN_SHARED: the ranks' copies of their last STEP_SHARE; offset 0 is its first element. */
 enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_WIDE, PLAN_SHARED };
-#define PLAN_NBUFS PLAN_SHARED /* those that are the rank's own memory */
+#define PLAN_NBUFS PLAN_SHARED /* buffers in the rank's own memory */
 
 #define PLAN_EVERY UINT32_MAX
 
 struct plan_step {
 	uint8_t kind; /* enum plan_step_kind */
-	uint8_t
-	    last : 1; /* of recv-reduce and reduce where partial sums are wide: a finish is part of it */
-	uint8_t with : 7; /* enum plan_buf; of reduce */
+	/* recv-reduce and reduce, if partial sums are wide: the step also finishes */
+	uint8_t last : 1;
+	uint8_t with : 7; /* enum plan_buf; reduce */
 	uint8_t src, dst; /* enum plan_buf; dst unused by send, src unused by recv and finish */
-	uint32_t round;	  /* never falls along a plan; for people and for cost, not for running */
+	uint32_t round;	  /* never decreases along a plan; for display and cost, not for running */
 	union {
-		uint32_t peer;	   /* rank; of send, recv, recv-reduce, reduce-all */
-		uint64_t with_off; /* of reduce */
+		uint32_t peer;	   /* rank; send, recv, recv-reduce, reduce-all */
+		uint64_t with_off; /* reduce */
 	};
 	uint64_t src_off, dst_off, count; /* elements */
 };
@@ -111,10 +107,10 @@ struct plan {
 	struct plan_step *step;
 	size_t nstep, cap;
 	uint64_t ntmp;	/* elements of scratch */
-	uint64_t nwide; /* of PLAN_WIDE */
+	uint64_t nwide; /* elements of PLAN_WIDE */
 	bool mapped;	/* it has one-sided steps */
-	bool stores;	/* some of them write to other ranks' memory */
-	enum rc rc;	/* why a step could not be appended; none is appended after it */
+	bool stores;	/* some steps write to other ranks' memory */
+	enum rc rc;	/* the first failure to append a step; nothing is appended after it */
 };
 
 struct schedule;
@@ -125,10 +121,11 @@ struct plan_part {
 };
 
 /*
- * The operation to plan. With a table of parts nelem is where the last of them ends. They may have gaps, which no step
- * touches, but in reducescatter; parts that are written do not overlap. In alltoall part[q] of a rank's input goes to
- * rank q, and recv_part[q] of its output comes from there; where all ranks are meant, both are nranks tables, one after
- * the other. Only a collective's default algorithm takes gaps, and parts of alltoall.
+ * The operation to plan. With a table of parts nelem is the end of the last part. There may be gaps
+ * between parts, which no step touches, except in reducescatter; parts that are written do not overlap.
+ * In alltoall part[q] of a rank's input goes to rank q, and recv_part[q] of its output comes from rank
+ * q; if the arguments are for all ranks, both are nranks tables, one after the other. Only a
+ * collective's default algorithm accepts gaps, and parts of alltoall.
  */
 struct plan_args {
 	enum gpusim_coll coll;
@@ -141,20 +138,21 @@ struct plan_args {
 	bool canonical; /* sums are by the canonical tree: see above */
 	const struct plan_part *part; /* by rank; NULL: even parts */
 	const struct plan_part *recv_part;
-	/* From a file (schedule.h), instead of an algorithm by name; where all ranks are meant, one a rank. NULL: none. */
+	/* From a file (schedule.h), instead of an algorithm by name; one per rank if for all ranks.
+	 * NULL: none. */
 	const struct schedule *schedule;
 };
 
-/* Whether the arguments are legal; plan_build asks it first. RC_INVAL with a sentence. */
+/* Check the arguments; plan_build calls it first. RC_INVAL with a sentence. */
 enum rc plan_args_check(const struct plan_args *a, struct err *err);
 
 /* One algorithm of one collective. An algorithm is one file and one row in algo.h. */
 struct plan_algo {
 	enum gpusim_coll coll;
 	const char *name;    /* "ring" */
-	const char *summary; /* one line for people */
-	/* Appends; sees only valid arguments with nranks > 1, and nelem > 0 but for barrier.
-	 * out->rc: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. */
+	const char *summary; /* one line */
+	/* Append the steps; called only with valid arguments, nranks > 1, and nelem > 0 except for
+	 * barrier. out->rc: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. */
 	void (*build)(const struct plan_args *a, struct plan *out);
 };
 
@@ -163,54 +161,55 @@ struct plan_algo {
 extern const struct plan_algo plan_algos[];
 
 /*
- * The row of all algorithms that came from files (schedule.h), of any collective: it has a number, for records, and the
- * word "file". It is none of plan_algos, and builds nothing: plan_args.schedule does.
+ * The row of all algorithms that came from files (schedule.h), of any collective: it has a number, for
+ * records, and the name "file". It is not in plan_algos, and builds nothing: plan_args.schedule does.
  */
 extern const struct plan_algo plan_algo_file;
 #define PLAN_ALGO_FILE 200u /* its number */
 
-/* Is that the row's name? "direct" is what allreduce twoshot was called until 0.2. */
+/* Return true if the row has this name. "direct" was the name of allreduce twoshot until 0.2. */
 bool plan_algo_named(const struct plan_algo *row, const char *name);
 
-/* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names there are. */
+/* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names. */
 enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
 		       struct err *err);
 
-/* Whether a name means a built-in algorithm of any collective, or leaves the choice open ("auto"). */
+/* Return true if a name is that of a built-in algorithm of any collective, or leaves the choice open
+ * ("auto"). */
 bool plan_algo_is_built_in(const char *name);
 
-/* A row by its number among those of its collective, from 0, and back. NULL: there is no such. */
+/* Convert a row to its number among those of its collective, from 0, and back. NULL: no such row. */
 const struct plan_algo *plan_algo_at(enum gpusim_coll coll, unsigned number);
 unsigned plan_algo_number(const struct plan_algo *row);
 
-/* Whether its plans have one-sided steps (plan.mapped) when there is more than one rank. */
+/* Return true if its plans for more than one rank have one-sided steps (plan.mapped). */
 bool plan_algo_mapped(const struct plan_algo *row);
 
-/* Whether its plans write to other ranks' memory (plan.stores): a rank that was frozen in mid-step
- * and resumes then does so long after the others have gone on. */
+/* Return true if its plans write to other ranks' memory (plan.stores). A rank that was frozen in
+ * mid-step does so when it resumes, long after the others have moved on. */
 bool plan_algo_stores(const struct plan_algo *row);
 
-/* Whether it has canonical plans: it reduces by the canonical tree when asked to, or does not reduce. */
+/* Return true if it has canonical plans: it can reduce by the canonical tree, or does not reduce. */
 bool plan_algo_canonical(const struct plan_algo *row);
 
-/* RC_INVAL: it has none; the sentence lists those of the collective that have. */
+/* RC_INVAL: it has no canonical plans; the sentence lists the collective's algorithms that have. */
 enum rc plan_algo_check_canonical(const struct plan_algo *row, struct err *err);
 
 /*
  * plan_build - validate the arguments and append one rank's steps.
  *
- *	algo	unused with a->schedule, which must be one of this collective, rank and number of ranks (RC_INVAL)
+ *	algo	unused with a->schedule, which must match collective, rank and ranks (RC_INVAL)
  *
  * Errors: RC_INVAL bad collective, rank, root, nranks or nelem, unknown algorithm, more than
- * PLAN_MAX_STEPS steps; RC_NOMEM. The plan is unchanged on error. nranks 1 is legal everywhere (a
- * copy) but for send and recv, whose peer is another rank. nelem 0 gives no step but for barrier.
+ * PLAN_MAX_STEPS steps; RC_NOMEM. The plan is unchanged on error. nranks 1 is legal everywhere (a copy)
+ * except for send and recv, whose peer is another rank. nelem 0 gives no steps, except for barrier.
  */
 enum rc plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struct err *err);
 
 /*
  * plan_build_all - every rank's plan.
  *
- *	a	rank is ignored, but for send and recv: the rank does that, its peer (root) the
+ *	a	rank is ignored, except for send and recv: rank does this half, its peer (root) the
  *		other half, and the rest nothing
  *	plans	[out] array of nranks plans, the caller's to release with plan_free_all
  *
@@ -229,44 +228,44 @@ enum rc plan_append(struct plan *plan, struct plan_step s);
 /* Release the steps and make it {0}. */
 void plan_fini(struct plan *plan);
 
-/* Rank r's own arguments, of those that mean all ranks; false: of a send or recv it takes no part. */
+/* Rank r's own arguments, from those for all ranks; false: it takes no part in this send or recv. */
 bool plan_args_of(const struct plan_args *all, uint32_t r, struct plan_args *out);
 
-/* Whether an algorithm takes the table of parts. RC_INVAL. */
+/* Check that an algorithm accepts the table of parts. RC_INVAL. */
 enum rc plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct err *err);
 
 /* The elements [*off, *off + *count) of rank r's even part: r*nelem/p without overflow. */
 void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count);
 
-/* Whether the kind of step concerns no other rank. */
+/* Return true if the kind of step involves no other rank. */
 static inline bool
 plan_step_local(unsigned kind)
 {
 	return kind >= STEP_COPY && kind <= STEP_REDUCE;
 }
 
-/* Names as the programs spell them: "allreduce", "reduce-scatter" ... Static storage. coll_parse
- * takes them as nearest_same does: "all-reduce", "reducescatter", "AllGather". */
+/* A collective's name: "allreduce", "reduce-scatter" ... Static storage. coll_parse matches names as
+ * nearest_same does: "all-reduce", "reducescatter", "AllGather". */
 const char *coll_name(enum gpusim_coll coll);
-/* A kind of step's: "recv-reduce"; "?" for a number that is none. */
+/* The name of a kind of step: "recv-reduce"; "?": unknown kind. */
 const char *plan_step_name(unsigned kind);
 enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 
-/* It takes a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
+/* The collective has a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
 bool coll_reduces(enum gpusim_coll coll);
 bool coll_has_root(enum gpusim_coll coll);
 bool coll_is_sendrecv(enum gpusim_coll coll);
 
 /*
- * plan_show - append every rank's plan as text, one line a step, one block a rank, with the
- * totals: messages and elements sent per rank, rounds.
+ * plan_show - append every rank's plan as text, one line per step, one block per rank, with the totals:
+ * messages and elements sent per rank, rounds.
  *
  *	a	as for plan_build_all
  *	out	unchanged on error
  */
 enum rc plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct err *err);
 
-/* The same as one object of JSON. */
+/* As plan_show, as one JSON object. */
 enum rc plan_show_json(const struct plan_args *a, const char *algo, struct buf *out,
 		       struct err *err);
 

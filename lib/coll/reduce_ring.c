@@ -10,8 +10,8 @@
  *	out	[out] appended to
  *
  * The chain is root+1, root+2, ... root+p-1, root. The rank d places up reduces IN + message c
- * in round d-1+c and sends it on in round d+c. A rank inside has no OUT, and no message tells it
- * what was consumed, so its sums lie in scratch of the whole vector.
+ * in round d-1+c and sends it on in round d+c. An inner rank has no OUT, and no message reports what
+ * was consumed, so its sums lie in scratch of the whole vector.
  * Cost of each rank but the root: n elements in m = ceil(n / chunk) messages (1 when chunk is
  * 0); the root sends nothing. Rounds: p-2 + m.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -11,8 +11,8 @@
  *
  * Rank root+d has place d. In step k the places whose lowest bit is 2^k send to the one 2^k places
  * before, which adds it to what it has: children in order of their distance. Each message of at
- * most `chunk` takes that way by itself: message c in rounds cD .. cD+D-1, D = ceil(log2 p). A rank
- * inside has no OUT, and no message tells it what was consumed, so its sums lie in scratch.
+ * most `chunk` goes this way by itself: message c in rounds cD .. cD+D-1, D = ceil(log2 p). An inner
+ * rank has no OUT, and no message reports what was consumed, so its sums lie in scratch.
  * Cost of each rank but the root: n elements in m = ceil(n / chunk) messages (1 when chunk is 0);
  * the root receives D n. Rounds: m D.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -3,7 +3,7 @@
  */
 #include "coll/algo.h"
 
-/* Rounds of distance size/2 .. 1; sums lie in scratch, but the last may go to OUT at once. */
+/* Rounds of distance size/2 .. 1; sums lie in scratch; the last may go directly to OUT. */
 static void
 halve(const struct plan_args *a, const struct fold *f, struct plan *out)
 {

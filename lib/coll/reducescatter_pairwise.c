@@ -11,7 +11,7 @@
  *
  * Round t-1: rank r sends part r+t of IN to rank r+t and adds rank r-t's to its own, for t =
  * 1..p-1. The own part of IN is never posted, so in place is safe.
- * A canonical plan takes a message of each part in turn, message c in round c.
+ * A canonical plan handles the parts message by message, message c in round c.
  * Cost of rank r: n - |part r| elements, each part in m messages of at most `chunk`: p-1 messages
  * and n(p-1)/p elements when p divides n and chunk is 0. Rounds: p-1, or m if canonical.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

@@ -11,9 +11,9 @@
  *
  * Round t: rank r sends part r-t-1 (the first from IN) and reduces IN + message, part r-t-2, to
  * scratch; the last round's part is r's own and goes to OUT. Each part has its own place in the
- * scratch: a rank learns nothing of what its successor has consumed before the last round, so
- * none can be used twice. The own part of IN is never posted and is read only by the step that
- * writes OUT, so in place is safe.
+ * scratch: before the last round a rank does not learn what its successor has consumed, so no place can
+ * be used twice. The own part of IN is never posted and is read only by the step that writes OUT, so in
+ * place is safe.
  * Cost of rank r: n - |part r| elements, each part in m messages of at most `chunk`: p-1
  * messages and n(p-1)/p elements when p divides n and chunk is 0. All ranks together: n(p-1)
  * elements, p-1 messages for each message that a part is cut in. Rounds: p-1.

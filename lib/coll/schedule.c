@@ -63,7 +63,7 @@ chunks_in(const struct schedule *s, unsigned buf, uint32_t *lo, uint32_t *hi)
 	*hi = none ? 0 : part ? *lo + per_rank(s) : s->nchunks;
 }
 
-/* The range is inside the buffer, and its places are as long as the chunks. */
+/* Check that the range is inside the buffer, and that its places are as long as the chunks. */
 static bool
 fits(const struct schedule *s, const struct schedule_step *x, unsigned buf, uint32_t at)
 {
@@ -131,7 +131,7 @@ wrong(const struct schedule *s, const struct schedule_step *x)
 	if (is_sum(x) && !(x->flags & (SCHEDULE_LAST | SCHEDULE_DST_PARTIAL)))
 		return "a sum that is neither partial nor finished";
 	if (x->kind == STEP_SEND && (x->flags & SCHEDULE_SRC_PARTIAL) && !s->sends_partial)
-		return "a partial sum that nobody sends";
+		return "a send of a partial sum in a schedule that sends none";
 	if (x->kind == STEP_COPY &&
 	    !(x->flags & SCHEDULE_SRC_PARTIAL) != !(x->flags & SCHEDULE_DST_PARTIAL))
 		return "a copy that changes what it copies";
@@ -260,7 +260,7 @@ schedule_unpack(const void *bytes, size_t n, struct schedule **out, struct err *
 	return rc;
 }
 
-/* ---- what it is for */
+/* ---- operations */
 
 void
 schedule_chunk(const struct schedule *s, const struct plan_args *a, uint32_t c, uint64_t *off,
@@ -285,29 +285,28 @@ schedule_takes(const struct schedule *s, const struct plan_args *a, struct err *
 	const char *name = s->name;
 
 	if (s->coll != a->coll)
-		return err_set(err, RC_INVAL, "algorithm %s is one of %s", name,
-			       coll_name(s->coll));
+		return err_set(err, RC_INVAL, "algorithm %s is for %s, not %s", name,
+			       coll_name(s->coll), coll_name(a->coll));
 	if (s->nranks != a->nranks)
-		return err_set(err, RC_INVAL,
-			       "algorithm %s is for %" PRIu32 " ranks, there are %" PRIu32, name,
-			       s->nranks, a->nranks);
+		return err_set(err, RC_INVAL, "algorithm %s is for %" PRIu32 " ranks, not %" PRIu32,
+			       name, s->nranks, a->nranks);
 	if (s->rank != a->rank)
 		return err_set(err, RC_INVAL,
-			       "algorithm %s: the schedule of rank %" PRIu32 " at rank %" PRIu32,
+			       "algorithm %s: schedule of rank %" PRIu32 " given to rank %" PRIu32,
 			       name, s->rank, a->rank);
 	if (coll_has_root(a->coll) && s->root != a->root)
-		return err_set(err, RC_INVAL, "algorithm %s has root %" PRIu32 ", not %" PRIu32,
+		return err_set(err, RC_INVAL, "algorithm %s is for root %" PRIu32 ", not %" PRIu32,
 			       name, s->root, a->root);
 	if (a->canonical && coll_reduces(a->coll))
-		return err_set(
-		    err, RC_INVAL,
-		    "algorithm %s: its order of sums depends on more than the ranks, so it "
-		    "cannot be deterministic",
-		    name);
+		return err_set(err, RC_INVAL,
+			       "algorithm %s: its summation order depends on more than the ranks, "
+			       "so it cannot be "
+			       "deterministic",
+			       name);
 	if (a->recv_part)
-		return err_set(err, RC_INVAL, "algorithm %s takes no counts", name);
+		return err_set(err, RC_INVAL, "algorithm %s does not accept counts", name);
 	if (a->part && !parts_packed(a->part, a->nranks))
-		return err_set(err, RC_INVAL, "algorithm %s takes no displacements", name);
+		return err_set(err, RC_INVAL, "algorithm %s does not accept displacements", name);
 	return RC_OK;
 }
 

@@ -1,29 +1,29 @@
 /*
- * schedule_build.c - a schedule as a plan: chunks become elements, long ones slices, joined ones messages.
+ * schedule_build.c - make a plan of a schedule: cut long chunks into slices, join short ones into messages.
  *
- * All ranks do their rounds in one order, that of build_rounds, and a rank's sends of a round stand before its receives. A
- * message that is cut, because its chunks do not lie in one range or are too many for one, is done piece by piece, as
- * if each piece had a round of its own.
+ * All ranks do their rounds in the order of build_rounds, and a rank's sends of a round come before its
+ * receives. A message may have to be cut, because its chunks do not lie in one range or are too many.
+ * Its pieces are then done one by one, as if each had its own round.
  */
 #include <stdlib.h>
 
 #include "coll/algo.h"
 #include "coll/schedule.h"
 
-#define MAX_TURNS (1u << 26) /* rounds times slices that are looked at */
+#define MAX_TURNS (1u << 26) /* limit of rounds times slices */
 
 struct builder {
 	const struct plan_args *a;
 	const struct schedule *s;
 	struct plan *out;
-	uint64_t longest; /* of the chunks, and so the length of a place in scratch */
+	uint64_t longest; /* longest chunk, and so the length of a place in scratch */
 	uint64_t slice;	  /* elements; the last slice of a chunk may be shorter, or empty */
 	uint64_t nslices;
 	uint32_t joined;	/* chunks in one message at most */
 	bool even;		/* all chunks are equally long */
-	uint64_t wide_tmp;	/* where in PLAN_WIDE the places of scratch begin */
+	uint64_t wide_tmp;	/* the beginning of the places of scratch in PLAN_WIDE */
 	uint64_t in_at, out_at; /* of the vector: the first element of IN and of OUT */
-	size_t *round;		/* by round: its first step; nround + 1 of them */
+	size_t *round;		/* by round: its first step; nround + 1 entries */
 	uint32_t nround;
 };
 
@@ -50,7 +50,7 @@ longest_chunk(const struct builder *b)
 	return most;
 }
 
-/* Where a place of a buffer lies, from an element of it on; *buf becomes PLAN_WIDE where it must. */
+/* The offset of an element of a place in its buffer; *buf becomes PLAN_WIDE for a wide partial sum. */
 static void
 place(const struct builder *b, uint8_t *buf, uint64_t *off, uint32_t at, bool partial,
       uint64_t in_slice)
@@ -69,7 +69,7 @@ place(const struct builder *b, uint8_t *buf, uint64_t *off, uint32_t at, bool pa
 		*buf = PLAN_WIDE;
 }
 
-/* Elements of n chunks from number i of the step on, in slice l. */
+/* The elements of n chunks of the step, from number i on, in slice l. */
 static uint64_t
 length(const struct builder *b, const struct schedule_step *x, uint32_t i, uint32_t n, uint64_t l)
 {
@@ -84,14 +84,14 @@ length(const struct builder *b, const struct schedule_step *x, uint32_t i, uint3
 	return count < b->slice ? count : b->slice;
 }
 
-/* Chunks of the step in one message. */
+/* The number of the step's chunks in one message. */
 static uint32_t
 joined(const struct builder *b, const struct schedule_step *x)
 {
 	return b->even || (x->flags & SCHEDULE_JOINED) ? b->joined : 1;
 }
 
-/* Piece j of the step; nothing when there is none. */
+/* Append piece j of the step, if it exists. */
 static void
 build_step(struct builder *b, const struct schedule_step *x, uint32_t j, uint64_t l, uint32_t round)
 {
@@ -128,7 +128,7 @@ build_step(struct builder *b, const struct schedule_step *x, uint32_t j, uint64_
 						(struct span){p.dst_off, p.count}, round));
 }
 
-/* Steps [i, end) of the kinds wanted. */
+/* Append the sends, or the other steps, of [i, end). */
 static void
 build_steps(struct builder *b, size_t i, size_t end, bool sends, uint32_t j, uint64_t l,
 	    uint32_t round)
@@ -206,7 +206,7 @@ index_rounds(struct builder *b)
 	return true;
 }
 
-/* Scratch, and how much of PLAN_WIDE. False: it fits no memory. */
+/* Set the sizes of scratch and PLAN_WIDE. False: they exceed any memory. */
 static bool
 make_room(struct builder *b)
 {

@@ -66,8 +66,9 @@ shape_place(const struct shape *s, uint64_t in, uint64_t out, size_t elem, struc
 		return RC_OK;
 	if (in - s->in_at * elem == out - s->out_at * elem)
 		return RC_OK;
-	return err_set(err, RC_INVAL,
-		       "the receive buffer overlaps the send buffer, and not as in place");
+	return err_set(
+	    err, RC_INVAL,
+	    "the receive buffer overlaps the send buffer, but not as an in-place operation");
 }
 
 int
@@ -84,6 +85,6 @@ shape_nelem(enum gpusim_coll coll, uint64_t count, uint32_t nranks, uint64_t *ne
 	uint64_t n = shape_counts_parts(coll) ? nranks : 1;
 
 	if (__builtin_mul_overflow(count, n, nelem) || *nelem > UINT64_MAX / 16)
-		return err_set(err, RC_INVAL, "%" PRIu64 " elements are too many", count);
+		return err_set(err, RC_INVAL, "%" PRIu64 " elements: too many", count);
 	return RC_OK;
 }

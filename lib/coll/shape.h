@@ -1,6 +1,6 @@
 /*
- * shape.h - how much of a collective's vector each rank reads and writes, and where, when both are
- * in one buffer. Elements; lib/coll/plan.h says what the collectives mean.
+ * shape.h - the elements of a collective's vector that each rank reads and writes, and their places if
+ * both are in one buffer. lib/coll/plan.h defines the collectives.
  */
 #ifndef COLL_SHAPE_H
 #define COLL_SHAPE_H
@@ -14,24 +14,24 @@
 struct shape {
 	uint64_t in, out;	/* elements the rank reads, writes */
 	uint64_t whole;		/* elements of one buffer for both */
-	uint64_t in_at, out_at; /* where in it they are */
+	uint64_t in_at, out_at; /* their offsets in it */
 };
 
 /* nelem is the whole vector's; root is the peer for send and recv. */
 struct shape shape_of(enum gpusim_coll coll, uint64_t nelem, uint32_t nranks, uint32_t root,
 		      uint32_t rank);
 
-/* The same of one rank's arguments, which may have a table of parts. */
+/* The shape of one rank's arguments, which may have a table of parts. */
 struct shape shape_of_args(const struct plan_args *a);
 
 /*
- * shape_place - may the rank's buffers begin at these addresses (bytes)?
+ * shape_place - check the addresses of the rank's buffers.
  *
- * They must be apart, as one of no elements always is, or in place: both where `whole` has them. RC_INVAL.
+ * They must not overlap, or be in place: both where `whole` has them. RC_INVAL.
  */
 enum rc shape_place(const struct shape *s, uint64_t in, uint64_t out, size_t elem, struct err *err);
 
-/* Whether NCCL counts a rank's part: nelem is then count * nranks. */
+/* Return true if NCCL's count is that of a rank's part: nelem is then count * nranks. */
 int shape_counts_parts(enum gpusim_coll coll);
 
 /* nelem of an operation of `count`; RC_INVAL when it overflows. */

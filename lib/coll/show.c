@@ -1,6 +1,6 @@
 /*
- * show.c - every rank's plan as text for people, and as JSON. A stream in memory remembers a failed
- * write, so nothing here looks at one.
+ * show.c - every rank's plan as text, and as JSON. A stream in memory remembers a failed write, so only
+ * its end is checked.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ json_place(FILE *f, const char *name, unsigned buf, uint64_t off)
 	fprintf(f, ",\"%s\":{\"buffer\":\"%s\",\"offset\":%" PRIu64 "}", name, buf_names[buf], off);
 }
 
-/* A step has the members that its kind uses. */
+/* Print a step with the members that its kind uses. */
 static void
 json_step(FILE *f, const struct plan_step *s)
 {

@@ -1,8 +1,8 @@
 /*
  * simulate.c - a discrete-event run of plans, as devices with shaped links run them.
  *
- * A rank is at work, sends, or waits. Events are ranks that go on; the soonest does so, so messages come to their receivers'
- * ways in by time.
+ * A rank works, sends, or waits. An event is a rank's next move, and the soonest comes first, so
+ * messages reach their receivers' inbound links in order of time.
  */
 #include "coll/simulate.h"
 
@@ -18,9 +18,9 @@ enum doing { READY, SENDING, WORKING };
 
 struct rank {
 	enum doing doing;
-	size_t step;	 /* at hand */
-	size_t posted;	 /* all sends before this step are */
-	double in;	 /* when the way in is free */
+	size_t step;	 /* current */
+	size_t posted;	 /* all sends before this step have been posted */
+	double in;	 /* when the inbound link is free */
 	uint32_t *after; /* see hoist.h */
 };
 
@@ -42,7 +42,7 @@ struct sim {
 	double now;
 };
 
-/* A rank that waits looks again then. */
+/* Let a waiting rank look again at a time. */
 static void
 wake(struct sim *s, uint32_t r, double at)
 {
@@ -71,7 +71,7 @@ step_at(const struct sim *s, uint32_t r, size_t step)
 	return &s->plans[r].step[step];
 }
 
-/* The bytes that are on the sender's way out came in meanwhile; only others' make them wait. */
+/* A message leaves its sender: its bytes have arrived meanwhile, unless other ranks' messages delay them. */
 static void
 leave(struct sim *s, uint32_t r)
 {
@@ -90,7 +90,7 @@ leave(struct sim *s, uint32_t r)
 	wake(s, peer, s->arrival[message]);
 }
 
-/* The step at hand is done. */
+/* The current step is done. */
 static void
 finish(struct sim *s, uint32_t r)
 {
@@ -117,7 +117,7 @@ be_at(struct sim *s, uint32_t r, enum doing doing, double us)
 	agenda_due(&s->ranks, r, s->now + us);
 }
 
-/* The first send that is not posted begins, if its data are there and the window has room. */
+/* Begin the first send that is not posted, if its data are ready and the window has room. */
 static bool
 begin_send(struct sim *s, uint32_t r)
 {
@@ -137,7 +137,7 @@ begin_send(struct sim *s, uint32_t r)
 	return true;
 }
 
-/* How long the step at hand keeps the rank at work; false: it waits for something, and is woken. */
+/* The time that the current step takes the rank; false: it has to wait, and is woken later. */
 static bool
 can_work(struct sim *s, uint32_t r, double *us)
 {
@@ -173,8 +173,8 @@ can_work(struct sim *s, uint32_t r, double *us)
 	}
 }
 
-/* Has the message of the next receive come already? It goes before a send, which would hold the rank, and the receive's peer
- * without an acknowledgement. */
+/* Return true if the message of the next receive has arrived. It precedes a send, which would occupy
+ * the rank and leave the receive's peer without an acknowledgement. */
 static bool
 takes_first(const struct sim *s, uint32_t r)
 {
@@ -190,7 +190,7 @@ takes_first(const struct sim *s, uint32_t r)
 	return s->arrival[s->meet.conn[c].first + s->stream[c].taken] <= s->now; /* NAN: no */
 }
 
-/* A rank goes on until it takes time, or waits. */
+/* Advance a rank until it takes time, or waits. */
 static void
 walk(struct sim *s, uint32_t r)
 {
@@ -227,9 +227,8 @@ run(struct sim *s, double *us, struct err *err)
 	}
 	for (uint32_t r = 0; r < s->nplans; r++)
 		if (s->rank[r].step < s->plans[r].nstep)
-			return err_set(err, RC_FAILED,
-				       "rank %" PRIu32 " waits for ever in step %zu", r,
-				       s->rank[r].step);
+			return err_set(err, RC_FAILED, "rank %" PRIu32 " waits forever in step %zu",
+				       r, s->rank[r].step);
 	*us = s->now;
 	return RC_OK;
 }
@@ -266,7 +265,7 @@ plan_simulate_shifted(const struct plan *plans, uint32_t nplans, uint32_t nranks
 
 	if (nplans == 0 || nranks % nplans != 0)
 		return err_set(err, RC_INVAL,
-			       "%" PRIu32 " plans do not stand for %" PRIu32 " ranks", nplans,
+			       "%" PRIu32 " plans cannot represent %" PRIu32 " ranks", nplans,
 			       nranks);
 	rc = meet_make(plans, nplans, nranks, &s.meet, err);
 	if (rc == RC_OK && !prepare(&s))

@@ -1,5 +1,5 @@
 /*
- * steps.c - what algorithms are built with: parts, ring neighbours, messages of bounded size.
+ * steps.c - the algorithms' building blocks: parts, ring neighbours, messages of bounded size.
  */
 #include "coll/algo.h"
 
@@ -105,7 +105,7 @@ plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct p
 	plan_local(out, s);
 }
 
-/* Interleave the messages of two steps, message c `pace * c` rounds later; second may be empty. */
+/* Interleave the messages of two steps, message c `pace * c` rounds later; the second step may be empty. */
 static void
 interleave(const struct plan_args *a, struct plan *out, struct plan_step x, struct plan_step y,
 	   uint32_t pace)

@@ -7,8 +7,8 @@
 #include "coll/tune_impl.h"
 
 /*
- * Costs that nothing else was said about, of one machine: a message through a socket, each of both devices' threads, a byte through a socket with its checksum, a byte added.
- * Shared memory: a point where all wait for all, a byte copied, a byte added.
+ * Default costs, from one machine. Sockets: the latency of a message, a byte with its checksum, a byte
+ * added, the work of each device's thread. Shared memory: a sync of all ranks, a byte copied, a byte added.
  */
 static const struct cost_model defaults[TUNE_NTRANSPORTS] = {
     [TUNE_NET] = {.alpha_us = 8, .beta_us = 0.001, .gamma_us = 0.00004, .host_us = 16},
@@ -76,7 +76,7 @@ cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *
 	return row->us(&a, &m);
 }
 
-/* A large vector goes through sockets in pieces whose window fits a core's cache. */
+/* A large vector goes through sockets in pieces, of which a window fits a core's cache. */
 static uint64_t
 largest_chunk(const struct tune_ask *ask)
 {
@@ -84,7 +84,7 @@ largest_chunk(const struct tune_ask *ask)
 									    : TUNE_CHUNK_BYTES;
 }
 
-/* The algorithm's best size of messages: a smaller one must gain something. */
+/* Find the algorithm's best message size: a smaller one must be faster by 2 %. */
 static void
 best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
 {
@@ -104,14 +104,14 @@ best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer
 	}
 }
 
-/* A single rank stores into no peer. */
+/* A single rank does not store into a peer. */
 static bool
 is_barred(const struct tune_ask *ask, const struct plan_algo *algo)
 {
 	return ask->no_stores && ask->nranks > 1 && plan_algo_stores(algo);
 }
 
-/* Allowed, and possible with this transport? */
+/* Return true if the algorithm is allowed, and possible with this transport. */
 static bool
 usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo *algo)
 {
@@ -122,7 +122,7 @@ usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo
 	       (!row || !row->shared || ask->transport == TUNE_P2P) && !is_barred(ask, algo);
 }
 
-/* May the model take it? */
+/* Return true if the model may choose it. */
 static bool
 eligible(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
 	 const struct plan_algo **algo)
@@ -131,7 +131,7 @@ eligible(const struct tuner *t, const struct tune_ask *ask, const struct cost_al
 	       plan_algo_find(row->coll, row->name, algo, NULL) == RC_OK && usable(t, ask, *algo);
 }
 
-/* A rule's, or GPUSIM_ALGO's: it counts where it fits in all. */
+/* Find an algorithm of a file that a rule or GPUSIM_ALGO names; NULL: it does not fit the operation. */
 static const struct tune_file *
 fitting(const struct tune_ask *ask, const char *name)
 {
@@ -143,7 +143,7 @@ fitting(const struct tune_ask *ask, const char *name)
 		   : NULL;
 }
 
-/* GPUSIM_ALGO has listed what is built in, or nothing of files. */
+/* Return true if GPUSIM_ALGO lists the algorithm of a file, or lists nothing. */
 static bool
 lists(const struct tune_select *s, const char *file)
 {
@@ -155,7 +155,7 @@ lists(const struct tune_select *s, const char *file)
 	return false;
 }
 
-/* The rule's algorithm can be taken now. */
+/* Return true if the rule's algorithm can be used now. */
 static bool
 rule_usable(const struct tuner *t, const struct tune_ask *ask, const struct tune_rule *r)
 {
@@ -179,7 +179,7 @@ find_rule(const struct tuner *t, const struct tune_ask *ask)
 	return NULL;
 }
 
-/* The cheapest; of equals the first of cost_algos. algo is NULL: the model may take none. */
+/* The cheapest algorithm; of equals the first in cost_algos. algo is NULL: the model may choose none. */
 static void
 by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out)
 {
@@ -195,8 +195,8 @@ by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *
 	}
 }
 
-/* GPUSIM_ALGO has left algorithms that the model does not take by itself: take the first of them. Or it
- * has left none that this transport can do: ignore it. */
+/* GPUSIM_ALGO allows only algorithms that the model does not choose: take the first of them. If this
+ * transport can do none of them, ignore GPUSIM_ALGO. */
 static void
 by_name(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out)
 {
@@ -215,7 +215,7 @@ by_name(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *o
 	by_model(&all, ask, out);
 }
 
-/* The call's own algorithm is of a file. */
+/* Find the call's own algorithm, built in or from a file. */
 static enum rc
 by_call(const struct tune_ask *ask, struct tune_answer *out, struct err *err)
 {
@@ -240,7 +240,7 @@ listed_file(const struct tuner *t, const struct tune_ask *ask)
 	return f;
 }
 
-/* What the call leaves open. */
+/* Choose for a call that leaves the algorithm open. */
 static void
 by_tuner(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
 {

@@ -1,5 +1,5 @@
 /*
- * tune_file.c - algorithms of files among those that the tuner knows: by their names alone, where they fit.
+ * tune_file.c - algorithms of files in the tuner: chosen by name, where they fit.
  */
 #include <ctype.h>
 #include <string.h>
@@ -32,8 +32,8 @@ enum rc
 tune_file_check(const struct tune_file *f, const struct tune_ask *ask, struct err *err)
 {
 	if (f->coll != ask->coll)
-		return err_set(err, RC_INVAL, "algorithm %s is one of %s", f->name,
-			       coll_name(f->coll));
+		return err_set(err, RC_INVAL, "algorithm %s is for %s, not %s", f->name,
+			       coll_name(f->coll), coll_name(ask->coll));
 	if (f->nranks != ask->nranks)
 		return err_set(err, RC_INVAL, "algorithm %s is for %u ranks, not %u", f->name,
 			       f->nranks, ask->nranks);
@@ -41,11 +41,10 @@ tune_file_check(const struct tune_file *f, const struct tune_ask *ask, struct er
 		return err_set(err, RC_INVAL, "algorithm %s is for root %u, not %u", f->name,
 			       f->root, ask->root);
 	if (ask->canonical && coll_reduces(f->coll))
-		return err_set(
-		    err, RC_INVAL,
-		    "algorithm %s sums in an order of its own, not by the canonical tree", f->name);
+		return err_set(err, RC_INVAL, "algorithm %s does not sum by the canonical tree",
+			       f->name);
 	if (ask->parts)
-		return err_set(err, RC_INVAL, "algorithm %s takes no counts for each rank",
+		return err_set(err, RC_INVAL, "algorithm %s does not accept counts per rank",
 			       f->name);
 	return RC_OK;
 }
@@ -73,7 +72,8 @@ tuner_names_file(const struct tuner *t, const char *name)
 	return false;
 }
 
-/* Under the name there is an algorithm of the collective, or its own collective has it too. */
+/* Check that the name is that of an algorithm of the collective, or is also listed for its own
+ * collective. */
 static enum rc
 check_name(const struct tuner *t, const struct tune_files *files, enum gpusim_coll coll,
 	   const char *name, const char *whose, struct err *err)
@@ -81,11 +81,12 @@ check_name(const struct tuner *t, const struct tune_files *files, enum gpusim_co
 	const struct tune_file *f = tune_file_find(files, name);
 
 	if (!f)
-		return err_set(err, RC_INVAL, "%s: no algorithm '%s', built in or of a file", whose,
-			       name);
+		return err_set(err, RC_INVAL,
+			       "%s: unknown algorithm '%s': neither built in nor from a file",
+			       whose, name);
 	if (f->coll != coll && (!t || !is_listed(t, f->coll, name)))
-		return err_set(err, RC_INVAL, "%s: %s: algorithm %s is one of %s", whose,
-			       coll_name(coll), name, coll_name(f->coll));
+		return err_set(err, RC_INVAL, "%s: algorithm %s is for %s, not %s", whose, name,
+			       coll_name(f->coll), coll_name(coll));
 	return RC_OK;
 }
 

@@ -34,7 +34,7 @@ static const char *const columns[NCOLS] = {"collType",	 "minBytes", "maxBytes", 
 					   "protocol",	 "channels", "nNodes",	 "nRanks",
 					   "numPipeOps", "regBuff"};
 
-/* -1 is `any`. */
+/* Parse a size; -1 gives `any`. */
 static enum rc
 number(const char *word, uint64_t any, uint64_t *out, struct err *err)
 {
@@ -45,7 +45,7 @@ number(const char *word, uint64_t any, uint64_t *out, struct err *err)
 	return parse_size(word, out, err);
 }
 
-/* Protocols of NCCL between GPUs, which mean any transport here, and algorithms that only GPUs have. */
+/* NCCL's protocols between GPUs, which mean any transport here, and algorithms that only GPUs have. */
 static const char *const any_protocol[] = {"-1", "ll", "ll128", "simple", NULL};
 static const char *const of_gpus[] = {"collnet_direct", "collnet_chain", "nvls",
 				      "nvls_tree",	"pat",		 NULL};
@@ -58,7 +58,7 @@ is_one_of(const char *word, const char *const *words)
 	return *words != NULL;
 }
 
-/* Of a rule: what is built in, or a name of a file's where those are taken. */
+/* Set a rule's algorithm: a built-in one, or one of a file if the tuner accepts those. */
 static enum rc
 set_algo(const struct tuner *t, struct tune_rule *r, const char *word, struct err *err)
 {
@@ -97,7 +97,7 @@ set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word
 		return number(word, UINT64_MAX, &r->max_bytes, err);
 	case COL_ALGO:
 		if (!*word || strcmp(word, "auto") == 0)
-			return err_set(err, RC_BADDATA, "no algorithm '%s'", word);
+			return err_set(err, RC_BADDATA, "must name an algorithm, not '%s'", word);
 		if (is_one_of(word, of_gpus)) {
 			*fits = false;
 			return RC_OK;
@@ -123,7 +123,7 @@ set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word
 	}
 }
 
-/* The column's text, without blanks around it; *line moves past its comma, or becomes NULL. */
+/* Copy the column's text, without blanks around it; *line moves past its comma, or becomes NULL. */
 static enum rc
 next_column(const char **line, const char *end, char word[static TUNE_WORD_MAX], struct err *err)
 {
@@ -136,7 +136,7 @@ next_column(const char **line, const char *end, char word[static TUNE_WORD_MAX],
 	while (stop > p && strchr(" \t\r", stop[-1]))
 		stop--;
 	if (stop - p >= TUNE_WORD_MAX)
-		return err_set(err, RC_BADDATA, "longer than any value");
+		return err_set(err, RC_BADDATA, "value too long");
 	memcpy(word, p, (size_t)(stop - p));
 	word[stop - p] = '\0';
 	return RC_OK;
@@ -147,7 +147,7 @@ next_column(const char **line, const char *end, char word[static TUNE_WORD_MAX],
 static const struct {
 	const char *name;
 	size_t at;
-	double unit; /* of the model for one of the name's */
+	double unit; /* the model's units per unit of the name */
 } costs[] = {
     {"alpha_us", offsetof(struct cost_model, alpha_us), 1},
     {"host_us", offsetof(struct cost_model, host_us), 1},
@@ -204,7 +204,7 @@ parse_costs(const char *line, const char *end, struct tuner *t, struct err *err)
 			return rc;
 	}
 	if (by < 0)
-		return err_set(err, RC_BADDATA, "costs of what? net or p2p");
+		return err_set(err, RC_BADDATA, "the second column must be net or p2p");
 	t->measured[by] = true;
 	return RC_OK;
 }

@@ -1,17 +1,17 @@
-/* tune_select.c - GPUSIM_ALGO: which algorithms are allowed. */
+/* tune_select.c - GPUSIM_ALGO: the allowed algorithms. */
 #include <stdio.h>
 #include <string.h>
 
 #include "coll/tune_impl.h"
 
-/* Cut the word up to one of `ends` off *text; RC_INVAL: longer than any name. */
+/* Cut the word up to one of `ends` off *text; RC_INVAL: too long for a name. */
 static enum rc
 next_word(const char **text, const char *ends, char word[static TUNE_WORD_MAX], struct err *err)
 {
 	size_t n = strcspn(*text, ends);
 
 	if (n >= TUNE_WORD_MAX)
-		return err_set(err, RC_INVAL, "'%.32s...' is no name", *text);
+		return err_set(err, RC_INVAL, "'%.32s...' is not a name", *text);
 	memcpy(word, *text, n);
 	word[n] = '\0';
 	*text += n;
@@ -32,22 +32,22 @@ rows_named(const char *name, enum gpusim_coll coll)
 
 /* A list of GPUSIM_ALGO. */
 struct list {
-	enum gpusim_coll coll; /* GPUSIM_NCOLLS: none was said */
+	enum gpusim_coll coll; /* GPUSIM_NCOLLS: none was given */
 	bool without;
 	uint64_t rows;
-	struct tune_select files; /* its names of files */
+	struct tune_select files; /* its algorithms of files */
 };
 
-/* Those of files cannot be left out: they are taken by their names alone. */
+/* Add an algorithm of a file. It cannot be excluded: it is chosen only by name. */
 static enum rc
 list_file(const struct tuner *t, struct list *l, const char *word, struct err *err)
 {
 	if (!t->takes_files || !tune_is_name(word))
-		return err_set(err, RC_INVAL, "%s%sno algorithm '%s'",
+		return err_set(err, RC_INVAL, "%s%sunknown algorithm '%s'",
 			       l->coll < GPUSIM_NCOLLS ? coll_name(l->coll) : "",
 			       l->coll < GPUSIM_NCOLLS ? ": " : "", word);
 	if (l->without)
-		return err_set(err, RC_INVAL, "'%s' is not built in and cannot be left out", word);
+		return err_set(err, RC_INVAL, "'%s' is not built in and cannot be excluded", word);
 	if (l->files.nfiles == TUNE_MAX_FILES)
 		return err_set(err, RC_INVAL, "more than %d algorithms of files", TUNE_MAX_FILES);
 	snprintf(l->files.file[l->files.nfiles++], TUNE_FILE_NAME, "%s", word);
@@ -90,7 +90,7 @@ select_coll(struct tune_select *s, enum gpusim_coll coll, const struct list *l, 
 	return RC_OK;
 }
 
-/* Names of files alone, of no said collective: an algorithm knows its own. */
+/* A list of algorithms of files without a collective: each knows its own. */
 static void
 select_files(struct tune_select *s, const struct list *l)
 {
@@ -98,7 +98,7 @@ select_files(struct tune_select *s, const struct list *l)
 	s->nfiles = l->files.nfiles;
 }
 
-/* Is the list about the collective? */
+/* Return true if the list is for the collective. */
 static bool
 concerns(const struct list *l, enum gpusim_coll coll)
 {

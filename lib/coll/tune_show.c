@@ -1,6 +1,6 @@
 /*
- * tune_show.c - a tuner as the texts that make another one like it: how devices come to choose as the coordinator
- * does. Costs that are built in are in no text.
+ * tune_show.c - write a tuner as texts that make an equal one, so that devices choose as the
+ * coordinator does. Built-in costs are not written.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,7 @@ differs(const struct tuner *t, const struct tuner *plain, int coll)
 	       t->select[coll].allowed != plain->select[coll].allowed;
 }
 
-/* "allreduce:^ring,tree": the algorithms that were listed, or those that were left out. */
+/* "allreduce:^ring,tree": the listed algorithms, or the excluded ones. */
 static bool
 show_list(const struct tuner *t, enum gpusim_coll coll, struct buf *out)
 {

@@ -1,11 +1,11 @@
 /*
  * widen.c - partial sums of short floats as f32: where a plan would round them, they go to PLAN_WIDE instead.
  *
- * An algorithm is written without a thought of it. Its steps are walked in order, and the ranges of OUT and TMP
- * that hold partial sums at each are kept: a receive-reduce makes one, and a plain receive ends it.
- * What lies in such a range lies in PLAN_WIDE instead, in as much room as such ranges take. So the timing of
- * the steps, and with it everything that the plan guarantees, stays as it was. What a finish is for, and nobody
- * else reads, is no partial sum: the receive-reduce that makes it finishes it.
+ * Algorithms do not know of this. Their steps are walked in order, keeping track of the ranges of OUT
+ * and TMP that hold partial sums at each step: a receive-reduce makes one, and a plain receive ends it.
+ * The data of such a range lie in PLAN_WIDE instead. So the order of the steps, and with it everything
+ * that the plan guarantees, is unchanged. A sum that only a finish reads is not a partial sum: the
+ * receive-reduce that makes it finishes it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct ranges {
 	size_t n, cap;
 };
 
-/* The first range that ends behind x. */
+/* The first range that ends after x. */
 static size_t
 find(const struct ranges *r, uint64_t x)
 {
@@ -90,7 +90,7 @@ cut(struct ranges *r, uint64_t lo, uint64_t hi)
 	return end == k || splice(r, k, end - k, left, m);
 }
 
-/* The range that has all of [lo, hi); NULL: none has. */
+/* The range that contains all of [lo, hi); NULL: none does. */
 static const struct range *
 around(const struct ranges *r, uint64_t lo, uint64_t hi)
 {
@@ -99,20 +99,20 @@ around(const struct ranges *r, uint64_t lo, uint64_t hi)
 	return k < r->n && r->v[k].lo <= lo && hi <= r->v[k].hi ? &r->v[k] : NULL;
 }
 
-/* By buffer: the ranges that are partial sums at this step, and at any; that a finish takes before anybody else
- * reads them; and that receive-reduces finish. */
+/* By buffer, the ranges: partial sums at this step (now), at any step (ever); read by a finish before
+ * any other step (taken); finished by receive-reduces (last). */
 struct widening {
 	struct ranges now[PLAN_WIDE], ever[PLAN_WIDE], taken[PLAN_WIDE], last[PLAN_WIDE];
 };
 
-/* Its dst is a sum of src and something else. */
+/* Return true if dst is a sum of src and something else. */
 static bool
 sums(const struct plan_step *s)
 {
 	return s->kind == STEP_RECV_REDUCE || s->kind == STEP_REDUCE;
 }
 
-/* The step, before those that were looked at already: backwards. */
+/* Look at a step, in reverse order. */
 static bool
 look_back(struct widening *w, struct plan_step *s)
 {
@@ -134,7 +134,7 @@ look_back(struct widening *w, struct plan_step *s)
 	return good;
 }
 
-/* Receive-reduces finish all, and the finishes go. */
+/* Let receive-reduces do all finishing, and remove the finishes. */
 static enum rc
 find_last(struct widening *w, struct plan *p, size_t from)
 {
@@ -176,7 +176,7 @@ find_ever(struct widening *w, struct plan *p, size_t from)
 	return true;
 }
 
-/* A range of a buffer becomes its place in PLAN_WIDE. */
+/* Replace a range of a buffer by its place in PLAN_WIDE. */
 static void
 move(const struct widening *w, uint8_t *buf, uint64_t *off, uint64_t count)
 {

@@ -14,7 +14,7 @@ ten_times(uint64_t ms)
 	return ms > INT32_MAX / 10 ? INT32_MAX : ms * 10;
 }
 
-/* Fill in what was left to us. */
+/* Fill in defaults. */
 static struct coord_config
 complete(const struct coord_config *cfg)
 {
@@ -33,7 +33,7 @@ complete(const struct coord_config *cfg)
 	return c;
 }
 
-/* Each rung above the one below it. */
+/* Check that each timeout is larger than the one below it. */
 static enum rc
 check_ladder(const struct coord_config *c, struct err *err)
 {
@@ -48,16 +48,15 @@ check_ladder(const struct coord_config *c, struct err *err)
 		    {"job", c->job_timeout_ms}};
 
 	if (c->heartbeat_ms == 0)
-		return err_set(err, RC_INVAL, "the heartbeat is 0 ms");
+		return err_set(err, RC_INVAL, "the heartbeat must not be 0 ms");
 	if (c->missed == 0 || c->missed > c->of || c->of > COORD_MAX_BEATS)
-		return err_set(err, RC_INVAL,
-			       "%u missed of the last %u heartbeats: not 1/1 to %d/%d", c->missed,
-			       c->of, COORD_MAX_BEATS, COORD_MAX_BEATS);
+		return err_set(err, RC_INVAL, "missed heartbeats %u/%u: must be 1/1 to %d/%d",
+			       c->missed, c->of, COORD_MAX_BEATS, COORD_MAX_BEATS);
 	for (size_t i = 0; i + 1 < sizeof rung / sizeof *rung; i++)
 		if (rung[i].ms >= rung[i + 1].ms)
 			return err_set(err, RC_INVAL,
-				       "the timeouts must grow, but %s %" PRIu64
-				       " ms is not below %s %" PRIu64 " ms",
+				       "the timeouts must increase: %s %" PRIu64
+				       " ms is not less than %s %" PRIu64 " ms",
 				       rung[i].name, rung[i].ms, rung[i + 1].name, rung[i + 1].ms);
 	return RC_OK;
 }
@@ -83,9 +82,9 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	if (check_ladder(cfg, err) != RC_OK)
 		return err->rc;
 	if (cfg->on_failure > GPUSIM_ON_FAILURE_SPARE)
-		return err_set(err, RC_INVAL, "%u is no policy on failure", cfg->on_failure);
+		return err_set(err, RC_INVAL, "%u is not a policy on failure", cfg->on_failure);
 	if (cfg->abort_grace_ms == 0)
-		return err_set(err, RC_INVAL, "the abort grace period is 0 ms");
+		return err_set(err, RC_INVAL, "the abort grace period must not be 0 ms");
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -113,7 +112,7 @@ coord_free(struct coord *c)
 
 	if (!c)
 		return;
-	/* Requests that end below have nobody to answer; the actions are discarded. */
+	/* Answers to requests that end below are discarded. */
 	c->out = &none;
 	pendings_drop(c);
 	persist_fini(c);
@@ -180,11 +179,11 @@ dispatch(struct coord *c, struct pending *w, const GpuSim__Request *req, struct 
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].kind == req->body_case)
 			return handlers[i].handle(c, w, req, err);
-	return err_set(err, RC_INVAL, "%s is for a device, not the coordinator",
+	return err_set(err, RC_INVAL, "%s is a request for a device, not for the coordinator",
 		       wire_request_name(req));
 }
 
-/* A client has gone, or come back. */
+/* A client has disconnected, or connected again. */
 static void
 client_is(struct coord *c, uint64_t client_id, bool gone)
 {
@@ -205,7 +204,7 @@ request(struct coord *c, const struct coord_event *ev)
 	c->counts.request[ev->request->body_case < COUNT_REQUESTS ? ev->request->body_case : 0]++;
 	client_is(c, ev->client_id, false);
 	old = pending_repeated(c, w);
-	if (old) { /* from before a restart: its answer is due already */
+	if (old) { /* from before a restart */
 		pending_wait(c, w, pending_on(old), pending_id(old), NULL);
 		pending_free(c, old);
 		return RC_OK;
@@ -238,8 +237,8 @@ tick(struct coord *c)
 static void
 coord_step_end(struct coord *c)
 {
-	/* Reaping may start calls that fail at once, and their end may be what reaping waits for; so may
-	 * those whose turn it is when devices have become free. */
+	/* Reaping may start calls that fail at once, which may unblock more reaping; so may queued
+	 * requests that get devices. */
 	do {
 		calls_settle(c);
 		comms_step(c);
@@ -322,7 +321,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	c->wall_ns = ev->wall_ns;
 	if (fresh && !persist_resume(c))
 		event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
-			  "the coordinator has started");
+			  "the coordinator started");
 	switch (ev->kind) {
 	case COORD_REQUEST:
 		rc = request(c, ev);

@@ -29,8 +29,8 @@ enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, stru
  *
  *	now_ms	monotonic; any origin, the same in all events
  *
- * Every request is answered exactly once, at the latest a little before its deadline (so that the
- * answer still arrives): with RC_TIMEOUT and the thing it waited for. Started work continues.
+ * Every request is answered exactly once, a little before its deadline at the latest (so that the answer
+ * still arrives): with RC_TIMEOUT and what it waited for. Started work continues.
  * Errors: RC_NOMEM, the request had no effect and gets no answer. When memory ends later than that,
  * the answer is RC_NOMEM.
  */
@@ -38,45 +38,45 @@ enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_m
 		   struct coord_actions *out);
 
 /*
- * coord_add_algo - an algorithm from a file's bytes, under the name in it, in the place of one that is there.
+ * coord_add_algo - add an algorithm from a file's bytes, under the name in it; it replaces one of that name.
  *
- *	path	of the file, for sentences
- *	out	[out] appended to: actions of kinds that nobody waits for
+ *	path	of the file, for messages
+ *	out	[out] appended to: actions without a waiting request
  *
- * Before the first step, after coord_restore. Errors: RC_BADDATA it cannot be parsed or is wrong, RC_INVAL its name or
- * size, RC_BUSY too many, RC_NOMEM.
+ * Before the first step, after coord_restore. Errors: RC_BADDATA parse error or failed proof, RC_INVAL
+ * name or size, RC_BUSY too many, RC_NOMEM.
  */
 enum rc coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path,
 		       struct coord_actions *out, struct err *err);
 
-/* That the tuner names no algorithm which is not there: tuner_check_files. After the last coord_add_algo. */
+/* Check that all algorithms that the tuner names exist (tuner_check_files). After the last coord_add_algo. */
 enum rc coord_check_tuner(const struct coord *c, struct err *err);
 
 /*
- * coord_restore - a record that another coordinator has stored, one after the other, in order of
- * keys. Before the first step, which goes on where the other one was: communicators live, what was
- * under way is asked for again. A stored answer becomes a COORD_ANSWER without a token in *out: the shell
+ * coord_restore - restore one record of another coordinator; call in order of keys. Before the first step,
+ * which continues where the other coordinator was: communicators live, what was
+ * in progress is requested again. A stored answer becomes a COORD_ANSWER without a token in *out: the shell
  * carries these out before it feeds requests.
  *
- * Errors: RC_BADDATA it makes no sense, with the key; RC_NOMEM. The coordinator is of no use then.
+ * Errors: RC_BADDATA malformed record, with its key; RC_NOMEM. The coordinator is unusable then.
  */
 enum rc coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
 		      struct coord_actions *out, struct err *err);
 
-/* Whether a record that was stored stays when the coordinator ends cleanly: what a client has added until it is removed, an
- * algorithm of a file. The next coordinator restores it, and begins anew. */
+/* The record stays in the store after a clean end: of an algorithm that a client has added without a
+ * lease. The next coordinator restores it, and starts otherwise empty. */
 bool coord_record_stays(const char *key, const void *value, size_t nbytes);
 
 /*
  * coord_uncommitted - the records of the last step could not be stored, *why.
  *
- * The COORD_STORE actions are taken out of *out: the shell has them, and commits them later, in
- * order, with what follows. Clients that were to hear of an effect hear of the failure. Until coord_committed
- * no request with an effect is accepted. *out may have new COORD_STORE actions.
+ * The COORD_STORE actions are taken out of *out: the shell has them, and commits them later, in order,
+ * together with later ones. Clients that wait for an effect get the failure. Until coord_committed no request
+ * with an effect is accepted. *out may have new COORD_STORE actions.
  */
 void coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out);
 
-/* All has been committed that was to be. */
+/* All records have been committed. */
 void coord_committed(struct coord *c);
 
 #endif

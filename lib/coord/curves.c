@@ -14,12 +14,12 @@ struct point {
 };
 
 struct curve {
-	uint64_t training; /* 0: a free place */
-	uint64_t at_ms;	   /* heard last */
-	uint64_t heard;	   /* the larger, the later */
+	uint64_t training; /* 0: free */
+	uint64_t at_ms;	   /* last message */
+	uint64_t heard;	   /* order of the last message */
 	uint32_t epochs;
 	char name[CURVES_NAME];
-	/* Of the points that came each stride-th, the first among them; and the newest, whichever it is. */
+	/* Every stride-th point from the first on; and the newest. */
 	struct point point[CURVES_MAX_POINTS];
 	size_t n;
 	uint64_t came, stride;
@@ -42,7 +42,7 @@ curves_free(struct curves *c)
 	free(c);
 }
 
-/* The training's, or the place of the one to drop. */
+/* The training's curve, or the one to replace. */
 static struct curve *
 curve_of(struct curves *c, uint64_t training)
 {
@@ -61,7 +61,7 @@ static void
 add_point(struct curve *k, const struct point *p)
 {
 	if (k->n && (k->came - 1) % k->stride != 0)
-		k->n--; /* it was there as the newest */
+		k->n--; /* it was kept as the newest */
 	if (k->n == CURVES_MAX_POINTS) {
 		for (k->n = 0; k->n < CURVES_MAX_POINTS / 2; k->n++)
 			k->point[k->n] = k->point[2 * k->n];
@@ -77,11 +77,11 @@ curves_put(struct curves *c, const GpuSim__TrainingPutRequest *m, uint64_t now_m
 	struct curve *k = curve_of(c, m->training);
 
 	if (m->training == 0)
-		return err_set(err, RC_INVAL, "a training's number is not 0");
+		return err_set(err, RC_INVAL, "the training's number must not be 0");
 	if (k->training == m->training && k->n && m->step < k->point[k->n - 1].step)
 		return err_set(err, RC_INVAL,
-			       "training %016" PRIx64 ": step %" PRIu64 " came before", m->training,
-			       m->step);
+			       "training %016" PRIx64 ": step %" PRIu64 " is already known",
+			       m->training, m->step);
 	if (k->training != m->training)
 		*k = (struct curve){.training = m->training, .stride = 1};
 	add_point(k, &(struct point){m->epoch, m->step, m->loss, m->accuracy, m->rate});
@@ -113,7 +113,7 @@ put_curve(FILE *f, const struct curve *k)
 	fprintf(f, "]}");
 }
 
-/* The one that was heard last before `heard`; NULL: there is none. */
+/* The curve with the latest message before `heard`, or NULL. */
 static const struct curve *
 heard_before(const struct curves *c, uint64_t heard)
 {

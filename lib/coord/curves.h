@@ -1,8 +1,8 @@
 /*
- * curves.h - the curves of trainings: loss and accuracy by epoch, of the trainings that told them last.
+ * curves.h - the curves of trainings: loss and accuracy by epoch, of the trainings that reported last.
  *
- * Pure, as all of this room; callers lock. Of a long curve the points that are kept lie evenly over all of it, and the
- * newest is one of them.
+ * Pure, as all of this room; callers lock. The kept points of a long curve are spread evenly over it, and
+ * include the newest.
  */
 #ifndef COORD_CURVES_H
 #define COORD_CURVES_H
@@ -23,17 +23,17 @@ struct curves *curves_new(void);    /* NULL: out of memory */
 void curves_free(struct curves *c); /* NULL is legal */
 
 /*
- * curves_put - a point of a training, known or new; a new one drops the training that was heard last longest ago.
+ * curves_put - add a point; a new training replaces the one that has been silent longest.
  *
  *	now_ms	since 1970
  *
- * RC_INVAL: no training's number, or a step that is before the last one's.
+ * RC_INVAL: no number of a training, or a step that is not after the last.
  */
 enum rc curves_put(struct curves *c, const GpuSim__TrainingPutRequest *m, uint64_t now_ms,
 		   struct err *err);
 
 /*
- * curves_json - append an array, the training that was heard last first:
+ * curves_json - append an array, the most recently heard training first:
  *	{"id", "name", "epochs", "atMs", "points": [[epoch, step, loss, accuracy, samples a second], ...]}
  * A number that is not finite is null. RC_NOMEM.
  */

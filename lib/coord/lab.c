@@ -14,7 +14,8 @@ struct ring_rank {
 	GpuSim__RankOps ranks;
 };
 
-/* The lab's clients do not hear that ranks are gone. One that names more ranks than are left means those of CommInit. */
+/* The lab's clients do not learn of lost ranks; addresses for more ranks than remain are for those of
+ * CommInit. */
 static enum rc
 ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 	       struct ring_rank *rank, struct err *err)
@@ -25,7 +26,7 @@ ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 		largest = q->memaddrs[i]->key > largest ? q->memaddrs[i]->key : largest;
 	if (largest >= n && largest >= comm_first_nranks(comm))
 		return err_set(err, RC_INVAL,
-			       "memAddrs names rank %u of communicator %" PRIu64 ", which has %u",
+			       "memAddrs names rank %u, but communicator %" PRIu64 " has %u ranks",
 			       largest, comm_id(comm), n);
 	for (uint32_t r = 0; r < n; r++) {
 		uint32_t key = largest >= n ? comm_first_rank(comm, r) : r;
@@ -168,21 +169,22 @@ copy_start(struct coord *c, struct pending *p, const GpuSim__DeviceId *id, uint6
 {
 	struct device *d = id ? device_find(c, id->value) : NULL;
 
-	d = d ? device_in_place(c, d) : NULL; /* the lab's clients know the devices of CommInit */
+	d = d ? device_in_place(c, d) : NULL; /* the lab's clients name the devices of CommInit */
 	struct buf body = {0};
 	struct copy *copy;
 
 	if (!id)
-		return err_set(err, RC_INVAL, "memcpy: no device is named");
+		return err_set(err, RC_INVAL, "memcpy: no device given");
 	if (!d)
 		return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, id->value);
 	if (nbytes > WIRE_BULK_MAX)
 		return err_set(err, RC_INVAL,
-			       "memcpy of %" PRIu64 " bytes through the coordinator, at most %u; "
+			       "memcpy of %" PRIu64
+			       " bytes through the coordinator: the limit is %u; "
 			       "gpusim_memcpy and gpuctl memcpy copy any size",
 			       nbytes, WIRE_BULK_MAX);
 	if (pending_due_ms(p) <= c->now_ms)
-		return err_set(err, RC_TIMEOUT, "memcpy: the client does not wait for it");
+		return err_set(err, RC_TIMEOUT, "memcpy: the client's deadline is too near");
 	copy = alloc_zeroed(1, sizeof *copy);
 	if (!copy)
 		return err_set(err, RC_NOMEM, "memcpy: out of memory");
@@ -215,6 +217,6 @@ on_memcpy(struct coord *c, struct pending *p, const GpuSim__Request *req, struct
 		return copy_start(c, p, d2h->srcdeviceid, out.nbytes, GPU_SIM__REQUEST__BODY_READ,
 				  &out.base, err);
 	default:
-		return err_set(err, RC_INVAL, "memcpy: no direction is given");
+		return err_set(err, RC_INVAL, "memcpy: no direction given");
 	}
 }

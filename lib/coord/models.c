@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One that comes. Its memory grows with what has come, not with what was said. */
+/* An upload. Its memory grows with the bytes received, not with the announced size. */
 struct upload {
 	uint64_t client; /* 0: none */
 	uint64_t nbytes;
@@ -12,7 +12,7 @@ struct upload {
 };
 
 struct training {
-	uint64_t id, version, used; /* id 0: none; used: when */
+	uint64_t id, version, used; /* id 0: none; used: order of use */
 };
 
 struct models {
@@ -77,7 +77,7 @@ models_gone(struct models *m, uint64_t client)
 		drop(m, u);
 }
 
-/* The entry of a training; make: or the place of the one that was quiet longest. */
+/* The entry of a training; make: else replace the one that has been silent longest. */
 static struct training *
 training(struct models *m, uint64_t id, bool make)
 {
@@ -102,9 +102,9 @@ check_version(struct models *m, const struct model_piece *p, struct err *err)
 
 	if (t && p->version <= t->version)
 		return err_set(err, RC_INVAL,
-			       "version %" PRIu64 " of training %016" PRIx64
-			       ": there is version %" PRIu64 " already",
-			       p->version, p->training, t->version);
+			       "training %016" PRIx64 ": version %" PRIu64
+			       " is not newer than version %" PRIu64,
+			       p->training, p->version, t->version);
 	return RC_OK;
 }
 
@@ -117,11 +117,10 @@ begin(struct models *m, const struct model_piece *p, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (p->training == 0 || p->nbytes == 0 || p->nbytes > MODELS_MAX_BYTES)
-		return err_set(err, RC_INVAL,
-			       "a model of %" PRIu64 " bytes, 1 to %" PRIu64 " are taken",
+		return err_set(err, RC_INVAL, "a model of %" PRIu64 " bytes: must be 1 to %" PRIu64,
 			       p->nbytes, (uint64_t)MODELS_MAX_BYTES);
 	if (!u || m->total + p->nbytes > MODELS_MAX_TOTAL)
-		return err_set(err, RC_BUSY, "too many models at a time");
+		return err_set(err, RC_BUSY, "too many uploads of models: try again later");
 	u->model = calloc(1, sizeof *u->model);
 	if (!u->model)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -132,7 +131,7 @@ begin(struct models *m, const struct model_piece *p, struct err *err)
 	return RC_OK;
 }
 
-/* All of it has come: it is the newest, unless a newer one of its training was faster. */
+/* The upload is complete: it becomes the newest, unless a newer version overtook it. */
 static enum rc
 finish(struct models *m, struct upload *u, const struct model_piece *p, struct err *err)
 {
@@ -157,10 +156,10 @@ take(struct models *m, struct upload *u, const struct model_piece *p, struct err
 
 	if (p->training != model->training || p->version != model->version ||
 	    p->nbytes != u->nbytes || p->offset != model->bytes.len)
-		return err_set(err, RC_INVAL, "a piece at %" PRIu64 ", the next one begins at %zu",
+		return err_set(err, RC_INVAL, "piece at offset %" PRIu64 ": expected offset %zu",
 			       p->offset, model->bytes.len);
 	if (p->ndata == 0 || p->ndata > u->nbytes - p->offset)
-		return err_set(err, RC_INVAL, "a piece of %zu bytes, %" PRIu64 " are left",
+		return err_set(err, RC_INVAL, "piece of %zu bytes: only %" PRIu64 " are missing",
 			       p->ndata, u->nbytes - p->offset);
 	if (!buf_add(&model->bytes, p->data, p->ndata))
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -174,7 +173,7 @@ models_put(struct models *m, const struct model_piece *p, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (p->client == 0)
-		return err_set(err, RC_INVAL, "a model of nobody");
+		return err_set(err, RC_INVAL, "a model without a client");
 	if (p->offset == 0) {
 		models_gone(m, p->client);
 		rc = begin(m, p, err);
@@ -183,7 +182,8 @@ models_put(struct models *m, const struct model_piece *p, struct err *err)
 		return rc;
 	u = find(m, p->client);
 	if (!u)
-		return err_set(err, RC_INVAL, "a piece at %" PRIu64 " of a model that is not begun",
+		return err_set(err, RC_INVAL,
+			       "piece at offset %" PRIu64 " of a model that was not begun",
 			       p->offset);
 	rc = take(m, u, p, err);
 	if (rc != RC_OK)

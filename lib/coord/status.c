@@ -1,14 +1,14 @@
 /*
- * status.c - what the coordinator tells about itself, its devices and communicators.
+ * status.c - the status of the coordinator, its devices and communicators.
  */
 #include "coord/top.h"
 
 #include <stdlib.h>
 
-#define PROGRESS_MAX 1024u /* ranks whose progress is told, of all communicators */
-#define WORK_MAX     1024u /* operations that wait or run, the same */
-#define RANKS_MAX    1024u /* ranks that have not answered, or not come, the same */
-#define GATHER_MAX   64u   /* gatherings, and requests that wait for devices */
+#define PROGRESS_MAX 1024u /* ranks with progress, of all communicators */
+#define WORK_MAX     1024u /* operations that wait or run, of all communicators */
+#define RANKS_MAX    1024u /* ranks without an answer, or missing, of all communicators */
+#define GATHER_MAX   64u   /* rendezvous, and requests that wait for devices */
 
 struct tally {
 	GpuSim__RequestCount **request;
@@ -23,7 +23,7 @@ tally_fini(struct tally *t)
 	free(t->failed);
 }
 
-/* Those that are not 0. */
+/* Collect the counts that are not 0. */
 static size_t
 tally_failures(const uint64_t counts[COUNT_POLICIES][COUNT_CODES], GpuSim__FailureCount **out)
 {
@@ -44,7 +44,7 @@ tally_failures(const uint64_t counts[COUNT_POLICIES][COUNT_CODES], GpuSim__Failu
 	r->reply = c->counts.name;      \
 	r->n_##reply = gpu_sim__##numbers##__descriptor.n_values;
 
-/* What the coordinator has counted, into the answer, which borrows it. False: out of memory. */
+/* Add the coordinator's counts to the answer, which borrows them. False: out of memory. */
 static bool
 tally_show(struct coord *c, struct tally *t, GpuSim__StatusResponse *r)
 {
@@ -128,7 +128,7 @@ summaries_init(const struct coord *c, struct summaries *out)
 	return true;
 }
 
-/* Ranks that wait for ranks, and requests that wait for devices. */
+/* Rendezvous, and requests that wait for devices. */
 struct queues {
 	GpuSim__Gathering **gathering;
 	GpuSim__WaitingRequest **request;
@@ -145,7 +145,7 @@ queues_fini(struct queues *q)
 	free(q->rank);
 }
 
-/* Into the answer, which borrows them. False: out of memory. */
+/* Add them to the answer, which borrows them. False: out of memory. */
 static bool
 queues_show(const struct coord *c, struct queues *q, GpuSim__StatusResponse *r)
 {
@@ -164,8 +164,8 @@ queues_show(const struct coord *c, struct queues *q, GpuSim__StatusResponse *r)
 	return true;
 }
 
-/* Cut to the size of a control message: first the communicators' lists of ranks go,
- * then the reasons. */
+/* Shorten the answer to the size of a control message: drop the communicators' lists of ranks first, then the
+ * reasons. */
 static void
 trim(GpuSim__Reply *reply)
 {

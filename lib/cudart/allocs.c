@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many begin at or before p. */
+/* The number of allocations that begin at or before p. */
 static size_t
 before(const struct allocs *a, const void *p)
 {

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 enum memory_kind {
-	MEMORY_PAGEABLE, /* the host's own, which CUDA does not know */
+	MEMORY_PAGEABLE, /* the host's own, unknown to CUDA */
 	MEMORY_DEVICE,
-	MEMORY_MANAGED,	   /* a device's, which the host may touch */
+	MEMORY_MANAGED,	   /* a device's; the host may access it */
 	MEMORY_PINNED,	   /* the host's, of cudaHostAlloc */
 	MEMORY_REGISTERED, /* the host's, of cudaHostRegister */
 };
@@ -18,9 +18,9 @@ struct memory {
 	unsigned char *base;
 	uint64_t nbytes;
 	enum memory_kind kind;
-	int ordinal;	/* of the device; of host memory: of the thread's device when it was made */
-	uint64_t addr;	/* a device's: its address of base */
-	uint64_t owned; /* a device's: the address that frees it */
+	int ordinal;	/* of the device; of host memory: the thread's device at its allocation */
+	uint64_t addr;	/* a device's: the device's address of base */
+	uint64_t owned; /* a device's: the address to free */
 	unsigned flags;
 };
 
@@ -32,11 +32,11 @@ struct allocs {
 
 /* False: out of memory, or it overlaps another. */
 bool allocs_add(struct allocs *a, const struct memory *m);
-/* The one that begins there, taken out. False: none does. */
+/* Take out the allocation that begins at base. False: none does. */
 bool allocs_take(struct allocs *a, const void *base, struct memory *out);
-/* The one that holds the byte; NULL: none. Valid until the table changes. */
+/* The allocation that holds the byte; NULL: none. Valid until the table changes. */
 const struct memory *allocs_find(const struct allocs *a, const void *p);
-/* Whether one has a byte of the range. */
+/* Return true if an allocation has a byte of the range. */
 bool allocs_touches(const struct allocs *a, const void *p, uint64_t nbytes);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What a simulated device says of itself.
+ * The attributes of a simulated device.
  *
- * Compute capability 9.0: what NCCL and its tests do in their ordinary paths they do on it. What they would use of
- * it in device code (clusters, multicast, GPUDirect) says no by its own attribute.
+ * Compute capability 9.0: NCCL and its tests take their ordinary paths on it. Features that they
+ * would use in device code (clusters, multicast, GPUDirect) are off in their own attributes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 
 #define WARP	32
 #define THREADS 1024
-#define SMS	8 /* small, as blocks run one after the other */
+#define SMS	8 /* small, because blocks run one after the other */
 #define SHARED	49152
 
-/* Attributes with one value for all devices; those that are not here are 0. */
+/* Attributes with one value for all devices; those not listed are 0. */
 static const struct {
 	enum cudaDeviceAttr attr;
 	int value;

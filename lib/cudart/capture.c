@@ -1,8 +1,8 @@
 /*
  * Capture: operations of streams become nodes of a graph instead of commands.
  *
- * Design notes. One lock covers all captures and what streams have of them. It is taken before any other and never
- * while a call waits. While no capture is under way, calls look at a counter only.
+ * Design notes. One lock covers all captures and the streams' part of them. It is taken before any
+ * other and never while a call waits. While no capture is in progress, calls only read a counter.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct capture {
 	struct capture *next;
 	uint64_t id;
 	enum cudaStreamCaptureMode mode;
-	pthread_t thread; /* that began it */
+	pthread_t thread; /* that began the capture */
 	struct CUstream_st *origin;
 	struct CUgraph_st *graph;
 	bool given; /* the graph is the program's own: cudaStreamBeginCaptureToGraph */
@@ -40,7 +40,7 @@ invalidate(struct capture *c, cudaError_t e)
 	return e;
 }
 
-/* ------------------------------------------------------------------ what a capture forbids */
+/* ------------------------------------------------------------------ calls that a capture forbids */
 
 static bool
 forbids(const struct capture *c)
@@ -334,7 +334,7 @@ cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
 	return cuda_done(checked_begin(stream, mode, graph, dependencies, ndependencies));
 }
 
-/* Lock held. No stream has it any more. */
+/* Lock held. Remove the capture from all its streams. */
 static void
 leave(struct capture *c)
 {
@@ -404,7 +404,7 @@ cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 	return cuda_done(e);
 }
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------------ queries */
 
 cudaError_t
 cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)

@@ -1,9 +1,9 @@
 /*
  * Copies. Each form becomes a box: rows of bytes in slices.
  *
- * Within the device of the stream, a copy is commands of the queue. All others the program does, through the device's
- * memory file: a synchronous call on its own thread, an asynchronous one on the stream's worker, or at once if nothing
- * is under way and it is short.
+ * Within the device of the stream, a copy is commands of the queue. The program does all other
+ * copies, through the device's memory file: a synchronous call on its own thread, an asynchronous
+ * call on the stream's worker, or at once if the stream is idle and the copy short.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ on_device(const struct side *s)
 	return s->m.kind == MEMORY_DEVICE || s->m.kind == MEMORY_MANAGED;
 }
 
-/* Bytes from the first to the last of a box's side; false: more than there are. */
+/* Bytes from the first to the last of a box's side; false: overflow. */
 static bool
 span(const struct box *b, size_t pitch, size_t slice, size_t *out)
 {
@@ -41,7 +41,7 @@ span(const struct box *b, size_t pitch, size_t slice, size_t *out)
 	       !__builtin_add_overflow(n, b->width, out);
 }
 
-/* Where its two sides are. */
+/* Find the memory of a box's two sides. */
 static cudaError_t
 look(const struct box *b, struct side *dst, struct side *src)
 {
@@ -57,13 +57,13 @@ look(const struct box *b, struct side *dst, struct side *src)
 	return memory_find(b->src, n, &src->m, &src->addr);
 }
 
-/* Whether a side is of a kind that the direction says: device memory, or the host's. */
+/* Return true if a side's memory fits the direction: device memory, or the host's. */
 static bool
 fits(const struct side *s, bool device)
 {
 	if (s->m.kind == MEMORY_MANAGED)
 		return true;
-	/* Pinned memory has one address for both. */
+	/* Pinned memory has one address for both host and device. */
 	return device ? s->m.kind != MEMORY_PAGEABLE : s->m.kind != MEMORY_DEVICE;
 }
 
@@ -115,7 +115,7 @@ move(const struct side *dst, unsigned char *to, uint64_t doff, const struct side
 	return GPUSIM_OK;
 }
 
-/* Rows that lie side by side on both sides are one. */
+/* Merge rows that are contiguous on both sides. */
 static struct box
 merged(struct box b)
 {
@@ -236,7 +236,7 @@ op_copy(const struct box *b)
 
 /* ------------------------------------------------------------------ calls */
 
-/* Host memory that only the host knows may change, or be gone, once the call has returned. */
+/* Pageable host memory may change, or be freed, once the call has returned. */
 static cudaError_t
 stage(struct box *b)
 {
@@ -296,7 +296,7 @@ copy_async(const struct box *box, cudaStream_t stream)
 	return e == cudaSuccess ? op_submit(s, op_copy(&b)) : e;
 }
 
-/* After all work that the legacy streams of both devices wait for. */
+/* Wait for all work that the legacy streams of both devices wait for. */
 static cudaError_t
 copy_sync(const struct box *b)
 {
@@ -401,7 +401,7 @@ cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind ki
 	return cuda_done(copy_async(&b, stream));
 }
 
-/* The devices are as the pointers say. */
+/* Find the devices from the pointers. */
 static cudaError_t
 check_peers(int dst, int src)
 {

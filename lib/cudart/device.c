@@ -1,4 +1,4 @@
-/* Calls about devices: which one a thread uses, waiting for it, peers, limits, versions. */
+/* Calls about devices: a thread's current device, synchronisation, peers, limits, versions. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -77,7 +77,7 @@ cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 	if (e == cudaSuccess && (!device || !prop))
 		e = cudaErrorInvalidValue;
 	if (e == cudaSuccess)
-		*device = 0; /* they are all alike */
+		*device = 0; /* all devices are alike */
 	return cuda_done(e);
 }
 
@@ -122,7 +122,7 @@ cudaThreadSynchronize(void)
 	return cudaDeviceSynchronize();
 }
 
-/* Its work ends, its memory is freed, its streams and errors are forgotten. */
+/* Wait for the device's work, free its memory, and forget its streams and errors. */
 cudaError_t
 cudaDeviceReset(void)
 {
@@ -132,7 +132,7 @@ cudaDeviceReset(void)
 	if (e != cudaSuccess)
 		return cuda_done(e);
 	d = cuda_current();
-	order_drain_device(d); /* a failure is what a reset is for */
+	order_drain_device(d); /* a reset is meant to clear failures */
 	helper_reset(d->ordinal);
 	stream_forget_all(d);
 	memory_forget_all(d);

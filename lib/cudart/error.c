@@ -1,4 +1,4 @@
-/* Results: their names and sentences as CUDA has them, and each thread's last one. */
+/* Results: CUDA's names and messages, and each thread's last error. */
 #include <stdio.h>
 #include <string.h>
 

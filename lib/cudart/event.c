@@ -1,8 +1,9 @@
 /*
- * Events: a position in a queue, and the time at which the device got there.
+ * Events: a position in a queue, and the time at which the device reached it.
  *
- * Design notes. The device writes the time into a slot of its memory that the event keeps. Slots of a device come from
- * pages of its memory; free ones are linked through a list here. An event's lock covers what it recorded last.
+ * Design notes. The device writes the time into a slot of its memory that the event keeps. Slots of
+ * a device come from pages of its memory; free ones are linked through a list here. An event's lock
+ * covers what it recorded last.
  */
 #include <stdlib.h>
 
@@ -38,7 +39,7 @@ give_slot(int ordinal, uint64_t addr)
 	struct slots *s = malloc(sizeof *s);
 
 	if (!s)
-		return; /* eight bytes of a device are lost */
+		return; /* eight bytes of device memory are leaked */
 	*s = (struct slots){free_slots, ordinal, addr};
 	free_slots = s;
 }
@@ -178,7 +179,7 @@ record_now(struct CUevent_st *v, struct CUstream_st *s)
 	return e;
 }
 
-/* What it stands for now. */
+/* The point that the event stands for now. */
 static cudaError_t
 recorded_point(struct CUevent_st *v, struct point *out)
 {
@@ -307,7 +308,7 @@ cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 	return cuda_done(wait_now(event, s));
 }
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------------ queries */
 
 cudaError_t
 cudaEventQuery(cudaEvent_t event)

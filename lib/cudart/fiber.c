@@ -1,10 +1,11 @@
 /*
  * A block's threads.
  *
- * Design notes. All of it runs on one thread of the system; nothing is shared. fiber_run's own stack is the scheduler:
- * it resumes threads that are ready, begins the next thread on an idle stack, and finds out that none can go on. A
- * stack begins threads one after the other in loop(); a thread that waits leaves its stack in a list, and the
- * scheduler takes another. A fault leaves a block by a jump, so nothing here may need to be unwound.
+ * Design notes. Everything runs on one system thread; nothing is shared. fiber_run's own stack is
+ * the scheduler: it resumes threads that are ready, begins the next thread on an idle stack, and
+ * notices when no thread can continue. A stack begins threads one after the other in loop(); a
+ * thread that waits leaves its stack in a list, and the scheduler takes another. A fault leaves a
+ * block by a jump, so nothing here may need unwinding.
  */
 #include "cudart/fiber_impl.h"
 
@@ -18,7 +19,8 @@ _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpus
 _Thread_local struct fiber_gang *fiber_gang_here;
 
 #define SHARED_ALIGN 128
-/* Stacks begin at different offsets of their pages, or their tops would all compete for the same lines of the cache. */
+/* Stacks begin at different offsets of their pages, or their tops would all compete for the same
+ * lines of the cache. */
 #define SHIFTS 61
 #define SHIFT  320
 
@@ -108,7 +110,7 @@ fiber_is_guard(const struct fiber_gang *g, const void *p)
 
 /* ---- threads */
 
-/* The index after this one, x first. */
+/* Advance an index, x first. */
 static void
 advance(struct fiber_gang *g)
 {
@@ -157,7 +159,7 @@ ended(struct fiber_gang *g, uint32_t thread)
 	fiber_arrived(g);
 }
 
-/* What a stack does: begin threads while none waits to go on. */
+/* The loop of a stack: begin threads while no waiting thread is ready. */
 static void
 loop(void)
 {
@@ -241,7 +243,7 @@ drop_shared(struct fiber_gang *g)
 	g->shared_nbytes = 0;
 }
 
-/* Its end lies at a guard page. */
+/* Its end is at a guard page. */
 static bool
 make_shared(struct fiber_gang *g, uint64_t nbytes)
 {

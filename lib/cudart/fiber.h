@@ -1,11 +1,12 @@
 /*
- * fiber.h - the threads of a block, on one thread of the system.
+ * fiber.h - the threads of a block, on one system thread.
  *
- * A thread of a block is a call of the kernel's function. Calls follow each other on one stack as long as none waits; a
- * thread that waits, at a barrier or for its warp, keeps the stack, and the next thread gets another. So a kernel
- * without barriers costs a call a thread.
+ * A thread of a block is a call of the kernel's function. Calls follow each other on one stack as
+ * long as none waits; a thread that waits, at a barrier or for its warp, keeps the stack, and the
+ * next thread gets another. So a kernel without barriers costs a call a thread.
  *
- * What a kernel calls (__gpusim_barrier and so on, gpusim_cuda.h) finds its block through a thread-local pointer.
+ * The functions that a kernel calls (__gpusim_barrier and so on, gpusim_cuda.h) find its block
+ * through a thread-local pointer.
  */
 #ifndef CUDART_FIBER_H
 #define CUDART_FIBER_H
@@ -19,7 +20,7 @@
 #define FIBER_WARP	  32
 #define FIBER_STACK	  (256u << 10)
 
-/* The stacks and the state of a running block; one a thread of the system. */
+/* The stacks and the state of a running block; one for each system thread. */
 struct fiber_gang;
 
 struct fiber_grid {
@@ -32,7 +33,7 @@ struct fiber_grid {
 
 enum fiber_end {
 	FIBER_ENDED,
-	FIBER_STUCK, /* threads wait for each other for ever */
+	FIBER_STUCK, /* threads wait for each other forever */
 	FIBER_NO_MEMORY,
 	FIBER_STOPPED,
 };
@@ -51,13 +52,13 @@ enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid);
 /* After a jump out of fiber_run (a fault in a kernel): forget the block. */
 void fiber_forget(struct fiber_gang *g);
 
-/* Whether an address lies in the guard of a stack: the stack was too small. */
+/* Return true if an address is in the guard page of a stack, which was then too small. */
 bool fiber_is_guard(const struct fiber_gang *g, const void *p);
 
-/* Where the running thread of this system's thread is: block and thread index. */
+/* The block and thread index of the CUDA thread that runs on this system thread. */
 void fiber_where(uint32_t block[3], uint32_t thread[3]);
 
-/* Let other threads of the block run, if there are some. False: there are none. */
+/* Let other threads of the block run, if there are any. False: there are none. */
 bool fiber_yield(void);
 
 #endif

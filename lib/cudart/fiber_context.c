@@ -1,6 +1,6 @@
 /*
- * Switching stacks. Only what a called function must keep is saved, so a switch costs a few ns; other processors than
- * x86-64 and aarch64 use ucontext, which also asks the kernel.
+ * Switching stacks. Only callee-saved registers are saved, so a switch costs a few ns. Processors
+ * other than x86-64 and aarch64 use ucontext, which needs a system call.
  */
 #include "cudart/fiber_context.h"
 
@@ -40,7 +40,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".size fiber_swap,.-fiber_swap\n");
 
-#define SAVED 6 /* words below the address that ret takes */
+#define SAVED 6 /* words below the return address */
 #define ENTRY SAVED
 #define FRAME (SAVED + 2) /* and one word, so that the stack is aligned as at a call */
 #else

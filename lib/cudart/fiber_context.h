@@ -1,4 +1,4 @@
-/* fiber_context.h - a stack and what runs on it. */
+/* fiber_context.h - a stack and the execution state on it. */
 #ifndef CUDART_FIBER_CONTEXT_H
 #define CUDART_FIBER_CONTEXT_H
 
@@ -22,10 +22,10 @@ struct fiber_context {
 /* Make a context that runs entry() on a stack; entry never returns. */
 void fiber_context_make(struct fiber_context *c, void *stack, size_t nbytes, void (*entry)(void));
 
-/* Go on at `to`; returns when somebody switches back to `from`. */
+/* Continue at `to`; returns when another context switches back to `from`. */
 void fiber_context_switch(struct fiber_context *from, struct fiber_context *to);
 
-/* First thing on a new context. */
+/* The first call on a new context. */
 void fiber_context_begin(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What kernels call, but for warps: barriers, shared memory, the ends of a kernel. */
+/* Functions that kernels call, except those of warps: barriers, shared memory, the ways to end a kernel. */
 #include "cudart/fiber_device.h"
 
 #include <assert.h>
@@ -43,7 +43,7 @@ __gpusim_dynamic_shared(void)
 	return fiber_gang_here ? fiber_gang_here->shared : NULL;
 }
 
-/* Others may run meanwhile; alone, it is a nap. */
+/* Let other threads run; without others, sleep. */
 void
 __gpusim_nanosleep(unsigned ns)
 {

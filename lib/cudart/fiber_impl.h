@@ -9,11 +9,11 @@ struct fiber_index {
 	uint32_t x, y, z;
 };
 
-/* What kernels read; gpusim_cuda.h declares it in C++. */
+/* Variables that kernels read; gpusim_cuda.h declares them in C++. */
 extern _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
     __gpusim_grid_dim;
 
-/* A stack. While its thread waits for its warp, what it brought. */
+/* A stack, and the operand of its thread while it waits for its warp. */
 struct fiber {
 	struct fiber_context context;
 	unsigned char *map; /* a guard page, then the stack */
@@ -23,7 +23,7 @@ struct fiber {
 	struct fiber_index at;
 	uint32_t thread; /* of the block, in order x, y, z */
 	uint32_t op, mask, arg;
-	uint64_t value; /* then the result */
+	uint64_t value; /* operand, then result */
 };
 
 struct fiber_list {
@@ -41,15 +41,15 @@ struct fiber_gang {
 	struct fiber *current, *idle, *all;
 	size_t nstacks;
 	struct fiber_list ready, barrier;
-	struct fiber_list yielded; /* go on when nobody else can */
-	uint32_t nthreads, next;   /* of the block; the first that has not begun */
-	uint32_t live;		   /* that have not ended */
+	struct fiber_list yielded; /* continue when no other thread can */
+	uint32_t nthreads, next;   /* threads of the block; the first that has not begun */
+	uint32_t live;		   /* threads that have not ended */
 	uint32_t at_barrier, trues;
 	uint32_t passed, passed_trues; /* of the barrier that was passed last */
 	struct fiber_index at;	       /* of next */
 	struct fiber_warp warp[FIBER_THREADS_MAX / FIBER_WARP];
 	const struct fiber_grid *grid;
-	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard behind it */
+	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard page after it */
 	size_t shared_nbytes, shared_map_nbytes;
 };
 
@@ -57,16 +57,16 @@ extern _Thread_local struct fiber_gang *fiber_gang_here;
 
 void fiber_add(struct fiber_list *l, struct fiber *f);
 
-/* The running thread waits: go to who is next. */
+/* Suspend the running thread, and switch to the next. */
 void fiber_wait(struct fiber_gang *g);
 
-/* A thread has come to the barrier, or ended: the barrier opens when all that live are there. */
+/* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
 void fiber_arrived(struct fiber_gang *g);
 
-/* A lane has ended: its warp may wait for it no more. */
+/* A lane has ended: its warp must no longer wait for it. */
 void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
 
-/* Nothing else can run: who waits for "the lanes that are here" has them. False: nobody does. */
+/* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
 bool fiber_warp_settle(struct fiber_gang *g);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Operations among the threads of a warp. Each lane leaves what it brings and waits; the last one to come computes all
- * results, so that nobody reads what another has already replaced.
+ * Operations among the threads of a warp. Each lane stores its operand and waits; the last lane
+ * computes all results, so that no lane reads a replaced operand.
  */
 #include "cudart/fiber_impl.h"
 
@@ -37,7 +37,7 @@ fold(uint32_t op, uint64_t a, uint64_t b)
 	}
 }
 
-/* The same for all: a mask or a sum. */
+/* A result that is the same for all lanes: a mask or a sum. */
 static uint64_t
 common(const struct fiber_warp *w, uint32_t group, uint32_t op)
 {
@@ -95,7 +95,7 @@ complete(struct fiber_gang *g, struct fiber_warp *w, uint32_t group)
 
 /* ---- waiting */
 
-/* Whether all lanes that f waits for are here, for the same operation. */
+/* Return true if all lanes that f waits for have reached the same operation. */
 static bool
 is_complete(const struct fiber_warp *w, const struct fiber *f, uint32_t *group)
 {

@@ -164,8 +164,8 @@ graph_clone(const struct CUgraph_st *g)
 
 #define UNSEEN SIZE_MAX
 
-/* Place what can be placed, from where the list ends; repeated until all are or none can. Captured graphs are in
- * order, so that one round does it. */
+/* Append the nodes that can follow; called until all are placed or none can be. Captured graphs are
+ * in order, so one round is enough. */
 static size_t
 place(struct CUgraph_st *g, struct CUgraphNode_st **order, size_t placed)
 {
@@ -225,7 +225,7 @@ graph_joined(struct CUgraph_st *g, struct CUgraphNode_st *const *tips, size_t nt
 
 /* ------------------------------------------------------------------ lanes */
 
-/* A lane whose last step is one that this step depends on. */
+/* A lane whose last step is a dependency of this step. */
 static unsigned
 lane_of_dep(const struct step *v, const struct step *s, const size_t *last, const int *ordinal,
 	    unsigned n)
@@ -239,7 +239,7 @@ lane_of_dep(const struct step *v, const struct step *s, const size_t *last, cons
 	return n;
 }
 
-/* When there are as many as there may be. */
+/* Choose a lane when no more can be added. */
 static unsigned
 any_lane(const struct step *s, const int *ordinal, unsigned n)
 {

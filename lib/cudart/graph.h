@@ -20,9 +20,9 @@ struct CUgraphNode_st {
 	int ordinal; /* the device it runs on */
 	struct CUgraphNode_st **deps;
 	size_t ndeps;
-	struct CUgraphNode_st *origin; /* in the graph that this one is a clone of */
-	size_t at;		       /* its place in the order; scratch of graph_order */
-	void *params;		       /* malloc'd, for who asks for them; NULL: none */
+	struct CUgraphNode_st *origin; /* in the graph of which this one is a clone */
+	size_t at;		       /* its index in the order; scratch of graph_order */
+	void *params;		       /* malloc'd, for queries; NULL: none */
 	size_t params_nbytes;
 };
 
@@ -35,23 +35,23 @@ struct CUgraph_st {
 struct CUgraph_st *graph_new(void);
 void graph_free(struct CUgraph_st *g); /* NULL is legal */
 
-/* Add a node; it takes a reference of its own on the op. NULL: out of memory, or a dependency of another graph. */
+/* Add a node; it takes its own reference on the op. NULL: out of memory, or a dependency of another graph. */
 struct CUgraphNode_st *graph_add(struct CUgraph_st *g, struct op *op, int ordinal,
 				 struct CUgraphNode_st *const *deps, size_t ndeps);
 void graph_remove(struct CUgraphNode_st *node);
 
-/* An edge. False: out of memory; it is there already; it is not there. */
+/* Add or remove an edge. False: out of memory; it already exists; it does not exist. */
 bool graph_link(struct CUgraphNode_st *from, struct CUgraphNode_st *to);
 bool graph_unlink(struct CUgraphNode_st *from, struct CUgraphNode_st *to);
 
 /* A copy with the same ops; NULL: out of memory. */
 struct CUgraph_st *graph_clone(const struct CUgraph_st *g);
 
-/* Its nodes so that each follows those it depends on; node->at is the place. The caller's to free. NULL: there is a
- * circle (*circle), or out of memory. */
+/* The nodes in an order in which each follows its dependencies; node->at is the index. The caller
+ * frees it. NULL: a cycle (*circle), or out of memory. */
 struct CUgraphNode_st **graph_order(struct CUgraph_st *g, bool *circle);
 
-/* Whether every node is one of the tips or one that they depend on. */
+/* Return true if every node is one of the tips or a dependency of them. */
 bool graph_joined(struct CUgraph_st *g, struct CUgraphNode_st *const *tips, size_t ntips);
 
 /* ------------------------------------------------------------------ lanes */
@@ -64,19 +64,19 @@ struct step {
 	const struct CUgraphNode_st *node; /* of the graph that was instantiated */
 	int ordinal;
 	bool disabled;
-	size_t *deps; /* places of steps, all before it */
+	size_t *deps; /* indices of steps, all before this one */
 	size_t ndeps;
 	unsigned lane;
 	bool awaited; /* a step of another lane depends on it */
 };
 
 /*
- * lanes_plan - put each step in a lane, so that a chain stays in one, and what does not depend on each other does not
- * wait for each other.
+ * lanes_plan - put each step in a lane, so that a chain stays in one lane, and independent steps do
+ * not wait for each other.
  *
  *	ordinal	[out] of each lane
  *
- * Returns how many lanes there are. With more than LANES_MAX chains some share one.
+ * Returns the number of lanes. With more than LANES_MAX chains, some share a lane.
  */
 unsigned lanes_plan(struct step *v, size_t n, int ordinal[LANES_MAX]);
 

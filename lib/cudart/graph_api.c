@@ -1,4 +1,5 @@
-/* Calls about graphs: making, copying, looking at nodes and edges. A graph belongs to one thread at a time, as in CUDA. */
+/* Calls about graphs: making, copying, looking at nodes and edges. A graph belongs to one thread at
+ * a time, as in CUDA. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,10 +85,11 @@ cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type)
 	return cuda_done(e);
 }
 
-/* ------------------------------------------------------------------ lists: *n is the room, then the count */
+/* ------------------------------------------------------------------ lists: *n is the capacity,
+ * then the count */
 
 struct list {
-	cudaGraphNode_t *a, *b; /* NULL: only counted */
+	cudaGraphNode_t *a, *b; /* NULL: only count */
 	size_t n, room;
 };
 
@@ -108,7 +110,7 @@ list_add(struct list *l, cudaGraphNode_t a, cudaGraphNode_t b)
 	l->n++;
 }
 
-/* Places that are left are NULL. */
+/* Set the remaining entries to NULL. */
 static cudaError_t
 list_end(struct list *l, size_t *n)
 {

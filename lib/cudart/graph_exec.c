@@ -1,9 +1,10 @@
 /*
  * Executable graphs: steps in lanes.
  *
- * Design notes. One lane, of the device of the stream that a launch names, runs in that stream; the others have streams
- * of their own. They begin when the launch's stream is there, and it goes on when they have ended. Launches of one
- * executable graph follow each other, whatever their streams. Its lock covers all of it.
+ * Design notes. One lane, on the device of the launch's stream, runs in that stream; the others
+ * have their own streams. They begin when the launch's stream reaches the launch, and it continues
+ * when they have ended. Launches of one executable graph follow each other, whatever their streams.
+ * Its lock covers all of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 struct lane {
 	int ordinal;
 	struct CUstream_st *own; /* NULL: not needed yet */
-	struct CUstream_st *now; /* in this launch; NULL: it has not begun */
+	struct CUstream_st *now; /* in this launch; NULL: the lane has not begun */
 };
 
 struct CUgraphExec_st {
@@ -24,7 +25,7 @@ struct CUgraphExec_st {
 	unsigned long long flags;
 	pthread_mutex_t lock;
 	struct step *steps;
-	struct point *ends; /* of steps that others await, in this launch */
+	struct point *ends; /* of steps that others wait for, in this launch */
 	size_t n, room;
 	struct lane lanes[LANES_MAX];
 	unsigned nlanes;
@@ -59,7 +60,7 @@ exec_drop(struct CUgraphExec_st *x)
 
 /* ------------------------------------------------------------------ steps of a graph and its children */
 
-/* Places of steps. */
+/* Indices of steps. */
 struct places {
 	size_t *v, n;
 };
@@ -108,7 +109,7 @@ add_step(struct CUgraphExec_st *x, const struct CUgraphNode_st *n, struct places
 static cudaError_t add_graph(struct CUgraphExec_st *x, struct CUgraph_st *g,
 			     const struct places *before, struct places *leaves);
 
-/* A node: its ends are where those that depend on it begin. */
+/* Add a node: its dependants begin at its ends. */
 static cudaError_t
 add_node(struct CUgraphExec_st *x, const struct CUgraphNode_st *n, const struct places *before,
 	 const struct places *ends, struct places *out)
@@ -141,7 +142,7 @@ is_leaf(const struct CUgraph_st *g, const struct CUgraphNode_st *n)
 	return true;
 }
 
-/* leaves [out]: the ends of a graph; of an empty one: `before`. */
+/* leaves [out]: the ends of a graph; of an empty graph: `before`. */
 static cudaError_t
 add_graph(struct CUgraphExec_st *x, struct CUgraph_st *g, const struct places *before,
 	  struct places *leaves)
@@ -197,7 +198,7 @@ instantiate(struct CUgraph_st *g, unsigned long long flags, struct CUgraphExec_s
 
 /* ------------------------------------------------------------------ launching */
 
-/* The lane's stream in this launch; a lane of its own begins where the launch does. */
+/* The lane's stream in this launch; a lane with its own stream begins with the launch. */
 static cudaError_t
 enter_lane(struct lane *l, struct point begin)
 {
@@ -231,7 +232,7 @@ launch_step(struct CUgraphExec_st *x, size_t i, struct point begin)
 	return e;
 }
 
-/* Which lane runs in the launch's stream. */
+/* The lane that runs in the launch's stream. */
 static unsigned
 home_lane(const struct CUgraphExec_st *x, const struct CUstream_st *s)
 {
@@ -378,7 +379,7 @@ cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags)
 	return cuda_done(e);
 }
 
-/* What it has enqueued goes on. */
+/* Work that it has enqueued continues. */
 cudaError_t
 cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
@@ -456,7 +457,7 @@ cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned int
 	return cuda_done(e);
 }
 
-/* Whether two have the same steps, but for parameters. */
+/* Compare the steps of two executable graphs, ignoring parameters. */
 static enum cudaGraphExecUpdateResult
 compare(const struct CUgraphExec_st *a, const struct CUgraphExec_st *b, size_t *at)
 {

@@ -1,16 +1,16 @@
-/* graph_impl.h - what the files of graphs share. */
+/* graph_impl.h - shared by the files of graphs. */
 #ifndef CUDART_GRAPH_IMPL_H
 #define CUDART_GRAPH_IMPL_H
 
 #include "cudart/cuda_impl.h"
 #include "cudart/graph.h"
 
-/* Begin a call about a graph, a node, an executable graph: cudaErrorInvalidValue when it is none. */
+/* Begin a call about a graph, a node, an executable graph: cudaErrorInvalidValue if the handle is NULL. */
 cudaError_t graph_about(cudaGraph_t graph);
 cudaError_t node_about(cudaGraphNode_t node);
 cudaError_t exec_about(cudaGraphExec_t exec);
 
-/* Ops of nodes' parameters. *ordinal [out]: where they run. */
+/* Make ops from nodes' parameters. *ordinal [out]: the device that runs them. */
 cudaError_t node_op_copy(const struct box *b, struct op **out, int *ordinal);
 cudaError_t node_op_memset(const struct cudaMemsetParams *p, struct op **out, int *ordinal);
 cudaError_t node_op_kernel(const struct cudaKernelNodeParams *p, struct op **out);

@@ -1,6 +1,6 @@
 /*
- * Nodes that a program adds itself, and their parameters. A kernel's node is made by capturing its launch, so that
- * launches have one path.
+ * Nodes that a program adds itself, and their parameters. A kernel's node is made by capturing its
+ * launch, so that launches have one path.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ node_op_memset(const struct cudaMemsetParams *p, struct op **out, int *ordinal)
 	return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Take the op of the only node. */
+/* Take the op of a graph's only node. */
 static struct op *
 only_op(cudaGraph_t g)
 {
@@ -80,7 +80,7 @@ node_op_kernel(const struct cudaKernelNodeParams *p, struct op **out)
 
 /* ------------------------------------------------------------------ adding */
 
-/* The caller's reference on the op passes on. */
+/* Takes over the caller's reference on the op. */
 static cudaError_t
 add(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps,
     struct op *o, int ordinal)
@@ -98,7 +98,7 @@ add(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_
 	return cudaSuccess;
 }
 
-/* What a program gave, for who asks. */
+/* Keep a node's parameters for queries. */
 static void
 keep(cudaGraphNode_t node, const void *params, size_t nbytes)
 {
@@ -250,7 +250,7 @@ cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
 static cudaError_t
 issue_child(struct op *o, struct CUstream_st *s)
 {
-	(void)o, (void)s; /* its nodes are steps of the whole */
+	(void)o, (void)s; /* its nodes are steps of the parent graph */
 	return cudaErrorInvalidValue;
 }
 
@@ -335,7 +335,7 @@ cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t
 
 /* ------------------------------------------------------------------ parameters */
 
-/* A node of the type; and, with params, what the program gave. */
+/* Find a node of the type; with params, also its parameters. */
 static cudaError_t
 about(cudaGraphNode_t node, enum cudaGraphNodeType type, const void *out)
 {
@@ -348,12 +348,12 @@ static cudaError_t
 kept(cudaGraphNode_t node, void *out, size_t nbytes)
 {
 	if (!node->params || node->params_nbytes != nbytes)
-		return cudaErrorNotSupported; /* a captured one */
+		return cudaErrorNotSupported; /* a captured node */
 	memcpy(out, node->params, nbytes);
 	return cudaSuccess;
 }
 
-/* The caller's reference on the op passes on. */
+/* Takes over the caller's reference on the op. */
 static void
 replace(cudaGraphNode_t node, struct op *o)
 {

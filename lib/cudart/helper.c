@@ -1,13 +1,14 @@
 /*
  * The program's side of helpers.
  *
- * Design notes. A device has one helper at a time, made under the device's lock. It is a grandchild, so that a program
- * that waits for its own children never meets it. It dies with the program: it polls a pidfd of it. The program hears of
- * its death by a pipe whose other end only the helper holds; a thread reads it, and fails all works under way, so that no
- * queue waits for the dead. Launches after that are refused.
+ * Design notes. A device has one helper at a time, made under the device's lock. It is a grandchild, so
+ * that a program that waits for its children never sees it. It dies with the program, whose pidfd it polls.
+ * The program notices its death by a pipe whose other end only the helper holds; a thread reads it, and
+ * fails all pending works, so that no queue waits for a dead helper. Later launches fail.
  *
- * A queue's works have one writer at a time, under the queue's lock: work n is written before its command is appended,
- * because the device may call for it at once. Room comes back when the device has passed the command, run or not.
+ * A queue's works have one writer at a time, under the queue's lock: work n is written before its
+ * command is appended, because the device may request it at once. Its space is free again when the
+ * device has passed the command, run or not.
  */
 #include "cudart/helper_impl.h"
 
@@ -34,9 +35,9 @@ struct side {
 	pthread_mutex_t lock;
 	struct cmdq *q; /* NULL: free */
 	uint64_t next;	/* number of the next work */
-	uint64_t first; /* the oldest that may be under way */
+	uint64_t first; /* the oldest that may be pending */
 	uint64_t position[HELPER_WORKS];
-	uint64_t end[HELPER_WORKS]; /* of its arguments, as filled counts */
+	uint64_t end[HELPER_WORKS]; /* end of its arguments, on the scale of `filled` */
 	uint64_t filled;	    /* bytes of arguments so far */
 };
 
@@ -44,7 +45,7 @@ struct helper {
 	pthread_mutex_t lock;
 	struct helper_shared *shared; /* NULL: never started */
 	unsigned long known;	      /* registry_count() when it was forked */
-	_Atomic uint32_t dead;	      /* it has ended, and its works are being failed */
+	_Atomic uint32_t dead;	      /* it has ended; its works fail */
 	bool runs;
 	int life; /* the pipe's end */
 	pthread_t watch;
@@ -107,7 +108,7 @@ fail_work(struct side *s, const char *sentence)
 	cmdq_publish(&x->done, &x->device_sleeps, go);
 }
 
-/* True: some are still under way. */
+/* True: some works are still pending. */
 static bool
 fail_all(struct helper *h, const char *sentence)
 {
@@ -142,7 +143,8 @@ watch(void *arg)
 	if (!atomic_load(&h->shared->stop)) {
 		atomic_store(&h->dead, 1);
 		cmdq_publish(&h->shared->started, &h->shared->program_sleeps, 2);
-		while (fail_all(h, "the process that runs kernels of the device has ended"))
+		while (fail_all(
+		    h, "the helper process of the device, which runs its kernels, has ended"))
 			nanosleep(&nap, NULL);
 	}
 	return NULL;
@@ -209,13 +211,14 @@ place_all_data(struct helper *h, int ordinal, struct err *err)
 	return rc;
 }
 
-/* In the grandchild. Only the files that it needs stay open: any other could keep a peer of the program waiting. */
+/* In the grandchild. Only the files that it needs stay open: an open copy of another could keep a
+ * peer of the program waiting. */
 static _Noreturn void
 begin_helper(struct helper_shared *s, int parent, int life, int output)
 {
 	int null = open("/dev/null", O_RDONLY);
 
-	/* Above the places they are moved to. */
+	/* Above the numbers that they are moved to. */
 	parent = fcntl(parent, F_DUPFD, 10);
 	life = fcntl(life, F_DUPFD, 10);
 	dup2(null, 0);
@@ -226,7 +229,7 @@ begin_helper(struct helper_shared *s, int parent, int life, int output)
 	helper_main(s, 3);
 }
 
-/* Fork twice, and take the first child away. */
+/* Fork twice, and reap the first child. */
 static enum rc
 fork_helper(struct helper_shared *s, int parent, int life[2], int output, struct err *err)
 {
@@ -247,7 +250,8 @@ fork_helper(struct helper_shared *s, int parent, int life[2], int output, struct
 			;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return pid > 0 ? RC_OK
-		       : err_set(err, RC_FAILED, "no process for kernels: %s", strerror(errno));
+		       : err_set(err, RC_FAILED, "cannot start the helper process for kernels: %s",
+				 strerror(errno));
 }
 
 static enum rc
@@ -259,7 +263,7 @@ await_start(struct helper *h, struct err *err)
 	if (atomic_load(&s->started) == 1 && !atomic_load(&h->dead))
 		return RC_OK;
 	return err_set(err, RC_FAILED, "%.*s", (int)sizeof s->text - 1,
-		       *s->text ? s->text : "the process that runs kernels could not start");
+		       *s->text ? s->text : "the helper process could not start");
 }
 
 /* Lock held. */
@@ -280,7 +284,8 @@ begin(struct helper *h, int ordinal, struct err *err)
 	s->text[0] = '\0';
 	parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (parent < 0 || pipe2(life, O_CLOEXEC) != 0)
-		rc = err_set(err, RC_FAILED, "no process for kernels: %s", strerror(errno));
+		rc = err_set(err, RC_FAILED, "cannot start the helper process for kernels: %s",
+			     strerror(errno));
 	if (rc == RC_OK) {
 		h->known = registry_count();
 		rc = fork_helper(s, parent, life, output, err);
@@ -292,7 +297,7 @@ begin(struct helper *h, int ordinal, struct err *err)
 	h->life = life[0];
 	atomic_store(&h->dead, 0);
 	if (rc == RC_OK && pthread_create(&h->watch, NULL, watch, h) != 0)
-		rc = err_set(err, RC_FAILED, "no thread to watch the process of kernels");
+		rc = err_set(err, RC_FAILED, "cannot start a thread to watch the helper process");
 	if (rc == RC_OK) {
 		h->runs = true;
 		rc = await_start(h, err);
@@ -300,7 +305,7 @@ begin(struct helper *h, int ordinal, struct err *err)
 	return rc;
 }
 
-/* Lock held. It ends when it has done the work at hand. */
+/* Lock held. The helper ends after its current work. */
 static void
 stop(struct helper *h)
 {
@@ -324,8 +329,8 @@ helper_start(int ordinal, struct err *err)
 		return no_memory(err);
 	pthread_mutex_lock(&h->lock);
 	if (atomic_load(&h->dead)) {
-		rc = err_set(err, RC_FAILED, "the process that ran kernels of device %d has ended",
-			     ordinal);
+		rc = err_set(err, RC_FAILED,
+			     "the helper process that ran kernels of device %d has ended", ordinal);
 	} else if (!h->runs) {
 		rc = begin(h, ordinal, err);
 	} else if (h->known != registry_count()) {
@@ -339,7 +344,7 @@ helper_start(int ordinal, struct err *err)
 
 /* ---- enqueueing */
 
-/* The queue's place; a new queue takes a free one, which the helper hears of. */
+/* Find the queue's slot; a new queue takes a free slot, and the helper is notified. */
 static struct side *
 side_of(struct helper *h, struct cmdq *q, unsigned *at)
 {
@@ -377,7 +382,7 @@ has_room(struct side *s, uint64_t nbytes)
 	return s->next - s->first < HELPER_WORKS - 1 && s->filled + nbytes - freed <= HELPER_ARGS;
 }
 
-/* Lock held. Room for nbytes side by side; *at: where. */
+/* Lock held. Reserve nbytes of contiguous space at *at. */
 static enum rc
 make_room(struct helper *h, struct side *s, uint64_t nbytes, uint32_t *at, struct err *err)
 {
@@ -435,11 +440,11 @@ helper_enqueue(int ordinal, struct cmdq *q, const struct helper_launch *l, struc
 	enum rc rc;
 
 	if (!s)
-		return err_set(err, RC_BUSY, "more than %d streams of a device run kernels",
+		return err_set(err, RC_BUSY, "kernels run on more than %d streams of a device",
 			       HELPER_QUEUES);
 	pthread_mutex_lock(&s->lock);
 	rc = atomic_load(&h->dead)
-		 ? err_set(err, RC_FAILED, "the process that ran kernels has ended")
+		 ? err_set(err, RC_FAILED, "the helper process that ran kernels has ended")
 		 : make_room(h, s, nbytes, &at, err);
 	if (rc == RC_OK) {
 		write_work(&h->shared->queue[i], s->next, at, l);
@@ -448,7 +453,8 @@ helper_enqueue(int ordinal, struct cmdq *q, const struct helper_launch *l, struc
 		if (rc != RC_OK)
 			err_set(err, rc, "%s", gpusim_error());
 		else if (n != s->next)
-			rc = err_set(err, RC_INTERNAL, "a launch has got a wrong number");
+			rc = err_set(err, RC_INTERNAL,
+				     "internal error: a launch has a wrong number");
 		s->next += rc == RC_OK;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -472,7 +478,7 @@ helper_symbol(int ordinal, const void *symbol, void **out, struct err *err)
 			       ((const unsigned char *)symbol - m.first);
 			return RC_OK;
 		}
-	return err_set(err, RC_NOTFOUND, "no __device__ or __constant__ variable");
+	return err_set(err, RC_NOTFOUND, "not a __device__ or __constant__ variable");
 }
 
 int

@@ -20,7 +20,7 @@ reg(ucontext_t *u, unsigned n)
 }
 
 struct instruction {
-	const uint8_t *at; /* behind what has been read */
+	const uint8_t *at; /* after the bytes that have been read */
 	unsigned rex, bits;
 	bool is_signed;
 	uint64_t divisor;
@@ -92,7 +92,7 @@ decode(ucontext_t *u, struct instruction *in)
 	return true;
 }
 
-/* As the processor writes a register of that width. */
+/* Write a register of that width as the processor does. */
 static void
 write(ucontext_t *u, unsigned n, unsigned bits, uint64_t v)
 {

@@ -8,16 +8,16 @@
 #include "mem/cmdq.h"
 
 #define HELPER_QUEUES 64
-#define HELPER_WORKS  256	   /* launches under way in a queue; a power of two */
+#define HELPER_WORKS  256	   /* pending launches of a queue; a power of two */
 #define HELPER_ARGS   (256u << 10) /* bytes of their arguments */
 #define HELPER_DATA   64	   /* modules with variables */
 
 struct helper_work {
-	void (*run)(void *const *args); /* the same address in both, for the helper is a fork */
+	void (*run)(void *const *args); /* the same address in both, because the helper is a fork */
 	const struct __gpusim_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint64_t shared;
-	uint32_t host_param;	  /* not 0: it fails instead */
+	uint32_t host_param;	  /* not 0: the launch fails */
 	uint32_t nparams, nbytes; /* nbytes: of their values */
 	uint32_t at; /* in args: nparams offsets, then the bytes, at a multiple of 16 */
 };
@@ -32,9 +32,9 @@ struct helper_queue {
 /* A module's variables on the device. */
 struct helper_data {
 	unsigned char *first, *after; /* their pages in the program */
-	unsigned char *on_device;     /* where this process points to the device's copy */
+	unsigned char *on_device;     /* this process's pointer to the device's copy */
 	uint64_t file_offset;
-	_Atomic uint32_t filled; /* with their first values */
+	_Atomic uint32_t filled; /* with their initial values */
 };
 
 struct helper_shared {
@@ -42,18 +42,16 @@ struct helper_shared {
 	_Atomic uint32_t stop;
 	_Atomic uint64_t changes; /* of the queues, and of stop */
 	atomic_uint helper_sleeps;
-	_Atomic uint64_t started; /* 1: it runs, 2: it cannot, text says why */
+	_Atomic uint64_t started; /* 1: it runs, 2: it failed, text has the reason */
 	atomic_uint program_sleeps;
-	_Atomic uint32_t error; /* CUDA's number of a kernel's failure */
+	_Atomic uint32_t error; /* the CUDA error of a failed kernel */
 	char text[256];
 	uint32_t ndata;
 	struct helper_data data[HELPER_DATA];
 	struct helper_queue queue[HELPER_QUEUES];
 };
 
-/* The helper's life; ends the process.
- *	parent	pidfd of the program
- */
+/* Run the helper; ends the process. parent pidfd of the program */
 _Noreturn void helper_main(struct helper_shared *s, int parent);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * printf in kernels. All helpers write to one file in memory, each a whole kernel's text at once; the program copies what
- * is new to its standard output when it has waited for a stream. So the text stands between the program's own, as with
- * a GPU, and a kernel never waits for a reader.
+ * printf in kernels. All helpers write to one file in memory, each a whole kernel's text at once.
+ * The program copies new text to its standard output when it has waited for a stream. So the text
+ * is interleaved with the program's own as with a GPU, and a kernel never waits for a reader.
  */
 #include "cudart/helper_output.h"
 
@@ -33,7 +33,7 @@ helper_output(struct err *err)
 		if (fd >= 0)
 			fcntl(fd, F_SETFL, O_APPEND);
 		else
-			err_set(err, RC_FAILED, "no memory for what kernels print: %s",
+			err_set(err, RC_FAILED, "no memory for the output of kernels: %s",
 				strerror(errno));
 		atomic_store(&file, fd);
 	}

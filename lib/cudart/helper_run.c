@@ -1,11 +1,11 @@
 /*
  * The helper: a process forked from the program, in which kernels run.
  *
- * Design notes. The main thread starts a thread for each queue that the program tells of, and joins them when it is to
- * stop; another thread ends the process when the program has ended. A queue's thread waits until the device calls for a
- * work, runs it and says so. A fault in a kernel is a signal on that thread; the handler jumps back into the
- * thread's loop, and the work has failed. The program's own handlers, locks and connections are copies here, and nothing
- * touches them.
+ * Design notes. The main thread starts a thread for each queue that the program announces, and
+ * joins them on stop; another thread ends the process when the program has ended. A queue's thread
+ * waits until the device requests a work, runs it and reports its end. A fault in a kernel is a
+ * signal on that thread; the handler jumps back into the thread's loop, and the work has failed.
+ * The program's own handlers, locks and connections are copies here, and nothing touches them.
  */
 #include "cudart/helper_impl.h"
 
@@ -38,10 +38,10 @@ struct worker {
 	struct helper_queue *queue;
 	struct cmdq_page *page;
 	struct fiber_gang *gang;
-	const struct __gpusim_kernel *told; /* the name in the page is its */
+	const struct __gpusim_kernel *told; /* the name in the page belongs to it */
 	void *args[PARAMS];
 	sigjmp_buf back;
-	/* of a kernel that failed */
+	/* of a failed kernel */
 	int signal;
 	void *address;
 	enum fiber_failure own;
@@ -57,7 +57,7 @@ on_fault(int sig, siginfo_t *info, void *context)
 {
 	if (here && sig == SIGFPE && helper_divide(context))
 		return;
-	if (!here) { /* not a kernel's: let it kill the process */
+	if (!here) { /* not a kernel's fault: let it kill the process */
 		signal(sig, SIG_DFL);
 		return;
 	}
@@ -75,7 +75,7 @@ on_own_end(enum fiber_failure why, const char *text)
 	siglongjmp(here->back, 1);
 }
 
-/* The sentence and CUDA's number. */
+/* Write the message, and return the CUDA error. */
 static uint32_t
 explain_fault(struct worker *w)
 {
@@ -93,11 +93,11 @@ explain_fault(struct worker *w)
 		return cudaErrorLaunchFailure;
 	default:
 		if (fiber_is_guard(w->gang, w->address))
-			snprintf(w->why, sizeof w->why, "its stack of %u KiB is full",
+			snprintf(w->why, sizeof w->why, "its stack of %u KiB overflowed",
 				 FIBER_STACK >> 10);
 		else
 			snprintf(w->why, sizeof w->why, "an illegal address, %p%s", w->address,
-				 w->signal == SIGBUS ? " (no memory behind it)" : "");
+				 w->signal == SIGBUS ? " (no memory there)" : "");
 		return cudaErrorIllegalAddress;
 	}
 }
@@ -133,13 +133,13 @@ tell_kernel(struct worker *w, const struct helper_work *work)
 	k->argbytes = work->nbytes;
 }
 
-/* ---- a work */
+/* ---- works */
 
 static const char *
 end_text(enum fiber_end end)
 {
 	if (end == FIBER_STUCK)
-		return "its threads wait at barriers that not all of them reach";
+		return "its threads wait at a barrier that not all of them reach";
 	return end == FIBER_NO_MEMORY ? "no memory for stacks" : "stopped";
 }
 
@@ -157,8 +157,8 @@ run_work(struct worker *w, const struct helper_work *work)
 		w->args[i] = w->queue->args + work->at + table + offset[i];
 	if (work->host_param) {
 		snprintf(w->why, sizeof w->why,
-			 "parameter %u points to memory of the program, which kernels do not see: "
-			 "cudaMallocManaged or cudaMallocHost",
+			 "parameter %u points to memory of the program, which kernels cannot "
+			 "access: use cudaMallocManaged or cudaMallocHost",
 			 work->host_param);
 		note(w, work, cudaErrorIllegalAddress);
 	} else if (sigsetjmp(w->back, 1) == 0) {
@@ -177,7 +177,7 @@ run_work(struct worker *w, const struct helper_work *work)
 	fflush(stdout);
 }
 
-/* Works come in order; those that the device passes over are not called for. */
+/* Works come in order; the device skips some without requesting them. */
 static void *
 serve(void *arg)
 {
@@ -216,7 +216,7 @@ static void
 take_signals(void)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-	/* These are for the program; the helper goes when the program has gone. */
+	/* These signals are for the program; the helper ends with the program. */
 	static const int theirs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
 	struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	sigset_t none;
@@ -241,7 +241,8 @@ watch_program(void *arg)
 	_exit(0);
 }
 
-/* Put the device's memory where the program's variables are; the first helper copies their first values there. */
+/* Map the device's memory at the addresses of the program's variables; the first helper copies
+ * their initial values there. */
 static void
 map_data(struct helper_shared *s, int fd)
 {
@@ -254,7 +255,7 @@ map_data(struct helper_shared *s, int fd)
 		atomic_store(&d->filled, 1);
 		if (mmap(d->first, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			 (off_t)d->file_offset) == MAP_FAILED)
-			refuse(s, "__device__ variables cannot be mapped");
+			refuse(s, "cannot map __device__ variables");
 	}
 }
 
@@ -290,11 +291,11 @@ helper_main(struct helper_shared *s, int parent)
 	__fpurge(stdout); /* the program's own text */
 	fd = open(s->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		refuse(s, "the device's memory cannot be opened");
+		refuse(s, "cannot open the device's memory");
 	if (space_map_all(&err) != RC_OK)
 		refuse(s, err.text);
 	if (pthread_create(&t, NULL, watch_program, &parent) != 0)
-		refuse(s, "no thread to watch the program");
+		refuse(s, "cannot start a thread to watch the program");
 	map_data(s, fd);
 	fiber_on_fail(on_own_end);
 	cmdq_publish(&s->started, &s->program_sleeps, 1);

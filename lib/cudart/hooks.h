@@ -1,9 +1,9 @@
 /*
- * hooks.h - what libnccl.so.2 uses of libcudart.so.12 besides CUDA's own calls. Exported under the version node
- * GPUSIM_PRIVATE; no promise to anybody else.
+ * hooks.h - functions of libcudart.so.12 for libnccl.so.2, besides CUDA's own calls. Exported under
+ * the version node GPUSIM_PRIVATE; not a public interface.
  *
- * A device is CUDA's ordinal of this process, after CUDA_VISIBLE_DEVICES. A failure has its sentence in
- * gpusim_error().
+ * A device is a CUDA ordinal of this process, after CUDA_VISIBLE_DEVICES. The message of a failure
+ * is in gpusim_error().
  */
 #ifndef CUDART_HOOKS_H
 #define CUDART_HOOKS_H
@@ -18,12 +18,13 @@
 /* The connection of this process, made by the first call; lives until the end. */
 enum gpusim_rc gpusim_cuda_connect(struct gpusim **out);
 
-/* The gpusim device behind an ordinal. GPUSIM_NOTFOUND. */
+/* The gpusim device of an ordinal. GPUSIM_NOTFOUND. */
 enum gpusim_rc gpusim_cuda_device(int ordinal, struct gpusim_device *out);
 
 /*
- * A pointer that a program passes: device memory -> its ordinal and address. False: it is not device memory
- * (*host tells pinned or managed host memory from what CUDA does not know). The range must lie in one allocation.
+ * Translate a program's pointer to device memory into ordinal and address. False: not device memory
+ * (*host distinguishes pinned or managed host memory from memory that CUDA does not know). The
+ * range must lie in one allocation.
  */
 struct gpusim_cuda_place {
 	int ordinal;   /* of device memory */
@@ -33,9 +34,9 @@ struct gpusim_cuda_place {
 bool gpusim_cuda_find(const void *p, size_t nbytes, struct gpusim_cuda_place *out);
 
 /*
- * Enqueue on a stream in CUDA's order: the legacy stream and blocking streams wait for each other; in a capture
- * it becomes a node, and `enqueue` is called at each launch of the graph instead. cudart owns `arg` from here on, and
- * calls done_with when it needs it no more (at once, or with the graph).
+ * Enqueue on a stream in CUDA's order: the legacy stream and blocking streams wait for each other; in a
+ * capture the work becomes a node, and `enqueue` is called at each launch of the graph instead. cudart then
+ * owns `arg`, and calls done_with when it no longer needs it (at once, or with the graph).
  *
  *	ordinal	the device of the communicator; the stream must be on it
  *	enqueue	appends commands to the queue; may be called on another thread; its failure is the stream's
@@ -44,13 +45,13 @@ typedef enum gpusim_rc gpusim_cuda_enqueue_fn(void *arg, struct cmdq *q);
 cudaError_t gpusim_cuda_enqueue(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue,
 				void *arg, void (*done_with)(void *arg));
 
-/* Whether the stream is being captured: then nothing runs before a launch. */
+/* Return true if the stream is being captured: then nothing runs before a launch. */
 bool gpusim_cuda_is_capturing(cudaStream_t stream);
 
-/* Forgive errors of a communicator on all queues of this process: it was aborted, revoked or destroyed. */
+/* Clear errors of a communicator on all queues of this process: it was aborted, revoked or destroyed. */
 void gpusim_cuda_forgive(uint64_t comm);
 
-/* Wait for all that this process has enqueued on a device before; for ever with timeout_ms 0. */
+/* Wait for all work that this process has enqueued on a device; timeout_ms 0: without limit. */
 enum gpusim_rc gpusim_cuda_drain(int ordinal, uint32_t timeout_ms);
 
 #endif

@@ -108,9 +108,8 @@ cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
 	cudaError_t e = flags || !device ? cudaErrorInvalidValue : find_host(host, &m);
 
 	if (e == cudaSuccess && m.kind == MEMORY_REGISTERED) {
-		cuda_tell("cudaHostGetDevicePointer: kernels do not see memory of "
-			  "cudaHostRegister, only that of "
-			  "cudaHostAlloc and cudaMallocHost");
+		cuda_tell("cudaHostGetDevicePointer: kernels cannot access memory of "
+			  "cudaHostRegister, only memory of cudaHostAlloc and cudaMallocHost");
 		e = cudaErrorNotSupported;
 	}
 	if (e == cudaSuccess)

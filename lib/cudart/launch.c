@@ -1,6 +1,6 @@
 /*
- * Launches: kernel<<<...>>>(...), cudaLaunchKernel and its kin. What a launch needs is copied here, because the call
- * returns at once and a graph launches again.
+ * Launches: kernel<<<...>>>(...), cudaLaunchKernel and its variants. The arguments of a launch are
+ * copied, because the call returns at once and a graph launches again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "cudart/launch_host.h"
 #include "cudart/registry.h"
 
-#define ARGS_MAX   32764 /* bytes of parameters, as CUDA 12 has it */
+#define ARGS_MAX   32764 /* bytes of parameters, as in CUDA 12 */
 #define PARAMS_MAX 1024
 #define NESTED	   16 /* launches whose arguments launch */
 
@@ -36,7 +36,7 @@ launch_free(void *arg)
 	free(l);
 }
 
-/* Where each parameter goes; the bytes of all, or 0: too many. */
+/* Compute the offset of each parameter; returns the bytes of all, or 0: too many. */
 static uint32_t
 lay_out(const struct __gpusim_kernel *k, uint32_t *offset)
 {
@@ -168,7 +168,7 @@ cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t sh
 			   : cudaErrorInvalidDeviceFunction);
 }
 
-/* Attributes are hints, but for those that ask for what is not there. */
+/* Attributes are hints, except those that request unsupported features. */
 cudaError_t
 cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
 {
@@ -213,7 +213,7 @@ void
 __gpusim_configure(const unsigned grid[3], const unsigned block[3], size_t shared,
 		   cudaStream_t stream)
 {
-	/* Left over by an argument that threw. */
+	/* Left over from an argument that threw. */
 	if (nconfigs == NESTED)
 		memmove(configs, configs + 1, --nconfigs * sizeof *configs);
 	configs[nconfigs++] = (struct config){

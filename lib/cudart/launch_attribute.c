@@ -1,4 +1,4 @@
-/* What a program asks about kernels, and sets of them. */
+/* Queries and settings of kernels' attributes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #define THREADS_OF_SM 2048
 #define BLOCKS_OF_SM  32
 
-/* cudaErrorInvalidDeviceFunction: there is no such kernel. */
+/* cudaErrorInvalidDeviceFunction: no such kernel. */
 static cudaError_t
 find(const void *func, struct __gpusim_kernel **out)
 {

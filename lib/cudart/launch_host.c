@@ -1,4 +1,4 @@
-/* Which values are addresses of the program's own memory. */
+/* Recognises addresses of the program's own memory. */
 #include "cudart/launch_host.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #define LEAST 65536 /* addresses below are not mapped */
 
-/* By the list of mappings: private, and writable. Only a value that is an address gets here. */
+/* Search the list of mappings: private, and writable. Called only for values that are addresses. */
 static bool
 is_private(uint64_t value)
 {

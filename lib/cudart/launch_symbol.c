@@ -30,7 +30,7 @@ cudaGetSymbolAddress(void **ptr, const void *symbol)
 	return cuda_done(ptr ? find(symbol, 0, ptr) : cudaErrorInvalidValue);
 }
 
-/* The compiler knows it, and C++'s form of this call asks there. */
+/* The compiler knows the size, and C++'s form of this call gets it from there. */
 cudaError_t
 cudaGetSymbolSize(size_t *size, const void *symbol)
 {

@@ -1,9 +1,9 @@
 /*
- * Memory of devices: allocating, freeing, and telling pointers apart.
+ * Memory of devices: allocating, freeing, and classifying pointers.
  *
- * Design notes. The table of allocations is behind a read-write lock, which is never held while a call waits. An
- * allocation is a lease of the connection, so it ends with the process. Managed memory, and with GPUSIM_UNIFIED=1
- * all memory, is opened for the program's own touch; for that it takes whole pages.
+ * Design notes. The table of allocations is behind a read-write lock, which is never held while a call
+ * waits. An allocation is a lease of the connection, so it ends with the process. Managed memory, and with
+ * GPUSIM_UNIFIED=1 all memory, is opened for the program's own access, in whole pages.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 static struct allocs table;
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 
-/* Freed by cudaFreeAsync, once the stream is there. */
+/* Freed by cudaFreeAsync, once the stream has reached the call. */
 struct later {
 	struct later *next;
 	struct point point;
@@ -54,7 +54,7 @@ release(const struct memory *m)
 	gpusim_free(cuda_connection(), d->space->device, (struct gpusim_addr){m->owned});
 }
 
-/* Free what cudaFreeAsync left and streams have passed. */
+/* Free the memory of cudaFreeAsync calls that streams have passed. */
 static void
 free_laters(void)
 {
@@ -125,7 +125,7 @@ allocate(struct device *d, enum memory_kind kind, size_t nbytes, unsigned flags,
 	cudaError_t e;
 
 	free_laters();
-	/* The device refuses, and records it. */
+	/* The device refuses the call, and records that. */
 	if (nbytes > d->space->nbytes)
 		opened = false;
 	if (take(d, opened ? (nbytes + PAGE - 1) / PAGE * PAGE + PAGE : nbytes, &m.owned) !=
@@ -227,7 +227,7 @@ cudaFree(void *ptr)
 	e = take_out(ptr, &m);
 	if (e != cudaSuccess)
 		return cuda_done(e);
-	/* What is enqueued may still use it. */
+	/* Enqueued work may still use it. */
 	order_drain_device(cuda_device_at(m.ordinal));
 	release(&m);
 	free_laters();
@@ -326,7 +326,7 @@ cudaMemGetInfo(size_t *free_bytes, size_t *total)
 		if (v[i].device.id == d->space->device.id)
 			used = v[i].used_bytes;
 	free(v);
-	/* The coordinator's number is as old as the device's last heartbeat. */
+	/* The coordinator's count is as old as the device's last heartbeat. */
 	pthread_rwlock_rdlock(&table_lock);
 	for (size_t i = 0; i < table.n; i++)
 		if (table.v[i].ordinal == d->ordinal && table.v[i].kind <= MEMORY_MANAGED)

@@ -76,7 +76,7 @@ run_memset(void *arg, struct err *err)
 	if (!pattern)
 		return err_set(err, RC_NOMEM, "out of memory");
 	for (size_t i = 0; i < BUFFERED; i += p->elementSize)
-		memcpy(pattern + i, &p->value, p->elementSize); /* little end first */
+		memcpy(pattern + i, &p->value, p->elementSize); /* little-endian */
 	if (look(p, &m, &addr) != cudaSuccess)
 		rc = GPUSIM_INVAL;
 	for (size_t y = 0; y < p->height && rc == GPUSIM_OK; y++)

@@ -1,4 +1,4 @@
-/* Operations: what a stream does once, and a graph's node at each launch. */
+/* Operations: a stream runs them once, a graph's node at each launch. */
 #include <stdlib.h>
 
 #include "cudart/cuda_impl.h"
@@ -104,7 +104,7 @@ enqueue_call(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue, 
 			return e;
 		}
 	}
-	/* Without an op: calls of collectives come this way. */
+	/* Without an op, because calls of collectives take this path. */
 	if (e == cudaSuccess)
 		e = order_enqueue(s, enqueue, arg);
 	if (done_with)
@@ -119,7 +119,7 @@ gpusim_cuda_enqueue(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *en
 	struct device *before = cuda_enter() == cudaSuccess ? cuda_current() : NULL;
 	cudaError_t e;
 
-	/* The special streams are the device's, whatever the thread's current one is. */
+	/* The special streams belong to the given device, whatever the thread's current device is. */
 	if (before && cuda_set_current(ordinal) != cudaSuccess) {
 		if (done_with)
 			done_with(arg);
@@ -182,7 +182,7 @@ cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
 	return cuda_done(e == cudaSuccess ? op_submit(s, op_host(fn, userData)) : e);
 }
 
-/* cudaStreamAddCallback, which is called even when the stream has failed. */
+/* cudaStreamAddCallback, which is called even if the stream has failed. */
 struct callback {
 	cudaStreamCallback_t fn;
 	cudaStream_t stream;

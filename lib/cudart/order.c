@@ -1,10 +1,10 @@
 /*
- * The order of commands: appending to a stream, what one stream waits for in others, waiting on the host.
+ * The order of commands: appending to a stream, waits for other streams, waiting on the host.
  *
- * Design notes. Work of the legacy stream follows all that was enqueued before on blocking streams of its device, and
- * comes before what is enqueued on them later. So who appends to one first appends waits for the others' ends, as
- * far as these are not reached or waited for already. A wait names a position that was appended before, so waits
- * cannot form a circle, and no two streams are locked at a time.
+ * Design notes. Work of the legacy stream follows all earlier work of blocking streams of its
+ * device, and precedes their later work. So before a command, waits for the others' ends are
+ * appended, unless these ends are already reached or waited for. A wait names an earlier position,
+ * so waits cannot form a cycle, and no two streams are locked at a time.
  */
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ ordinal_of(const struct cmdq *q)
 	return i;
 }
 
-/* A kernel that failed has said how. */
+/* A failed kernel has stored its error. */
 static cudaError_t
 kernel_failure(struct cmdq *q)
 {
@@ -36,7 +36,7 @@ kernel_failure(struct cmdq *q)
 	return e ? (cudaError_t)e : cudaErrorLaunchFailure;
 }
 
-/* A result of the queue as CUDA numbers it; its sentence goes to the user. */
+/* Convert a queue's result to a CUDA error; print its message. */
 static cudaError_t
 failure(struct cmdq *q, enum gpusim_rc rc)
 {
@@ -50,7 +50,7 @@ failure(struct cmdq *q, enum gpusim_rc rc)
 		return cudaErrorMemoryAllocation;
 	case GPUSIM_TIMEOUT:
 		return cudaErrorLaunchTimeout;
-	case GPUSIM_INVAL: /* kernels and copies say so of an address */
+	case GPUSIM_INVAL: /* kernels and copies report it for an address */
 		return cmdq_page(q)->error.comm ? cudaErrorLaunchFailure : cudaErrorIllegalAddress;
 	case GPUSIM_FAILED:
 		return kernel_failure(q);
@@ -78,7 +78,7 @@ append_waits(struct cmdq *q, const struct point *v, size_t n)
 	return n && cmdq_append(q, c, n, NULL) != GPUSIM_OK ? order_error(q) : cudaSuccess;
 }
 
-/* The ends of blocking streams that the legacy stream does not wait for yet; at most WAITS. */
+/* Collect the ends of blocking streams that the legacy stream does not wait for yet; at most WAITS. */
 static size_t
 ends_of_blocking(struct CUstream_st *legacy, struct point *v)
 {
@@ -244,7 +244,8 @@ order_after(struct CUstream_st *s, struct point p)
 
 /* ------------------------------------------------------------------ waiting on the host */
 
-#define GRACE_MS 500 /* the device's own limit comes first: its sentence says whom it waited for */
+#define GRACE_MS \
+	500 /* the device's own limit expires first: its message names the rank that it waited for */
 
 static uint32_t
 patience_ms(void)

@@ -1,6 +1,6 @@
 /*
- * Pools: each device has the one that it is born with, which keeps nothing: freed memory goes back to the device.
- * Advice about managed memory is taken and has no effect: it is the device's memory at any time.
+ * Pools: each device has only its default pool, which keeps nothing: freed memory goes back to the device.
+ * Advice about managed memory is accepted and has no effect: it is always in the device's memory.
  */
 #include "cudart/cuda_impl.h"
 

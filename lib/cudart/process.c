@@ -1,9 +1,9 @@
 /*
- * The process: its connection, its devices, and what each thread has chosen.
+ * The process: its connection, its devices, and each thread's choices.
  *
- * Design notes. The first call connects, under a once; a failure is final, as in CUDA. Nothing is undone at exit:
- * the connection's end is what frees leases and closes queues, however the process ends. A child of fork has
- * copies of the connection's sockets and none of its threads, so there every call fails at once.
+ * Design notes. The first call connects, under a once; a failure is final, as in CUDA. Nothing is undone at
+ * exit: the connection's end frees leases and closes queues, however the process ends. A child of fork has
+ * copies of the connection's sockets and none of its threads, so every call in it fails at once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ format_uuid(uint64_t id, char out[VISIBLE_UUID])
 		 (unsigned)(id >> 48), id & 0xffffffffffff);
 }
 
-/* Those of this host that live and are nobody's spare, in the coordinator's order. */
+/* Collect this host's live devices that are not spares, in the coordinator's order. */
 static size_t
 keep_own(struct gpusim_device_info *v, size_t n)
 {
@@ -80,7 +80,7 @@ range_of(const struct gpusim_device_info *d, int ordinal)
 	return r;
 }
 
-/* Visible ones first; *nvisible of them. */
+/* Sort visible devices first; *nvisible: their number. */
 static enum rc
 reserve_ranges(const struct gpusim_device_info *v, size_t n, size_t *nvisible, struct err *err)
 {
@@ -181,8 +181,7 @@ connect_now(void)
 	if (n == 0)
 		e = failed("no device of this host has joined the coordinator", cudaErrorNoDevice);
 	else if (n > SPACE_DEVICES_MAX)
-		e = failed("more devices than this library has room for",
-			   cudaErrorInitializationError);
+		e = failed("more devices than this library supports", cudaErrorInitializationError);
 	else if (reserve_ranges(v, n, &visible, &err) != RC_OK ||
 		 make_devices(visible, &err) != RC_OK)
 		e = failed(err.text, cudaErrorInitializationError);

@@ -1,6 +1,6 @@
 /*
- * The names that programs call which were compiled with --default-stream per-thread: there stream 0 is the thread's
- * own. A synchronous copy waits for all blocking streams as always, the thread's own among them.
+ * The names that programs call if they were compiled with --default-stream per-thread: stream 0 is then the
+ * thread's own. A synchronous copy waits for all blocking streams as always, the thread's own among them.
  */
 #include "cudart/cuda_impl.h"
 

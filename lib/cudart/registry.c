@@ -1,9 +1,9 @@
 /*
  * Kernels and variables by address.
  *
- * Design notes. Modules register from their constructors, on any thread: at the program's begin, or in dlopen. One lock
- * covers both tables. A module that is closed stays listed, because a handle may be opened again at once; nothing reads
- * its record before a launch names it.
+ * Design notes. Modules register from their constructors, on any thread: at the program's start, or
+ * in dlopen. One lock covers both tables. A module that is closed stays listed, because a handle
+ * may be opened again at once; no one reads its record before a launch names it.
  */
 #include "cudart/registry.h"
 
@@ -59,7 +59,7 @@ grow(void)
 	return 1;
 }
 
-/* Lock held. Out of memory: the kernel stays unknown, and its launch is refused. */
+/* Lock held. Out of memory: the kernel stays unknown, and its launch fails. */
 static void
 add(struct __gpusim_kernel *k)
 {

@@ -1,4 +1,4 @@
-/* registry.h - the kernels and variables that modules of the program have brought. */
+/* registry.h - the kernels and variables of the program's modules. */
 #ifndef CUDART_REGISTRY_H
 #define CUDART_REGISTRY_H
 
@@ -9,13 +9,14 @@
 /* The kernel of a function; NULL: none. */
 struct __gpusim_kernel *registry_find(const void *function);
 
-/* How many kernels and modules have been registered so far. A helper that was forked at that number knows these. */
+/* The number of kernels and modules that have been registered so far. A helper that was forked at
+ * that number knows these. */
 unsigned long registry_count(void);
 
-/* Its name as a person writes it: "saxpy<float>". Cut at nbytes - 1. */
+/* The kernel's name as in source: "saxpy<float>". Cut at nbytes - 1. */
 void registry_name(const struct __gpusim_kernel *k, char *out, size_t nbytes);
 
-/* The variables of module i: whole pages around them. False: there is no module i. */
+/* The variables of module i: whole pages around them. False: no module i. */
 struct registry_data {
 	unsigned char *begin, *end;   /* of the variables */
 	unsigned char *first, *after; /* pages */

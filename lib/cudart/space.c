@@ -1,9 +1,9 @@
 /*
- * Design notes. The ranges are reserved by one thread when the process connects, and do not change: lookups
- * take no lock. A range is PROT_NONE memory until the program is to touch some of it: then those pages become a
- * mapping of the device's file. Pinned memory is one mapping of a memfd that is as large as the range; it costs
- * what is used, because a memfd is sparse and the mapping reserves nothing. Its allocator is first fit over a
- * list of free gaps, under a lock.
+ * Design notes. The ranges are reserved by one thread when the process connects, and do not change:
+ * lookups take no lock. A range is PROT_NONE memory until the program needs access to some of it:
+ * then those pages become a mapping of the device's file. Pinned memory is one mapping of a memfd
+ * that is as large as the range; it costs only the used pages, because a memfd is sparse and the
+ * mapping reserves nothing. Its allocator is first fit over a list of free gaps, under a lock.
  */
 #include "cudart/space.h"
 
@@ -19,7 +19,7 @@
 #include "mem/devmem_file.h"
 
 #define PAGE	     DEVMEM_PAGE
-#define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less where there is not so much memory */
+#define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less if the host has less memory */
 #define PINNED_LEAST (UINT64_C(1) << 30)
 
 #ifndef MADV_POPULATE_WRITE /* glibc before 2.35 */
@@ -29,7 +29,7 @@
 static struct space_device *devices;
 static size_t ndevices;
 
-/* A free part of the range of pinned memory; they are sorted by offset, and never touch. */
+/* A free part of the range of pinned memory; gaps are sorted by offset, and never adjacent. */
 struct gap {
 	uint64_t off, nbytes;
 };
@@ -61,7 +61,7 @@ space_at(size_t i)
 	return i < ndevices ? &devices[i] : NULL;
 }
 
-/* The ranges lie side by side in no order: there are few. */
+/* The ranges are in no order, but they are few. */
 const struct space_device *
 space_find(const void *p)
 {
@@ -128,7 +128,8 @@ space_reserve(const struct space_device *v, size_t n, struct err *err)
 		devices[i] = v[i];
 		devices[i].base = reserve(v[i].nbytes);
 		if (!devices[i].base)
-			return err_set(err, RC_NOMEM, "device %zu: no %llu bytes of addresses", i,
+			return err_set(err, RC_NOMEM,
+				       "device %zu: cannot reserve %llu bytes of addresses", i,
 				       (unsigned long long)v[i].nbytes);
 	}
 	ndevices = n;
@@ -149,11 +150,11 @@ map_file(const struct space_device *d, uint64_t off, uint64_t nbytes, struct err
 		return err_set(err, RC_NOTFOUND, "%s: %s", d->path, strerror(errno));
 	rc = devmem_file_check(d->path, fd, d->device.id, &h, err);
 	if (rc == RC_OK && h.nbytes != d->nbytes)
-		rc = err_set(err, RC_BADDATA, "%s: not as large as it was", d->path);
+		rc = err_set(err, RC_BADDATA, "%s: its size has changed", d->path);
 	if (rc == RC_OK &&
 	    mmap(d->base + off, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 		 (off_t)(DEVMEM_PAGE + off)) == MAP_FAILED)
-		rc = err_set(err, RC_FAILED, "%s: cannot be mapped: %s", d->path, strerror(errno));
+		rc = err_set(err, RC_FAILED, "%s: cannot map: %s", d->path, strerror(errno));
 	close(fd);
 	return rc;
 }
@@ -184,7 +185,7 @@ space_open(void *p, uint64_t nbytes, struct err *err)
 
 	nbytes = whole_pages(nbytes);
 	if (!d || off % PAGE != 0 || nbytes > d->nbytes - off)
-		return err_set(err, RC_INVAL, "not pages of a device");
+		return err_set(err, RC_INVAL, "not whole pages of a device");
 	rc = map_file(d, off, nbytes, err);
 	if (rc == RC_OK && madvise(p, nbytes, MADV_POPULATE_WRITE) != 0) {
 		rc = err_set(err, RC_NOMEM, "%s: no room for %llu bytes: %s", d->path,
@@ -197,7 +198,7 @@ space_open(void *p, uint64_t nbytes, struct err *err)
 void
 space_close(void *p, uint64_t nbytes)
 {
-	/* A failure leaves the pages open, which harms nobody. */
+	/* A failure leaves the pages open, which is harmless. */
 	(void)!mmap(p, whole_pages(nbytes), PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
@@ -271,7 +272,7 @@ space_pin(size_t nbytes)
 	if (off == UINT64_MAX)
 		return NULL;
 	p = pinned.base + off;
-	/* Its pages are made now: later there is nobody to tell that memory is exhausted. */
+	/* Allocate the pages now: later, running out of memory could not be reported. */
 	if (mprotect(p, n, PROT_READ | PROT_WRITE) == 0 &&
 	    fallocate(pinned.fd, 0, (off_t)off, (off_t)n) == 0)
 		return p;

@@ -1,14 +1,14 @@
 /*
- * space.h - the address space of devices in this process: each device of this host has a range of its own, so
- * that a pointer tells the device, and pointer arithmetic works. A pointer is the range's base plus the offset
- * in the device's memory.
+ * space.h - the address space of devices in this process: each device of this host has its own
+ * range, so that a pointer identifies the device, and pointer arithmetic works. A pointer is the
+ * range's base plus the offset in the device's memory.
  *
- * The program may not touch a range (PROT_NONE: a dereference faults, as with a GPU), but for managed memory,
- * and with GPUSIM_UNIFIED=1. The helper that runs kernels is forked from the program and maps all of it:
- * ranges are reserved whole when the process connects, so memory that is allocated later needs nothing in a
- * helper that runs already.
+ * The program cannot access a range (PROT_NONE: a dereference faults, as with a GPU), except for
+ * managed memory, or with GPUSIM_UNIFIED=1. The helper that runs kernels is forked from the program
+ * and maps all of it: ranges are reserved whole when the process connects, so memory that is
+ * allocated later needs no change in a running helper.
  *
- * Pinned host memory (cudaHostAlloc, cudaMallocHost) lies in a range of its own, the mapping of one memfd, which
+ * Pinned host memory (cudaHostAlloc, cudaMallocHost) is in its own range, the mapping of one memfd, which
  * program and helpers share at one address.
  */
 #ifndef CUDART_SPACE_H
@@ -28,7 +28,7 @@ struct space_device {
 	uint64_t nbytes;     /* its size */
 	uint64_t min_addr;   /* the device's address of base */
 	char path[GPUSIM_TEXT];
-	int ordinal; /* CUDA's, of this process; -1: CUDA_VISIBLE_DEVICES hides it */
+	int ordinal; /* CUDA's ordinal in this process; -1: CUDA_VISIBLE_DEVICES hides it */
 };
 
 /* Devices of this host, visible or not; those with an ordinal come first, in order. Constant once the
@@ -36,10 +36,10 @@ struct space_device {
 size_t space_count(void);
 const struct space_device *space_at(size_t i);
 
-/* The device that a pointer lies in; NULL: none. */
+/* The device whose range has the pointer; NULL: none. */
 const struct space_device *space_find(const void *p);
 
-/* Whether a pointer lies in the range of pinned host memory. */
+/* Return true if a pointer is in the range of pinned host memory. */
 bool space_is_pinned(const void *p);
 
 /*
@@ -47,7 +47,7 @@ bool space_is_pinned(const void *p);
  * open the range of pinned host memory. Calls no function of the client and takes no lock.
  *
  * RC_NOTFOUND, RC_BADDATA, RC_FAILED: a device has ended; its range stays closed, the others are mapped.
- * A page whose block the disk has no room for is a SIGBUS on touch.
+ * Touching a page raises SIGBUS if the disk has no room for its block.
  */
 enum rc space_map_all(struct err *err);
 
@@ -57,11 +57,11 @@ enum rc space_map_all(struct err *err);
 enum rc space_reserve(const struct space_device *v, size_t n, struct err *err);
 
 /*
- * Let the program touch [p, p + nbytes) of a device, whole pages. Their blocks are made first, or the call
- * fails: a full disk is RC_NOMEM, never a SIGBUS.
+ * Give the program access to [p, p + nbytes) of a device, whole pages. Their blocks are allocated
+ * first, or the call fails: a full disk is RC_NOMEM, never a SIGBUS.
  */
 enum rc space_open(void *p, uint64_t nbytes, struct err *err);
-/* The program may touch it no more. */
+/* Take the access away again. */
 void space_close(void *p, uint64_t nbytes);
 
 /* Pinned host memory: zeroed, on a page. NULL: none left. */

@@ -1,8 +1,9 @@
 /*
  * Streams: handles, and the calls about them.
  *
- * Design notes. A stream is made of memory that is never freed: one that a program destroys is kept with its queue,
- * whose work goes on, and becomes the next new stream of its device. A queue is opened when the stream is first used.
+ * Design notes. A stream's memory is never freed: a destroyed stream is kept with its queue, whose
+ * work continues, and becomes the next new stream of its device. A queue is opened when the stream
+ * is first used.
  */
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@ make(struct device *d)
 	return s;
 }
 
-/* Device's lock held. One that was destroyed, whose work has ended well. */
+/* Device's lock held. A destroyed stream whose work has ended without error. */
 static struct CUstream_st *
 reuse(struct device *d)
 {
@@ -68,8 +69,7 @@ void
 stream_release(struct CUstream_st *s)
 {
 	s->magic = 0;
-	atomic_store(&s->live,
-		     false); /* it stays in the order of blocking streams while it has work */
+	atomic_store(&s->live, false); /* it stays among the blocking streams while it has work */
 }
 
 void
@@ -206,7 +206,7 @@ cudaStreamDestroy(cudaStream_t stream)
 	cudaError_t e = about(stream, &s);
 
 	if (e == cudaSuccess && s != stream)
-		e = cudaErrorInvalidResourceHandle; /* the special ones */
+		e = cudaErrorInvalidResourceHandle; /* the special handles */
 	if (e == cudaSuccess)
 		e = capture_forbids_on(s);
 	if (e == cudaSuccess)
@@ -242,7 +242,7 @@ cudaStreamQuery(cudaStream_t stream)
 	return cuda_done(e == cudaSuccess && !order_is_idle(s) ? cudaErrorNotReady : e);
 }
 
-/* What a stream has for life. */
+/* Constant properties of a stream. */
 #define GETTER(name, type, value)                        \
 	cudaError_t name(cudaStream_t stream, type *out) \
 	{                                                \

@@ -1,6 +1,6 @@
 /*
- * Calls that this library has not: they say so. Arrays, textures' formats, sharing between processes, clusters of
- * blocks, conditional nodes, memory nodes, edges with data.
+ * Calls that this library does not support; they report that. Arrays, textures' formats, sharing
+ * between processes, clusters of blocks, conditional nodes, memory nodes, edges with data.
  */
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ refuse(const char *name)
 {
 	char text[128];
 
-	snprintf(text, sizeof text, "%s: simulated devices have no such thing", name);
+	snprintf(text, sizeof text, "%s: not supported by simulated devices", name);
 	cuda_tell(text);
 	return cuda_done(cudaErrorNotSupported);
 }
@@ -172,7 +172,7 @@ cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long f
 {
 	if (!symbol || !funcPtr)
 		return cuda_done(cudaErrorInvalidValue);
-	*funcPtr = NULL; /* there is no driver below */
+	*funcPtr = NULL; /* there is no driver library */
 	if (!driverStatus)
 		return cuda_done(cudaErrorSymbolNotFound);
 	*driverStatus = cudaDriverEntryPointSymbolNotFound;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The device that an entry of so many characters names; n: none. */
+/* The device that an entry of len characters names; n: none. */
 static size_t
 named(const char *entry, size_t len, const char (*uuid)[VISIBLE_UUID], size_t n)
 {
@@ -15,7 +15,7 @@ named(const char *entry, size_t len, const char (*uuid)[VISIBLE_UUID], size_t n)
 		for (size_t i = 0; i < n; i++)
 			if (strncasecmp(uuid[i], entry, len) == 0) {
 				if (found < n)
-					return n; /* it fits two */
+					return n; /* it matches two */
 				found = i;
 			}
 		return found;

@@ -1,4 +1,4 @@
-/* visible.h - CUDA_VISIBLE_DEVICES: which devices a program sees, and in which order. Pure. */
+/* visible.h - CUDA_VISIBLE_DEVICES: the devices that a program sees, in order. Pure. */
 #ifndef CUDART_VISIBLE_H
 #define CUDART_VISIBLE_H
 
@@ -9,12 +9,12 @@
 /*
  * visible_parse - a list of devices as CUDA reads it.
  *
- *	list	numbers, or the beginning of a UUID that fits one device, with commas; NULL: all devices
- *	uuid	of each of the n devices
+ *	list	numbers, or prefixes of UUIDs that match one device each, with commas; NULL: all devices
+ *	uuid of each of the n devices
  *	index	[out] n places: the devices that are visible, in order
  *
- * Returns their count. An entry that names no device ends the list, as does the empty one; a list that names a
- * device twice shows none.
+ * Returns their count. An entry that names no device ends the list, and so does an empty entry; a
+ * list that names a device twice makes none visible.
  */
 size_t visible_parse(const char *list, const char (*uuid)[VISIBLE_UUID], size_t n, size_t *index);
 

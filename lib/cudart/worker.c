@@ -1,10 +1,12 @@
 /*
- * Work of the program inside a stream's order: copies from and to the host, host functions, waits for other devices.
+ * Work of the program inside a stream's order: copies from and to the host, host functions, waits
+ * for other devices.
  *
- * Design notes. A stream that has such works has one thread for them, made with the first. Works are in a list in the
- * order of their commands, because who enqueues holds the stream's lock. The device says `go` for one work at a time and waits for `done`. When the queue has failed it passes
- * over commands: then the position is behind the work's without a `go` for it, and the work is dropped. One thread a
- * stream, not one for all: a work may wait for another stream's.
+ * Design notes. A stream that has such works has one thread for them, started with the first. Works
+ * are in a list in the order of their commands, because they are enqueued under the stream's lock.
+ * The device stores `go` for one work at a time and waits for `done`. If the queue has failed, the
+ * device skips commands: then the position is past the work without a `go` for it, and the work is
+ * dropped. One thread a stream, not one for all: a work may wait for another stream's.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,14 +16,14 @@
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
 
-#define LOOK_NS (50 * NS_PER_MS) /* how often a worker looks for a queue that has failed */
+#define LOOK_NS (50 * NS_PER_MS) /* interval at which a worker checks for a failed queue */
 
 struct work {
 	struct work *next;
 	work_fn *run;
 	work_drop_fn *drop;
 	void *arg;
-	uint64_t n, position; /* known when it is appended */
+	uint64_t n, position; /* set when the work is appended */
 };
 
 struct worker {
@@ -50,7 +52,7 @@ finish(struct cmdq_extern *x, uint64_t n, enum rc rc, const struct err *err)
 	cmdq_publish(&x->done, &x->device_sleeps, n);
 }
 
-/* Wait for the work's turn. False: it was passed over. */
+/* Wait for the work's turn. False: it was skipped. */
 static bool
 await_turn(struct cmdq *q, const struct work *w)
 {
@@ -107,7 +109,7 @@ serve(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's. */
+/* Signals are for the program's threads. */
 static bool
 start_thread(struct worker *k)
 {

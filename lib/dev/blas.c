@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* OpenBLAS's own bound: products with m n k up to it go to kernels that do not pack. */
+/* OpenBLAS's own limit: products with m n k up to it use kernels that do not pack. */
 #define SMALL_PRODUCT 1000000
 
 static unsigned threads = 1;
-static pthread_rwlock_t number =
-    PTHREAD_RWLOCK_INITIALIZER; /* of threads, which OpenBLAS has one of */
+/* Guards OpenBLAS's one number of threads. */
+static pthread_rwlock_t number = PTHREAD_RWLOCK_INITIALIZER;
 
 void
 blas_set_threads(unsigned n)
@@ -54,10 +54,10 @@ blas_reload(char **argv)
 	if (n <= 0 || setenv("OPENBLAS_CORETYPE", core, 1) != 0)
 		return;
 	self[n] = '\0';
-	execv(self, argv); /* if not, gemm is slow, no more */
+	execv(self, argv); /* on failure gemm is only slow */
 }
 
-/* Whether single precision has small kernels with 512-bit vectors. */
+/* Single precision has small kernels with 512-bit vectors. */
 static bool
 has_small_kernels(void)
 {
@@ -71,10 +71,10 @@ has_small_kernels(void)
 }
 
 /*
- * A large product packs both matrices first, which pays when each element is used often. For the
- * few rows of a batch it takes a quarter of the time, and the small kernels, which read the
- * matrices in place, are as fast as the processor. How wide a strip they like was measured: rows of
- * b that lie in memory as columns of the product cost them more, and must be whole vectors.
+ * A large product packs both matrices first, which pays when each element is used often. For the few rows
+ * of a batch packing takes a quarter of the time, and the small kernels, which read the matrices in
+ * place, are as fast as the processor. Their best width of a strip was measured: rows of b that are
+ * columns of the product in memory cost them more, and must be whole vectors.
  */
 size_t
 blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
@@ -92,7 +92,7 @@ blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
 	return n;
 }
 
-/* Products of a row or a column may become those of a vector, which in some versions of OpenBLAS
+/* Products of a row or a column may become matrix-vector products, which in some versions of OpenBLAS
  * multiply c by a zero beta and keep its NaNs. */
 static void
 clear_vector(const struct blas_product *p)
@@ -137,7 +137,7 @@ multiply(const struct blas_product *p)
 		multiply_double(p);
 }
 
-/* With several threads, a product that wants one has OpenBLAS to itself. */
+/* With several threads, a single-threaded product has OpenBLAS to itself. */
 void
 blas_multiply(const struct blas_product *p)
 {

@@ -1,4 +1,4 @@
-/* The table of command queues: opening, closing, ending. Design notes: cmdq_impl.h. */
+/* The table of command queues: open, close, end. Design notes: cmdq_impl.h. */
 #include "dev/cmdq.h"
 
 #include <inttypes.h>
@@ -92,7 +92,8 @@ start(struct queue *q, struct err *err)
 	if (rv != 0 && q->stream != CMDQS_OWN)
 		streams_detach(q->all->streams, &q->turns);
 	if (rv != 0)
-		return err_set(err, RC_BUSY, "cannot start a queue's thread: %s", strerror(rv));
+		return err_set(err, RC_BUSY, "cannot start a thread for the queue: %s",
+			       strerror(rv));
 	q->refs++;
 	q->all->threads++;
 	return RC_OK;
@@ -111,7 +112,7 @@ check_room(const struct cmdqs *s, const struct cmdq_client *c, struct err *err)
 	return RC_OK;
 }
 
-/* Lock held. A queue with its page, and nothing else. */
+/* Lock held. Make a queue with its page only. */
 static enum rc
 make(struct cmdqs *s, uint32_t pid, uint32_t stream, struct queue **out, struct err *err)
 {
@@ -177,8 +178,7 @@ cmdqs_open(struct cmdqs *s, uint32_t pid, uint32_t stream, const struct cmdq_pag
 	enum rc rc;
 
 	if (stream >= STREAM_MAX && stream != CMDQS_OWN)
-		return err_set(err, RC_INVAL, "stream %u, there are 0 to %d", stream,
-			       STREAM_MAX - 1);
+		return err_set(err, RC_INVAL, "stream %u: must be 0 to %d", stream, STREAM_MAX - 1);
 	pthread_mutex_lock(&s->lock);
 	rc = client_get(s, pid, &c, err);
 	if (rc == RC_OK) {
@@ -201,7 +201,8 @@ cmdqs_close(struct cmdqs *s, uint64_t id, struct err *err)
 	if (q)
 		queue_close(q);
 	pthread_mutex_unlock(&s->lock);
-	return q ? RC_OK : err_set(err, RC_NOTFOUND, "no command queue %" PRIu64 " here", id);
+	return q ? RC_OK
+		 : err_set(err, RC_NOTFOUND, "no command queue %" PRIu64 " on this device", id);
 }
 
 void
@@ -267,7 +268,7 @@ cmdqs_progress(struct cmdqs *s, struct progress *out, size_t max)
 	return n;
 }
 
-/* Lock held. For whom a communicator's client waits, for it to read: the longest wait of its queues. */
+/* Lock held. Publish the rank that a communicator's client waits for: the longest wait of its queues. */
 static void
 show_waits(struct cmdqs *s, struct bound *b)
 {
@@ -284,9 +285,9 @@ show_waits(struct cmdqs *s, struct bound *b)
 			      memory_order_release);
 }
 
-#define GROUP_MS 300 /* a group that is open for longer is told of */
+#define GROUP_MS 300 /* report a group that has been open for longer */
 
-/* Lock held. Does the client hold operations in a group that it does not end? */
+/* Lock held. The client holds operations in a group that it has not ended. */
 static void
 watch_group(struct bound *b, struct device_recorder *r)
 {

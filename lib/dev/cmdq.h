@@ -2,7 +2,7 @@
  * cmdq.h - command queues of clients: rings of commands in the memory file (mem/cmdq.h), each with a thread
  * that carries them out, and the communicators that client processes drive through them.
  *
- * Everything ends with its client's process. Thread-safe.
+ * All of it ends with the client's process. Thread-safe.
  */
 #ifndef DEV_CMDQ_H
 #define DEV_CMDQ_H
@@ -13,11 +13,11 @@
 
 #define CMDQS_MAX	 512 /* queues of a device */
 #define CMDQS_CLIENT_MAX 256 /* of one process */
-#define CMDQS_SHAPES	 512 /* collectives that a queue remembers how to run, of one communicator */
+#define CMDQS_SHAPES	 512 /* collectives that a queue keeps planned, of one communicator */
 
 struct cmdqs;
 
-/* A rank that this device gives up: the coordinator is to hear it. */
+/* A rank that this device gives up, to be reported to the coordinator. */
 struct cmdq_report {
 	uint64_t comm;
 	uint32_t epoch;
@@ -25,17 +25,18 @@ struct cmdq_report {
 	char reason[CMDQ_TEXT];
 };
 
-/* env, what it names, and the streams outlive them. wake(arg): there is a report, on any thread, or NULL. */
+/* env, what it names, and the streams outlive them. wake(arg), on any thread: a report is available; or
+ * NULL. */
 enum rc cmdqs_new(const struct program_env *env, struct streams *streams, void (*wake)(void *),
 		  void *arg, struct cmdqs **out, struct err *err);
 
-/* End all queues (abort the communicators first) and take nothing new. */
+/* End all queues (abort the communicators first) and accept no new ones. */
 void cmdqs_stop(struct cmdqs *s);
 
 /* Stops too. NULL is legal. */
 void cmdqs_free(struct cmdqs *s);
 
-/* To be called every 100 ms or so: records are brought up to date. */
+/* Update the records; call every 100 ms or so. */
 struct device_recorder;
 void cmdqs_tick(struct cmdqs *s, struct device_recorder *r);
 
@@ -43,7 +44,7 @@ void cmdqs_tick(struct cmdqs *s, struct device_recorder *r);
  * Open a queue for a process of this host.
  *
  *	stream	a numbered one, or CMDQS_OWN: one of its own
- *	page	[out] in the memory file
+ *	page	[out] offset in the memory file
  *
  * RC_INVAL: no such stream; RC_NOTFOUND: no such process; RC_BUSY: too many; RC_NOMEM; RC_ABORTED: stopped.
  */
@@ -51,14 +52,14 @@ void cmdqs_tick(struct cmdqs *s, struct device_recorder *r);
 enum rc cmdqs_open(struct cmdqs *s, uint32_t pid, uint32_t stream, const struct cmdq_page **page,
 		   struct err *err);
 
-/* What it has not carried out is passed over; it ends when its command under way has. RC_NOTFOUND. */
+/* Close a queue: it ends after its current command, and skips the rest. RC_NOTFOUND. */
 enum rc cmdqs_close(struct cmdqs *s, uint64_t id, struct err *err);
 
 /*
- * A communicator that processes drive is attached here: how its ranks choose algorithms, as tuner_configure takes
- * it (text, not ended by 0). And it is joined. Others cannot be bound.
+ * Attach a communicator that processes drive, with the way its ranks choose algorithms: text for
+ * tuner_configure, not NUL-terminated. And join it. Other communicators cannot be bound.
  *
- * RC_NOMEM, RC_BADDATA: no such algorithms or rules.
+ * RC_NOMEM, RC_BADDATA: bad algorithms or rules.
  */
 struct cmdq_choice {
 	const void *algos, *rules;
@@ -72,34 +73,34 @@ enum rc cmdqs_attached(struct cmdqs *s, uint64_t comm, uint32_t epoch,
 void cmdqs_joined(struct cmdqs *s, uint64_t comm, uint32_t epoch, bool by_memory);
 
 /*
- * A process drives this device's rank from now on. The record lives until cmdqs_unbind, or the process's end.
+ * Bind this device's rank to a process. The record lives until cmdqs_unbind, or the process's end.
  *
- * RC_NOTFOUND: no such communicator, epoch or process; RC_INVAL: it is none that processes drive; RC_BUSY:
- * it is bound already; RC_ABORTED: it has failed; RC_NOMEM.
+ * RC_NOTFOUND: no such communicator, epoch or process; RC_INVAL: processes do not drive it; RC_BUSY: already
+ * bound; RC_ABORTED: it has failed; RC_NOMEM.
  */
 enum rc cmdqs_bind(struct cmdqs *s, uint64_t comm, uint32_t epoch, uint32_t pid,
 		   const char *program, const struct cmdq_comm **record, struct err *err);
 
-/* RC_NOTFOUND: it is not bound. */
+/* RC_NOTFOUND: not bound. */
 enum rc cmdqs_unbind(struct cmdqs *s, uint64_t comm, struct err *err);
 
-/* A communicator has failed here, at this epoch or before, with a reason. And it is not here any more. */
+/* A communicator has failed here, at this epoch or before, with a reason. A communicator was detached. */
 void cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc,
 		     const char *reason);
 void cmdqs_comm_gone(struct cmdqs *s, uint64_t comm);
 
-/* What each bound communicator has done; at most max, how many. */
+/* The counts of bound communicators, at most max. Returns their number. */
 struct cmdq_count {
 	uint64_t comm, operations;
-	uint64_t *waited_ns; /* by rank, the caller's to free; NULL: it waited for nobody */
+	uint64_t *waited_ns; /* by rank, the caller frees it; NULL: no waits */
 	uint32_t nranks;
 };
 size_t cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max);
 
-/* Take the next report. False: there is none. */
+/* Take the next report. False: none. */
 bool cmdqs_report(struct cmdqs *s, struct cmdq_report *out);
 
-/* Of all queues that are in an operation, at most max; how many. */
+/* The progress of all queues that are in an operation, at most max. Returns their number. */
 size_t cmdqs_progress(struct cmdqs *s, struct progress *out, size_t max);
 
 #endif

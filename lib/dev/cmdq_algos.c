@@ -34,7 +34,7 @@ take(const GpuSim__RankAlgo *m, uint32_t rank, uint32_t nranks, struct tune_file
 	if (s->rank != rank || s->nranks != nranks || (uint32_t)s->coll != (uint32_t)m->coll ||
 	    !tune_is_name(m->name)) {
 		schedule_free_all(s, 1);
-		return err_set(err, RC_BADDATA, "algorithm %.63s: not of rank %u of %u", m->name,
+		return err_set(err, RC_BADDATA, "algorithm %.63s: not for rank %u of %u", m->name,
 			       rank, nranks);
 	}
 	*out = (struct tune_file){.coll = s->coll,

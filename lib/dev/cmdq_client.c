@@ -1,8 +1,9 @@
 /*
- * Clients' processes, and their ends.
+ * The processes of clients.
  *
- * Design notes. A client's entry has a pidfd, which a thread waits for by epoll: it becomes readable when the
- * process ends. The thread finds the client by its pid under the lock, for the entry may have gone meanwhile.
+ * Design notes. A client's entry has a pidfd, which becomes readable when the process ends; a thread
+ * waits for it by epoll. It finds the client by pid under the lock, as the entry may have been freed
+ * meanwhile.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,14 +48,14 @@ client_settle(struct cmdqs *s, struct cmdq_client *c)
 		client_free(s, c);
 }
 
-/* Lock held. The process has ended; the last thing of it frees its entry. */
+/* Lock held. The process has ended; dropping its last queue or communicator frees the entry. */
 static void
 client_gone(struct cmdqs *s, struct cmdq_client *c)
 {
 	unsigned nqueues = c->nqueues;
 
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
-	c->nqueues++; /* so that it stays until here */
+	c->nqueues++; /* keeps the entry until here */
 	bounds_lose(s, c);
 	for (struct queue *q = s->queues, *next; q && nqueues; q = next) {
 		next = q->next;
@@ -91,7 +92,7 @@ watch(void *arg)
 	}
 }
 
-/* Lock held. The thread is started with the first client. */
+/* Lock held. Start the thread with the first client. */
 static enum rc
 start(struct cmdqs *s, struct err *err)
 {
@@ -118,7 +119,7 @@ clients_unwatch(struct cmdqs *s)
 	if (s->watching) {
 		ssize_t n = write(s->stop_fd, &(uint64_t){1}, sizeof(uint64_t));
 
-		(void)n; /* the counter is far from full */
+		(void)n; /* the counter cannot overflow */
 		pthread_join(s->watcher, NULL);
 	}
 	s->watching = false;
@@ -150,8 +151,8 @@ client_get(struct cmdqs *s, uint32_t pid, struct cmdq_client **out, struct err *
 	c->pid = pid;
 	c->fd = pid && pid <= INT32_MAX ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0) : -1;
 	if (c->fd < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &ev) < 0) {
-		rc = err_set(err, RC_NOTFOUND, "process %" PRIu32 " cannot be watched: %s", pid,
-			     c->fd < 0 && !pid ? "it has no number" : strerror(errno));
+		rc = err_set(err, RC_NOTFOUND, "cannot watch process %" PRIu32 ": %s", pid,
+			     c->fd < 0 && !pid ? "no process id" : strerror(errno));
 		if (c->fd >= 0)
 			close(c->fd);
 		free(c);

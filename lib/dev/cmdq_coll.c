@@ -1,4 +1,4 @@
-/* Collectives, sends and receives that come through queues. Each shape is planned once. */
+/* Collectives, sends and receives of command queues. Each shape is planned once. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ queue_forget_comms(struct queue *q, bool all)
 	}
 }
 
-/* The communicator, the last one used first. */
+/* Find the communicator; the list has the last used first. */
 static struct queue_comm *
 comm_of(struct queue *q, uint64_t id, struct err *err)
 {
@@ -95,7 +95,7 @@ comm_of(struct queue *q, uint64_t id, struct err *err)
 	return k;
 }
 
-/* The same, if it has not failed, with room for the shapes of a command. */
+/* The same, if the communicator has not failed, with room for a command's shapes. */
 static enum rc
 live_comm(struct queue *q, uint64_t id, struct queue_comm **out, struct err *err)
 {
@@ -139,7 +139,7 @@ is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 	       s->mark == c->mark && s->deterministic == is_deterministic(c);
 }
 
-/* Which algorithm, and in which messages: the same on all ranks. */
+/* Choose algorithm and chunk size, alike on all ranks. */
 static enum rc
 choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_answer *out,
        struct err *err)
@@ -158,11 +158,11 @@ choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_ans
 	ask.root = c->u.coll.root;
 	ask.files = cmdq_algos_files(k->bound->files);
 	if (c->algo && !(row = plan_algo_at(ask.coll, c->algo - 1u)))
-		return err_set(err, RC_INVAL, "there is no algorithm %u", c->algo - 1u);
+		return err_set(err, RC_INVAL, "unknown algorithm number %u", c->algo - 1u);
 	if (row == &plan_algo_file &&
 	    !(file = cmdq_algos_marked(k->bound->files, ask.coll, c->mark)))
 		return err_set(err, RC_INVAL,
-			       "the algorithm of a file was not there when the communicator was "
+			       "the algorithm from a file did not exist when the communicator was "
 			       "made, or is too large for its devices");
 	if (row)
 		ask.algo = file ? file->name : row->name;
@@ -201,7 +201,7 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	return rc == RC_OK ? inst_coll_plan(&a, &s->c, err) : rc;
 }
 
-/* Charge the device for it. */
+/* Charge its memory to the device. */
 static enum rc
 account(struct queue *q, struct shaped *s, struct err *err)
 {
@@ -213,14 +213,14 @@ account(struct queue *q, struct shaped *s, struct err *err)
 		return RC_OK;
 	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
 		atomic_fetch_sub(held, n);
-		return err_set(err, RC_BUSY, "the device holds %d MiB of operations already",
+		return err_set(err, RC_BUSY, "the device already holds %d MiB of operations",
 			       PROGRAMS_MAX_HELD >> 20);
 	}
 	s->nbytes = n;
 	return RC_OK;
 }
 
-/* The command's shape; planned when it is new. */
+/* The command's shape, planned if new. */
 static enum rc
 shaped_of(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, struct shaped **out,
 	  struct err *err)
@@ -252,7 +252,7 @@ shaped_of(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, s
 	return RC_OK;
 }
 
-/* Scratch of at least so many bytes: operations of a queue use it one after the other. */
+/* Make the scratch at least nbytes long; operations of a queue share it one after the other. */
 static enum rc
 have_scratch(struct queue *q, uint64_t nbytes, struct err *err)
 {
@@ -272,7 +272,7 @@ have_scratch(struct queue *q, uint64_t nbytes, struct err *err)
 	return RC_OK;
 }
 
-/* May its buffers be the same memory? They are apart, or in place. */
+/* Its buffers may be in place; else they are apart. */
 static bool
 in_place(const struct shaped *s, const struct cmdq_coll *c)
 {
@@ -302,7 +302,7 @@ take_factor(struct queue *q, struct inst_coll *i, const struct cmdq_command *c, 
 	return RC_OK;
 }
 
-/* Give the shape the command's buffers. */
+/* Set the command's buffers in the shape. */
 static enum rc
 place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct err *err)
 {
@@ -323,7 +323,7 @@ place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct er
 	return RC_OK;
 }
 
-/* A line for the log, of each operation that has ended. */
+/* Log an ended operation. */
 static void
 tell(struct queue *q, const struct queue_comm *k, const struct inst_coll *c, uint64_t op,
      uint64_t since_ns)
@@ -355,7 +355,7 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 	enum rc rc = live_comm(q, c->u.coll.comm, &k, err);
 
 	if (rc == RC_OK && (coll_is_sendrecv((enum gpusim_coll)c->coll) || number >= FRAME_OP_MAX))
-		rc = err_set(err, RC_INVAL, "no collective, or one with a bad number");
+		rc = err_set(err, RC_INVAL, "not a collective, or a bad number");
 	if (rc == RC_OK)
 		rc = shaped_of(q, k, c, &s, err);
 	if (rc == RC_OK)
@@ -375,7 +375,7 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 
 /* ---- sends and receives */
 
-/* Room for n of a set. */
+/* Make room for a set of n. */
 static enum rc
 have_room(struct queue *q, size_t n, struct err *err)
 {
@@ -398,7 +398,7 @@ have_room(struct queue *q, size_t n, struct err *err)
 	return RC_OK;
 }
 
-/* Copy the set that begins with this command: as long as each says that more follow. */
+/* Copy the set that begins with this command; each says whether more follow. */
 static enum rc
 gather(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 {
@@ -416,7 +416,7 @@ gather(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err
 			if (!cmdq_await(&p->tail, &p->device_sleeps, q->n + *n + 1, &q->attention,
 					UINT64_MAX) &&
 			    !queue_look_up(q))
-				return err_set(err, RC_ABORTED, "the queue ends");
+				return err_set(err, RC_ABORTED, "the queue is closing");
 		rc = have_room(q, *n + 1, err);
 		if (rc != RC_OK)
 			return rc;
@@ -427,7 +427,7 @@ gather(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err
 	return RC_OK;
 }
 
-/* A send to this rank itself meets the next receive from it. */
+/* Match a send to this rank itself with the next receive from it. */
 static enum rc
 copy_to_self(struct queue *q, const struct queue_comm *k, size_t n, struct err *err)
 {
@@ -447,7 +447,7 @@ copy_to_self(struct queue *q, const struct queue_comm *k, size_t n, struct err *
 			return RC_OK;
 		if (from == n || to == n)
 			return err_set(err, RC_INVAL,
-				       "a send to itself and its receive are not in one group");
+				       "a send to itself needs its receive in the same group");
 		out = &q->set[from];
 		in = &q->set[to];
 		b = (struct cmdq_bytes){.dst = in->u.coll.recv, .src = out->u.coll.send};
@@ -464,7 +464,7 @@ copy_to_self(struct queue *q, const struct queue_comm *k, size_t n, struct err *
 	}
 }
 
-/* One of a set, as it is to run. */
+/* Prepare one operation of a set. */
 static enum rc
 prepare(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, size_t at,
 	struct err *err)
@@ -505,7 +505,7 @@ queue_set(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *
 	rc = live_comm(q, c->u.coll.comm, &k, err);
 	for (size_t i = 0; i < *n && rc == RC_OK; i++)
 		if (!coll_is_sendrecv((enum gpusim_coll)q->set[i].coll))
-			rc = err_set(err, RC_INVAL, "%s is no send or receive",
+			rc = err_set(err, RC_INVAL, "%s is not a send or receive",
 				     coll_name((enum gpusim_coll)q->set[i].coll));
 	for (size_t i = 0; i < *n && rc == RC_OK; i++)
 		if (q->set[i].u.coll.root != k->bound->rank) {
@@ -536,7 +536,7 @@ queue_coll_failed(struct queue *q, const struct cmdq_command *c, const struct er
 	struct queue_comm *k = comm_of(q, c->u.coll.comm, &err);
 
 	recorder_end(&q->recorder);
-	/* Others have said it already when it was heard of. */
+	/* A failure heard from others has been reported already. */
 	if (k)
 		bound_give_up(q->all, k->bound, why->rc, why->text, why->rc != RC_ABORTED);
 }
@@ -550,7 +550,7 @@ queue_skip(struct queue *q, const struct cmdq_command *c, const char *why)
 
 	if (!k || atomic_load(&k->bound->over))
 		return;
-	snprintf(text, sizeof text, "rank %u does not run its %s: %.300s", k->bound->rank,
+	snprintf(text, sizeof text, "rank %u skipped its %s: %.300s", k->bound->rank,
 		 coll_name((enum gpusim_coll)c->coll), why);
 	bound_give_up(q->all, k->bound, RC_ABORTED, text, true);
 }

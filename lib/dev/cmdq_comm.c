@@ -1,4 +1,4 @@
-/* Communicators that clients drive through queues: bound, lost, their records. */
+/* Communicators that clients drive through queues: bind, lose, records. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ find(struct cmdqs *s, uint64_t comm)
 	return b;
 }
 
-/* Lock held. Let go of what it does not need any more. */
+/* Lock held. Release what it does not need any more. */
 static void
 settle(struct cmdqs *s, struct bound *b)
 {
@@ -68,7 +68,7 @@ bound_hold(struct cmdqs *s, uint64_t comm, uint32_t pid, struct err *err)
 	return b;
 }
 
-/* Lock held. It runs nothing more; the first reason counts. */
+/* Lock held. End it; the first reason counts. */
 static void
 end(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason)
 {
@@ -86,7 +86,7 @@ end(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason)
 	settle(s, b);
 }
 
-/* Lock held. Out of the table. */
+/* Lock held. Remove it from the table. */
 static void
 take_out(struct cmdqs *s, struct bound *b)
 {
@@ -95,7 +95,7 @@ take_out(struct cmdqs *s, struct bound *b)
 	while (*at != b)
 		at = &(*at)->next;
 	*at = b->next;
-	end(s, b, RC_ABORTED, "the communicator is not bound any more");
+	end(s, b, RC_ABORTED, "the communicator is no longer bound");
 	b->client->nbounds--;
 	client_settle(s, b->client);
 	b->client = NULL;
@@ -109,7 +109,7 @@ report(struct cmdqs *s, const struct bound *b, enum rc rc, const char *reason)
 	struct report *r = calloc(1, sizeof *r);
 
 	if (!r)
-		return; /* the peers have heard it */
+		return; /* the peers know */
 	r->r.comm = b->comm;
 	r->r.epoch = b->epoch;
 	r->r.rc = rc;
@@ -162,7 +162,7 @@ bounds_stop(struct cmdqs *s)
 		end(s, b, RC_ABORTED, "the device is shutting down");
 }
 
-/* ---- communicators that may be driven */
+/* ---- communicators that processes may drive */
 
 static struct drivable **
 find_drivable(struct cmdqs *s, uint64_t comm)
@@ -197,7 +197,7 @@ copy_text(const void *data, size_t n)
 	return text;
 }
 
-/* What a communicator's ranks choose by. */
+/* Make the tuner of a communicator's ranks. */
 static enum rc
 make_tuner(const struct drivable *d, struct tuner *out, struct err *err)
 {
@@ -315,7 +315,7 @@ make_record(struct cmdqs *s, const struct bound *b, struct cmdq_comm **out, stru
 	return RC_OK;
 }
 
-/* Lock held. Nobody else has it, and it is there. */
+/* Lock held. Check that it exists and is not bound. */
 static enum rc
 check(struct cmdqs *s, uint64_t comm, uint32_t epoch, struct xport_membership *m, struct err *err)
 {
@@ -327,7 +327,7 @@ check(struct cmdqs *s, uint64_t comm, uint32_t epoch, struct xport_membership *m
 		return rc;
 	if (comm == 0 || m->epoch != epoch)
 		return err_set(err, RC_NOTFOUND,
-			       "no epoch %u here, communicator %" PRIu64 " is at epoch %u", epoch,
+			       "no epoch %u: communicator %" PRIu64 " is at epoch %u", epoch,
 			       m->comm, m->epoch);
 	if (!d || d->epoch != epoch)
 		return err_set(err, RC_INVAL,
@@ -335,8 +335,7 @@ check(struct cmdqs *s, uint64_t comm, uint32_t epoch, struct xport_membership *m
 			       " do not enqueue operations themselves",
 			       comm);
 	if (old && !atomic_load(&old->over))
-		return err_set(err, RC_BUSY,
-			       "process %u (%s) drives communicator %" PRIu64 " already",
+		return err_set(err, RC_BUSY, "process %u (%s) already drives communicator %" PRIu64,
 			       old->client->pid, old->program, comm);
 	if (!xport_is_live(s->env.xport, comm, epoch))
 		return err_set(err, RC_ABORTED, "communicator %" PRIu64 " has failed", comm);
@@ -413,7 +412,8 @@ cmdqs_unbind(struct cmdqs *s, uint64_t comm, struct err *err)
 		take_out(s, b);
 	pthread_mutex_unlock(&s->lock);
 	return b ? RC_OK
-		 : err_set(err, RC_NOTFOUND, "communicator %" PRIu64 " is not bound here", comm);
+		 : err_set(err, RC_NOTFOUND, "communicator %" PRIu64 " is not bound on this device",
+			   comm);
 }
 
 void
@@ -428,7 +428,7 @@ cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc, cons
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A copy; NULL: it has waited for nobody, or there is no memory to tell. */
+/* A copy; NULL: no waits, or out of memory. */
 static uint64_t *
 copy_waited(const struct bound *b)
 {

@@ -1,16 +1,17 @@
 /*
- * Which core a queue's thread runs on, where ranks and their clients share cores.
+ * The core of a queue's thread, where ranks and their clients share cores.
  *
- * Ranks that wait for each other must not share a core: each step would cost two turns of the scheduler, ten times
- * the step itself. A rank and its client share one well, for one of the two waits mostly. The scheduler does not
- * know, so a thread that idles on another core moves to that of its rank. It is not bound to it.
+ * Ranks that wait for each other must not share a core: each step would cost two scheduler turns, ten
+ * times the step itself. A rank and its client share one well, since one of the two mostly waits. The
+ * scheduler does not know this, so a thread that idles on another core moves to its rank's core. It is
+ * not bound to it.
  */
 #include <sched.h>
 
 #include "base/clock.h"
 #include "dev/cmdq_impl.h"
 
-#define AGAIN_MS 5 /* between two moves: the scheduler may have other plans */
+#define AGAIN_MS 5 /* between two moves: the scheduler may move it back */
 
 void
 queue_settle_near(struct queue *q, const struct queue_comm *k)

@@ -1,4 +1,4 @@
-/* A queue's thread: commands in their order, failures, the end. Design notes: cmdq_impl.h. */
+/* A queue's thread: commands in order, failures, the end. Design notes: cmdq_impl.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +32,10 @@ await(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t 
 	return goes_on;
 }
 
-/* After so long the recorder tells what the thread waits for. */
+/* After this long the recorder shows what the thread waits for. */
 #define SHOWN_NS (100 * NS_PER_MS)
 
-/* x: of the work that the client does; or NULL. */
+/* x: the work that the client does, or NULL. */
 static void
 show(struct queue *q, enum flight_task what, uint64_t queue, const struct cmdq_extern *x)
 {
@@ -53,7 +53,7 @@ show(struct queue *q, enum flight_task what, uint64_t queue, const struct cmdq_e
 	recorder_task(&q->recorder, &now);
 }
 
-/* As await, and shown when it takes long. */
+/* As await, and show long waits in the recorder. */
 static bool
 await_shown(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n,
 	    enum flight_task what, const struct cmdq_extern *x)
@@ -88,7 +88,7 @@ queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 	return rc;
 }
 
-/* By doubling what is there. */
+/* Fill by doubling. */
 static void
 fill(unsigned char *dst, uint32_t value, uint32_t width, size_t nbytes)
 {
@@ -108,7 +108,7 @@ run_memset(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 	enum rc rc;
 
 	if (b->width != 1 && b->width != 2 && b->width != 4)
-		return err_set(err, RC_INVAL, "units of %u bytes, not 1, 2 or 4", b->width);
+		return err_set(err, RC_INVAL, "units of %u bytes: must be 1, 2 or 4", b->width);
 	if (b->nbytes == 0)
 		return RC_OK;
 	rc = devmem_range(q->all->env.mem, "address", b->dst, b->nbytes, &dst, err);
@@ -131,7 +131,7 @@ run_stamp(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 	return rc;
 }
 
-/* It waited since it began with the command. */
+/* It has waited since it began the command. */
 static void
 paused(struct queue *q, enum flight_copy_kind what, uint64_t with)
 {
@@ -142,9 +142,9 @@ paused(struct queue *q, enum flight_copy_kind what, uint64_t with)
 		recorder_pause(&q->recorder, what, with, begin);
 }
 
-static const char ends[] = "the queue ends";
+static const char ends[] = "the queue is closing";
 
-/* Until a queue has come to a position, or has ended: then it has passed over the rest. */
+/* Wait until a queue has reached a position, or has ended and so skipped the rest. */
 static enum rc
 run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
 {
@@ -159,7 +159,7 @@ run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
 		of->refs++;
 	pthread_mutex_unlock(&s->lock);
 	if (!known)
-		return err_set(err, RC_INVAL, "there is no queue %" PRIu64, w->queue);
+		return err_set(err, RC_INVAL, "no command queue %" PRIu64, w->queue);
 	if (!of)
 		return RC_OK;
 	atomic_store(&q->waits_on, &of->page->head);
@@ -178,7 +178,7 @@ run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
 	return goes_on ? RC_OK : err_set(err, RC_ABORTED, ends);
 }
 
-/* The client's helper has run a kernel; its words are copied before they are used. */
+/* The client's helper process has run a kernel; its message is copied before use. */
 static void
 record_kernel(struct queue *q, struct cmdq_extern *x, uint64_t begin, enum rc rc)
 {
@@ -202,7 +202,7 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 	uint32_t rc;
 
 	if (e->who >= CMDQ_EXTERNS)
-		return err_set(err, RC_INVAL, "there is no worker %" PRIu64, e->who);
+		return err_set(err, RC_INVAL, "no worker %" PRIu64, e->who);
 	x = &q->page->ext[e->who];
 	atomic_store_explicit(&x->rc, 0, memory_order_relaxed);
 	cmdq_publish(&x->go, &x->worker_sleeps, e->n);
@@ -220,7 +220,7 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 		       (int)sizeof x->text - 1, x->text);
 }
 
-/* One command, or a set; *n of them have been taken. */
+/* Run one command, or a set; *n is its length. */
 static enum rc
 run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 {
@@ -242,10 +242,10 @@ run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 	case CMDQ_EXTERN:
 		return run_extern(q, &c->u.ext, err);
 	}
-	return err_set(err, RC_INVAL, "a command of no known kind, %u", c->kind);
+	return err_set(err, RC_INVAL, "unknown kind of command: %u", c->kind);
 }
 
-/* When a command of a communicator was queued, as its client says, in ticks; 0: it does not make sense. */
+/* When a command of a communicator was queued, by its client, in ticks; 0: implausible. */
 static uint64_t
 time_queued(const struct cmdq_command *c, uint64_t now)
 {
@@ -300,7 +300,7 @@ word(const struct cmdq_command *c)
 	return c->kind < sizeof words / sizeof *words ? words[c->kind] : NULL;
 }
 
-/* The command at hand has failed: all that follow are passed over. */
+/* The current command has failed: skip all that follow. */
 static void
 fail(struct queue *q, const struct cmdq_command *c, struct err *err)
 {
@@ -318,7 +318,7 @@ fail(struct queue *q, const struct cmdq_command *c, struct err *err)
 	atomic_store(&e->number, ++q->errors);
 }
 
-/* Is the last error still there? */
+/* The last error is not cleared yet. */
 static bool
 has_failed(struct queue *q)
 {
@@ -327,7 +327,7 @@ has_failed(struct queue *q)
 	return q->failed;
 }
 
-/* The command at hand is not carried out. */
+/* Skip the current command. */
 static void
 pass_over(struct queue *q, const struct cmdq_command *c, const char *why)
 {
@@ -337,7 +337,7 @@ pass_over(struct queue *q, const struct cmdq_command *c, const char *why)
 
 /* ---- the thread */
 
-/* Carry out or pass over the command at hand. */
+/* Carry out or skip the current command. */
 static void
 serve(struct queue *q)
 {
@@ -354,7 +354,7 @@ serve(struct queue *q)
 	cmdq_publish(&q->page->head, &q->page->client_sleeps, q->n);
 }
 
-/* Wait until no run of the stream comes before the command at hand. False: the queue ends. */
+/* Wait until no run of the stream precedes the current command. False: the queue ends. */
 static bool
 have_turn(struct queue *q)
 {
@@ -388,8 +388,8 @@ serve_all(struct queue *q, struct err *why)
 		}
 		if (tail - q->n > CMDQ_SIZE) {
 			err_set(why, RC_BADDATA,
-				"the queue's tail is %" PRIu64 " where %" PRIu64
-				" commands are done: its client has broken it",
+				"the queue's tail is %" PRIu64 " after %" PRIu64
+				" commands: its client has corrupted it",
 				tail, q->n);
 			return;
 		}
@@ -406,7 +406,7 @@ out:
 	err_set(why, RC_ABORTED, "the queue was closed");
 }
 
-/* Nothing more is carried out: nobody shall wait for it. */
+/* Nothing more is carried out: end all waits for the queue. */
 static void
 pass_rest(struct queue *q, struct err *why)
 {

@@ -9,8 +9,8 @@
 #include "mem/reduce_many.h"
 #include "wire/frame.h"
 
-#define EXPECT_BYTES (16u << 10) /* a chunk from here on is not copied if that can be helped */
-#define CACHE_BYTES  (1u << 20)	 /* half of a core's: what does not fit is stored past it */
+#define EXPECT_BYTES (16u << 10) /* avoid copying chunks of at least this size */
+#define CACHE_BYTES  (1u << 20)	 /* half of a core's cache: larger data are stored past it */
 
 /* Bytes of an element in a buffer. */
 static size_t
@@ -19,14 +19,14 @@ size_in(const struct inst_coll *c, uint8_t buf)
 	return buf == PLAN_WIDE ? sizeof(float) : c->elem;
 }
 
-/* NULL for a buffer the rank has not: then nothing of it is used. */
+/* NULL for a buffer that the rank does not have, and so does not use. */
 static unsigned char *
 at(const struct inst_coll *c, uint8_t buf, uint64_t off)
 {
 	return c->base[buf] ? c->base[buf] + off * size_in(c, buf) : NULL;
 }
 
-/* A chunk of the length the plan says, from a peer. wide: it may be of partial sums in f32, and is. */
+/* Receive a chunk of the planned length from a peer. wide: it has partial sums in f32. */
 static enum rc
 receive(struct xport_op *o, const struct plan_step *s, size_t elem, bool *wide, const void **data,
 	struct err *err)
@@ -38,12 +38,12 @@ receive(struct xport_op *o, const struct plan_step *s, size_t elem, bool *wide, 
 	if (rc == RC_OK && nbytes != s->count * elem && !*wide)
 		rc = err_set(
 		    err, RC_BADDATA,
-		    "rank %u sent %zu bytes, %zu are due: the ranks disagree on the operation",
+		    "rank %u sent %zu bytes, expected %zu: the ranks disagree on the operation",
 		    s->peer, nbytes, (size_t)s->count * elem);
 	return rc;
 }
 
-/* One range of every rank into one of every rank, or of this one. */
+/* Exchange one range of every rank. */
 static enum rc
 reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 	   uint32_t nranks, struct err *err)
@@ -68,7 +68,7 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 	return rc;
 }
 
-/* Every other rank's chunk and src become dst. The chunks stay where they lie until all have come. */
+/* Reduce every other rank's chunk and src into dst. Chunks stay in place until all have arrived. */
 static enum rc
 receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 	    struct err *err)
@@ -93,7 +93,7 @@ receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_ste
 	return RC_OK;
 }
 
-/* The chunk that comes, and src, become dst. */
+/* Reduce the received chunk and src into dst. */
 static enum rc
 receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 	       uint32_t nranks, struct err *err)
@@ -117,7 +117,7 @@ receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_
 	return RC_OK;
 }
 
-/* Two ranges of the rank's own become dst. */
+/* Reduce two local ranges into dst. */
 static void
 reduce_local(const struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
 {
@@ -182,7 +182,7 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
 
-/* Whose chunk a step moves: rank + 1; 0: nobody's. */
+/* The rank whose chunk a step moves, + 1; 0: none. */
 static uint32_t
 peer_of(const struct plan_step *s)
 {
@@ -206,7 +206,7 @@ collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst
 	return rc;
 }
 
-/* A plan's steps as they are run. */
+/* The execution of a plan's steps. */
 struct walk {
 	struct xport_op *o;
 	struct recorder *recorder;
@@ -214,8 +214,8 @@ struct walk {
 	const struct inst_coll *c;
 	uint64_t op;
 	uint32_t nranks;
-	size_t k;      /* the step at hand */
-	size_t posted; /* all sends before this step are */
+	size_t k;      /* the current step */
+	size_t posted; /* all sends before this step are posted */
 };
 
 static bool
@@ -233,7 +233,7 @@ do_step(const struct walk *g, size_t k, struct err *err)
 	return collective_step(g->o, g->c, &g->c->plan.step[k], g->nranks, err);
 }
 
-/* From how many peers a step receives. */
+/* The number of peers from which a step receives. */
 static uint32_t
 npeers_of(const struct walk *g, const struct plan_step *s)
 {
@@ -242,15 +242,15 @@ npeers_of(const struct walk *g, const struct plan_step *s)
 	return s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
 }
 
-/* The k-th of them. */
+/* The k-th of these peers. */
 static uint32_t
 peer_at(const struct walk *g, const struct plan_step *s, uint32_t k)
 {
 	return s->kind == STEP_RECV_ALL ? (g->c->rank + g->nranks - 1 - k) % g->nranks : s->peer;
 }
 
-/* Has what the next receive takes come already? Then it goes before a send over a slow link that can wait: that would hold the
- * rank for as long as its bytes take, and the receive's peers without an acknowledgement. */
+/* The chunk of the next receive has arrived. Then it goes before a send over a slow link that can wait, which
+ * would hold the rank until its bytes are out, and leave the receive's peers without an acknowledgement. */
 static bool
 takes_first(const struct walk *g, uint32_t to)
 {
@@ -267,8 +267,7 @@ takes_first(const struct walk *g, uint32_t to)
 	return n > 0 && k == n;
 }
 
-/* Post the sends whose data are there, as far as the windows have room; the one at hand may wait.
- */
+/* Post the sends whose data are ready, as far as the windows have room; the current one may wait. */
 static enum rc
 post_sends(struct walk *g, struct err *err)
 {
@@ -288,7 +287,7 @@ post_sends(struct walk *g, struct err *err)
 	return rc;
 }
 
-/* Does the next send wait for nothing but room, which a slow link takes long to make? */
+/* The next send waits only for room in the window of a slow link. */
 static bool
 wants_room(const struct walk *g)
 {
@@ -296,8 +295,8 @@ wants_room(const struct walk *g)
 	       xport_is_slow(g->o, g->c->plan.step[g->posted].peer);
 }
 
-/* Before the chunk of the step at hand has come over its slow link, there may be room for sends: else a
- * window would stand empty until the chunk comes. */
+/* Before the current step's chunk has arrived over its slow link, there may be room for sends: use it, or a
+ * window would stay empty until then. */
 static enum rc
 send_meanwhile(struct walk *g, uint32_t peer, struct err *err)
 {
@@ -323,7 +322,7 @@ send_meanwhile(struct walk *g, uint32_t peer, struct err *err)
 	return rc;
 }
 
-/* The same for each peer that the step receives from. */
+/* The same for each peer of the step. */
 static enum rc
 send_before(struct walk *g, const struct plan_step *s, struct err *err)
 {
@@ -340,8 +339,8 @@ send_before(struct walk *g, const struct plan_step *s, struct err *err)
 }
 
 /*
- * All steps in order, but sends as early as hoist.h allows and the window has room: step k may
- * wait, and meanwhile chunks are under way.
+ * Run all steps in order, but sends as early as hoist.h allows and the window has room: step k may wait while
+ * chunks are in flight.
  */
 static enum rc
 run_steps(struct walk *g, struct err *err)
@@ -382,8 +381,8 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 			xport_involve(o, c->plan.step[k].peer);
 }
 
-/* Bytes through the busiest link at worst: a naive algorithm's root takes in every rank's vector
- * and gives it back. */
+/* An upper bound on the bytes over the busiest link: a naive algorithm's root receives every rank's
+ * vector and sends it back. */
 static uint64_t
 most_bytes(const struct program *p, const struct inst_coll *c)
 {
@@ -410,7 +409,7 @@ collective_failure(struct recorder *m, enum rc why, struct failure *out)
 	recorder_end(m);
 }
 
-/* From the queueing of an operation to its beginning, in 64 ticks. */
+/* The time from queueing an operation to its start, in units of 64 ticks. */
 static uint32_t
 time_queued(const struct recorder *m, uint64_t begin)
 {
@@ -470,7 +469,7 @@ collective_record_end(struct recorder *m, const struct inst_coll *c, const struc
 	recorder_done(m, &how);
 }
 
-/* The sentence of a failure. One that was heard of elsewhere is a whole sentence already. */
+/* The message of a failure. A failure reported elsewhere has a whole message already. */
 static enum rc
 say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc rc,
     const struct err *why, struct err *err)

@@ -6,23 +6,23 @@
 
 #include "dev/program.h"
 
-/* Where a failed operation stood, as this rank saw it. */
+/* The progress of a failed operation, as seen by this rank. */
 struct failure {
-	const char *coll,
-	    *algo;	      /* static; coll NULL: what failed is no collective, send or receive */
-	uint64_t op, idle_ns; /* number; since it last moved */
-	uint32_t step, steps; /* of its plan, from 1 */
-	uint32_t missing[PROGRESS_MISSING_MAX], nmissing; /* ranks it waited for, the first few */
+	const char *coll, *algo; /* static; coll NULL: not a collective, send or receive */
+	uint64_t op, idle_ns;	 /* its number; time since it last moved */
+	uint32_t step, steps;	 /* of its plan, from 1 */
+	uint32_t missing[PROGRESS_MISSING_MAX],
+	    nmissing; /* the first few ranks that it waited for */
 };
 
-/* What the recorder says of an operation that has failed, which is over. Of a run that was aborted
- * between two operations (why: RC_ABORTED): of the last one. */
+/* The recorder's data of a failed operation, which has ended. Of a run that was aborted between two
+ * operations (why: RC_ABORTED): the last one's. */
 void collective_failure(struct recorder *m, enum rc why, struct failure *out);
 
 /*
- * Run one collective as operation `op` of the program's communicator, by that ticket (xport_reserve).
- * The error is a sentence: "allreduce #7 (ring) step 3 of 6: why". The recorder (or NULL) is told how
- * far it is; after a failure it says where that was.
+ * Run one collective as operation `op` of the program's communicator, by that ticket (xport_reserve). The
+ * error is a message: "allreduce #7 (ring) step 3 of 6: why". The recorder (or NULL) follows its
+ * progress; after a failure it has the failed step.
  */
 enum rc collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 		       const struct program *p, const struct inst_coll *c, uint64_t op,
@@ -39,8 +39,8 @@ struct pair {
 };
 
 /*
- * Run n sends and receives (n >= 1) together: as long as any can move, it does, so their order in
- * the list is no matter. The error names the one that failed.
+ * Run n sends and receives (n >= 1) together: each moves whenever it can, so their order in the list does not
+ * matter. The error names the one that failed.
  */
 enum rc pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
 		  struct recorder *recorder, struct err *err);

@@ -1,9 +1,9 @@
 /*
- * Design notes. One thread of a server, nng's or gRPC's, brings each request and answers it, but for
- * runs and waits, which streams answer. gRPC's requests are those of serve_transfer, reads of memory
- * and the metadata, which take locks; all others are nng's alone. The protocol decides about
- * communicators, graphs and runs (serve_protocol.c). Requests write and read memory while kernels
- * run, as host copies and kernels of a GPU do: ordering them is the client's business.
+ * Design notes. A server's thread, nng's or gRPC's, brings each request and answers it, except runs and
+ * waits, which streams answer. gRPC's requests are those of serve_transfer, reads of memory and the
+ * metadata, which take locks; all others come from nng alone. The protocol decides about communicators,
+ * graphs and runs (serve_protocol.c). Requests access memory while kernels run, as host copies on a GPU
+ * do: clients order them.
  */
 #include "dev/device.h"
 
@@ -16,7 +16,7 @@
 #include "dev/device_impl.h"
 #include "dev/load.h"
 
-/* A device that cannot record works all the same. */
+/* A device that cannot record works without. */
 static void
 record(struct device *d, const struct device_config *cfg)
 {
@@ -26,7 +26,7 @@ record(struct device *d, const struct device_config *cfg)
 
 	if (device_recorder_open(&d->recorder, d->mem, cfg->nrecords, &who, &err) == RC_OK)
 		return;
-	snprintf(line, sizeof line, "nothing is recorded: %s", err.text);
+	snprintf(line, sizeof line, "recording is off: %s", err.text);
 	if (cfg->say)
 		cfg->say(line);
 }
@@ -49,7 +49,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->feed_tail = &d->feed_head;
 	d->id = cfg->id;
 	if (d->id == 0 && cfg->mem_path)
-		d->id = devmem_file_id(cfg->mem_path); /* the file's device is back */
+		d->id = devmem_file_id(cfg->mem_path); /* the file's device returns */
 	if (d->id == 0)
 		d->id = net_random();
 	xc.device_id = d->id;
@@ -61,14 +61,14 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->supervised = cfg->supervised;
 	d->spare = cfg->spare;
 	d->join = cfg->join;
-	/* A shaped link stands for a network: memory would be a way around it. */
+	/* A shaped link simulates a network, which peer memory would bypass. */
 	d->mem_private =
 	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
 	host_id(d->host);
 	if (!*d->host)
 		snprintf(d->host, sizeof d->host, "unknown");
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
-	/* A device that was given its id may come back under it. */
+	/* A device with a configured id may return under it. */
 	if (rc == RC_OK && d->mem_fate == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
 		rc = devmem_mark(d->mem, cfg->coordinator, err);
 	if (rc == RC_OK &&
@@ -348,7 +348,7 @@ device_call(void *device, struct rpc_call *call)
 		serve_inject(d, call);
 		break;
 	default:
-		err_set(&err, RC_INVAL, "%s is for the coordinator, not a device",
+		err_set(&err, RC_INVAL, "%s is a request for the coordinator, not for a device",
 			wire_request_name(req));
 		rpc_reply_err(call, &err);
 	}

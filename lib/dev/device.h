@@ -16,36 +16,37 @@ struct device;
 struct tape;
 
 struct device_config {
-	uint64_t id; /* 0: that of an existing memory file, else random */
+	uint64_t id; /* 0: the id in an existing memory file, else random */
 	uint64_t mem_bytes;
 	uint64_t client_bytes; /* what one client may lease; 0: all of it */
-	uint32_t nrecords;     /* that each stream keeps; 0: none */
+	uint32_t nrecords;     /* records that each stream keeps; 0: none */
 	const char *mem_path;  /* NULL: under /dev/shm */
 	enum devmem_fate mem_fate;
-	const char
-	    *coordinator; /* that may wait for the memory when the device was killed; or NULL */
+	/* the coordinator that may still use the memory of a killed device; or NULL */
+	const char *coordinator;
 	const char *data_addr;
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
-	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
-	struct tape *tape; /* where operations are recorded, which outlives the device; or NULL */
-	bool allow_inject; /* faults may be injected, see injector.h */
-	void (*say)(const char *line);	/* what somebody should read, on any thread; or NULL */
-	void (*tell)(const char *line); /* the same, a line for each collective, send and receive */
-	void (*wake)(void *); /* there is something for device_report, on any thread; or NULL */
+	const char *mem_private; /* why no peer may map the memory; NULL: peers of this host may */
+	struct tape *tape;	 /* recording of operations, which outlives the device; or NULL */
+	bool allow_inject;	 /* faults may be injected, see injector.h */
+	void (*say)(const char *line);	/* log a line, on any thread; or NULL */
+	void (*tell)(const char *line); /* log a line per collective, send and receive; or NULL */
+	void (*wake)(void *);		/* device_report has something, on any thread; or NULL */
 	void *wake_arg;
-	uint32_t threads; /* of a matrix product; with what follows, for the metadata alone */
-	bool supervised;  /* who started it starts it again when it is killed */
-	bool spare;	  /* waits to take a lost rank's place */
-	bool join;	  /* offers itself to communicators that grow */
+	uint32_t
+	    threads;	 /* of a matrix product; this and the following are only for the metadata */
+	bool supervised; /* its parent restarts it when it is killed */
+	bool spare;	 /* waits to take a lost rank's place */
+	bool join;	 /* offers itself to communicators that grow */
 };
 
 enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);
 
-/* End all runs: their callers get RC_ABORTED. To be called before the server is stopped. */
+/* End all runs: their callers get RC_ABORTED. Call before the server is stopped. */
 void device_stop(struct device *d);
 
-/* The device is stopped and nobody calls it any more. NULL is legal. */
+/* Free a stopped device without callers. NULL is legal. */
 void device_end(struct device *d);
 
 /* Serve a request; for struct rpc_handler, arg is the device. */
@@ -53,23 +54,23 @@ void device_call(void *device, struct rpc_call *call);
 void device_gone(void *device, uint64_t client_id);
 
 /*
- * device_beat - the recorder's clocks, and what is known of the coordinator's: with each heartbeat.
+ * device_beat - update the recorder's clocks and the coordinator's offset; call with each heartbeat.
  *
- *	offset_ns	its CLOCK_REALTIME less this host's
- *	error_ns	by how much that may be wrong; UINT64_MAX: not known
+ *	offset_ns	the coordinator's CLOCK_REALTIME minus this host's
+ *	error_ns	the offset's maximum error; UINT64_MAX: unknown
  */
 void device_beat(struct device *d, int64_t offset_ns, uint64_t error_ns);
 
-/* To be called every 100 ms or so: leases, pending requests, faults. */
+/* Handle leases, pending requests, faults; call every 100 ms or so. */
 void device_tick(struct device *d);
 
-/* Where its control address is, for the metadata. */
+/* Set its control address, for the metadata. */
 void device_set_address(struct device *d, const char *addr);
 
-/* And where gRPC's clients find it, "host:port". */
+/* Set its gRPC address, "host:port", for the metadata. */
 void device_set_grpc(struct device *d, const char *addr);
 
-/* The device's description; what it points to lives in *room, or as long as the device. */
+/* The device's description; its pointers are valid as long as *room and the device. */
 struct device_room {
 	GpuSim__DeviceId id;
 	GpuSim__MemAddr min, max;
@@ -77,15 +78,15 @@ struct device_room {
 };
 void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
 
-/* The progress of its streams: at most DEVICE_PROGRESS_MAX messages, which live in *room.
- * Returns their number. */
+/* The progress of its streams: at most DEVICE_PROGRESS_MAX messages, stored in *room. Returns their
+ * number. */
 #define DEVICE_PROGRESS_MAX 64
 struct device_progress {
 	GpuSim__Progress v[DEVICE_PROGRESS_MAX], *p[DEVICE_PROGRESS_MAX];
 };
 size_t device_progress(struct device *d, struct device_progress *room);
 
-/* How much ranks have done that processes drive: at most DEVICE_QUEUED_MAX messages, which live in *room. */
+/* The counts of ranks that processes drive: at most DEVICE_QUEUED_MAX messages, stored in *room. */
 #define DEVICE_QUEUED_MAX 256
 struct device_queued {
 	GpuSim__QueuedCount v[DEVICE_QUEUED_MAX], *p[DEVICE_QUEUED_MAX];
@@ -93,7 +94,7 @@ struct device_queued {
 size_t device_queued(struct device *d, struct device_queued *room);
 void device_queued_fini(struct device_queued *room, size_t n);
 
-/* Take the next rank that this device gives up, for the coordinator to hear. False: there is none. */
+/* Take the next report of a lost rank for the coordinator. False: none. */
 struct cmdq_report;
 bool device_report(struct device *d, struct cmdq_report *out);
 

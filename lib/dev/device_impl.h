@@ -23,7 +23,7 @@ struct fed {
 	struct protocol_event event;
 };
 
-/* The thread that takes over another device's memory: see serve_adopt.c. */
+/* The thread that adopts another device's memory: see serve_adopt.c. */
 struct adopt {
 	pthread_t thread;
 	bool started;
@@ -54,11 +54,11 @@ struct device {
 	atomic_size_t held;   /* bytes of programs */
 	pthread_mutex_t lock; /* addresses */
 	struct protocol *protocol;
-	struct program *graph[PROTOCOL_MAX_GRAPHS]; /* by the protocol's number of it, or NULL */
+	struct program *graph[PROTOCOL_MAX_GRAPHS]; /* by the protocol's graph number; or NULL */
 	pthread_mutex_t feed_lock;		    /* what follows: see serve_protocol.c */
 	struct fed *feed_head, **feed_tail;
-	bool feeding;		 /* a thread is at it */
-	struct injector *inject; /* NULL: nothing may be injected */
+	bool feeding;		 /* a thread is feeding */
+	struct injector *inject; /* NULL: injection is off */
 };
 
 /* The services, one family a file. Each answers the call. */
@@ -70,21 +70,21 @@ void serve_queue(struct device *d, struct rpc_call *call);    /* command queues 
 void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
 void serve_recorder(struct device *d, struct rpc_call *call); /* the flight recorder */
 
-/* Wait for the last one; the server is stopped, and so is the device. */
+/* Wait for the last thread; server and device are stopped. */
 void device_join_adopt(struct device *d);
 
 /* ---- the protocol's actions, carried out. serve_comm.c */
 
 void carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err);
 void carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err);
-/* Answer an attach that has succeeded with what this rank offers. */
+/* Answer a successful attach with what this rank offers. */
 void answer_attach(struct device *d, struct rpc_call *call);
 
 /* ---- serve_run.c */
 
 void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t graph,
 		  struct err *err);
-/* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
+/* Queue a run; unless it is queued, done(arg) is called at its end. */
 enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 		  run_done_fn done, void *arg, struct err *err);
 

@@ -1,9 +1,9 @@
 /*
- * device_recorder.h - a device's flight recorder: its area in the memory file, and the ring of the device's service, which any
- * thread writes to: clients' copies, and marks of what happened. Streams and queues have rings of their own
- * (xport/progress.h).
+ * device_recorder.h - a device's flight recorder: its area in the memory file, and the ring of the device's
+ * service, which any thread writes to: clients' copies, and marks of events. Streams and queues have rings of
+ * their own (xport/progress.h).
  *
- * NULL, and one that is off, are legal everywhere. Thread-safe.
+ * NULL, and a recorder that is off, are legal everywhere. Thread-safe.
  */
 #ifndef DEV_DEVICE_RECORDER_H
 #define DEV_DEVICE_RECORDER_H
@@ -17,30 +17,30 @@ struct device_recorder {
 	struct devmem *mem;
 	struct flight *flight; /* NULL: off */
 	const void *area;
-	uint64_t nbytes; /* of it */
+	uint64_t nbytes; /* of the area */
 	pthread_mutex_t lock;
 	struct recorder service; /* under lock */
 };
 
 /*
- * Record from now on.
+ * Start to record.
  *
- *	nrecords	of one stream, FLIGHT_RECORDS_MIN to FLIGHT_RECORDS_MAX, rounded down to a power of two; 0: off
+ *	nrecords	per stream, FLIGHT_RECORDS_MIN to _MAX, rounded down to a power of two; 0: off
  *
- * RC_NOMEM, RC_FAILED: there is no room; it is off then.
+ * RC_NOMEM, RC_FAILED: no room; the recorder is off then.
  */
 enum rc device_recorder_open(struct device_recorder *r, struct devmem *mem, uint32_t nrecords,
 			     const struct flight_identity *who, struct err *err);
 
-/* All others have given their rings back. */
+/* All others must have returned their rings. */
 void device_recorder_close(struct device_recorder *r);
 
 void device_recorder_mark(struct device_recorder *r, const struct flight_mark *m, const char *text);
 
-/* A copy of a client has ended, which began at these ticks. */
+/* Record a client's copy. */
 void device_recorder_copy(struct device_recorder *r, const struct flight_copy *c);
 
-/* Record all steps for so long from now on. */
+/* Record all steps for the next ms milliseconds. */
 void device_recorder_trace(struct device_recorder *r, uint32_t ms);
 
 #endif

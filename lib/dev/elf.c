@@ -16,7 +16,7 @@
 #elif defined(__aarch64__)
 #define MACHINE EM_AARCH64
 #else
-#define MACHINE EM_NONE /* whichever: the linker looks */
+#define MACHINE EM_NONE /* unknown: leave it to the linker */
 #endif
 
 static enum rc
@@ -25,7 +25,7 @@ bad(struct err *err, const char *path, const char *what)
 	return err_set(err, RC_BADDATA, "%s: %s", path, what);
 }
 
-/* Whether the segments that are loaded lie inside the file. */
+/* Check that the loaded segments are inside the file. */
 static enum rc
 check_segments(int fd, const char *path, const ElfW(Ehdr) * head, uint64_t nbytes, struct err *err)
 {
@@ -35,13 +35,13 @@ check_segments(int fd, const char *path, const ElfW(Ehdr) * head, uint64_t nbyte
 	if (head->e_phnum > MAX_SEGMENTS || head->e_phentsize != sizeof segment[0] ||
 	    head->e_phoff > nbytes ||
 	    pread(fd, segment, want, (off_t)head->e_phoff) != (ssize_t)want)
-		return bad(err, path, "damaged, or cut off");
+		return bad(err, path, "damaged or truncated");
 	for (i = 0; i < head->e_phnum; i++) {
 		if (segment[i].p_type != PT_LOAD && segment[i].p_type != PT_DYNAMIC)
 			continue;
 		if (segment[i].p_offset > nbytes ||
 		    segment[i].p_filesz > nbytes - segment[i].p_offset)
-			return bad(err, path, "damaged, or cut off");
+			return bad(err, path, "damaged or truncated");
 	}
 	return RC_OK;
 }
@@ -55,13 +55,13 @@ check_file(int fd, const char *path, struct err *err)
 	if (fstat(fd, &st) != 0)
 		return err_set(err, RC_INVAL, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return bad(err, path, "not a file of bytes");
+		return bad(err, path, "not a regular file");
 	if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
 	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
 		return bad(err, path, "not a shared object");
 	if (head.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
 	    (MACHINE != EM_NONE && head.e_machine != MACHINE))
-		return bad(err, path, "made for another machine");
+		return bad(err, path, "built for another machine");
 	if (head.e_type != ET_DYN)
 		return bad(err, path, "not a shared object");
 	return check_segments(fd, path, &head, (uint64_t)st.st_size, err);
@@ -70,7 +70,7 @@ check_file(int fd, const char *path, struct err *err)
 enum rc
 elf_check(const char *path, struct err *err)
 {
-	/* O_NONBLOCK: a pipe without a writer would make it wait for ever. */
+	/* O_NONBLOCK: do not block on a pipe without a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	enum rc rc;
 

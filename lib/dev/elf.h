@@ -1,5 +1,5 @@
 /*
- * elf.h - whether a file is a whole shared object of this machine.
+ * elf.h - check that a file is a complete shared object for this machine.
  */
 #ifndef DEV_ELF_H
 #define DEV_ELF_H
@@ -7,10 +7,10 @@
 #include "base/rc.h"
 
 /*
- * elf_check - look before the dynamic linker does, which says little, and maps a file that has been
- * cut off without noticing: touching a missing page would be a SIGBUS.
+ * elf_check - check before the dynamic linker does, whose messages say little, and which maps a truncated
+ * file without noticing: touching a missing page would be a SIGBUS.
  *
- * RC_INVAL: cannot be read. RC_BADDATA: is none. The sentence begins with the path.
+ * RC_INVAL: cannot be read. RC_BADDATA: not a shared object. The message begins with the path.
  */
 enum rc elf_check(const char *path, struct err *err);
 

@@ -19,7 +19,7 @@ struct event {
 	struct event_table *table;
 	struct event *next;
 	uint64_t id, queued;
-	struct batch *pending; /* not wholly reached; numbers in none of them are */
+	struct batch *pending; /* not completely reached; numbers in no batch are reached */
 };
 
 struct event_table {
@@ -127,8 +127,7 @@ event_queued(struct event *e)
 	return n;
 }
 
-/* Lock held. Where the batch of a number hangs; *result is NULL when it is reached or not queued.
- */
+/* Lock held. The link to the batch of a number; *result is NULL when it is reached or not queued. */
 static struct batch **
 find_batch(struct event *e, uint64_t n)
 {
@@ -181,7 +180,7 @@ event_wait(struct event *e, uint64_t n, uint64_t deadline_ns, struct err *err)
 		if (pthread_cond_clockwait(&e->table->passed, &e->table->lock, CLOCK_MONOTONIC,
 					   &ts) != 0 &&
 		    !has_passed(e, n))
-			rc = err_set(err, RC_TIMEOUT, "event %" PRIu64 " is not recorded in time",
+			rc = err_set(err, RC_TIMEOUT, "event %" PRIu64 " was not recorded in time",
 				     e->id);
 	pthread_mutex_unlock(&e->table->lock);
 	return rc;

@@ -21,19 +21,19 @@ struct event_table;
 struct event_table *event_table_new(void);
 void event_table_free(struct event_table *t);
 
-/* The event of that number, made when it is new; lives as long as the table. RC_BUSY: too many. */
+/* The event of that number, created if new; lives as long as the table. RC_BUSY: too many. */
 enum rc event_get(struct event_table *t, uint64_t id, struct event **out, struct err *err);
 
 uint64_t event_id(const struct event *e);
 
-/* n recordings are being queued, which one stream will reach one after the other: returns the
- * number of the first. n is at least 1. 0: out of memory, nothing was queued. */
+/* Queue n recordings (at least 1), which one stream will reach in order. Returns the number of the first;
+ * 0: out of memory, nothing was queued. */
 uint64_t event_queue(struct event *e, uint64_t n);
 
-/* How many recordings have been queued so far. */
+/* The number of recordings queued so far. */
 uint64_t event_queued(struct event *e);
 
-/* The stream has got to recording number n, and so to those queued together with it before n. */
+/* The stream has reached recording n, and so those queued with it before n. */
 void event_record(struct event *e, uint64_t n);
 
 /* Wait for recording n; returns at once when n is 0. RC_TIMEOUT. */

@@ -27,7 +27,7 @@ execution_number(const struct execution *x, const struct inst_coll *c, uint64_t 
 	return c->fixed_op ? c->fixed_op : x->first_op + iteration * x->stride + c->op_offset;
 }
 
-/* The sends and receives at the head of the list, together. */
+/* Run the sends and receives at the head of the list together. */
 static enum rc
 run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
 	  size_t *ndone, struct err *err)
@@ -79,7 +79,7 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 	return err_set(err, RC_INTERNAL, "unknown instruction");
 }
 
-/* A kernel or a wait begins, which may take long: what the recorder shows of it. */
+/* A kernel or a wait begins, which may take long: show it in the recorder. */
 static struct flight_now
 task_of(const struct inst *i, uint64_t begin)
 {
@@ -138,7 +138,7 @@ record(const struct execution *x, const struct inst *i, const struct flight_now 
 		recorder_pause(m, FLIGHT_PAUSE_EVENT, now->queue, now->since);
 }
 
-/* A kernel's sentence begins with its name. */
+/* A kernel's message begins with its name. */
 static bool
 names_itself(const struct inst *i, const struct err *err)
 {

@@ -21,15 +21,15 @@ struct execution {
 	uint64_t first_op, stride;
 	const struct event_number *event; /* by instruction */
 	struct recorder *recorder;	  /* or NULL */
-	struct pair *pair; /* room for as many as stand together in at[] of execute */
+	struct pair *pair;		  /* room for the longest row of pairs in at[] of execute */
 };
 
 /* The number of a collective, send or receive in an iteration. */
 uint64_t execution_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration);
 
 /*
- * Do instruction number at[0] in an iteration, or, where sends and receives stand together, all of
- * them; *ndone is how many of at[0..n) that were. The error says which operation failed.
+ * Do instruction number at[0] in an iteration, or, where sends and receives follow each other, all of them;
+ * *ndone is the number done of at[0..n). The error says which operation failed.
  */
 enum rc execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
 		size_t *ndone, struct err *err);

@@ -72,7 +72,7 @@ inject_fired(struct inject_table *t, uint64_t n)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Is the point the fault's? */
+/* The point matches the fault. */
 static bool
 is_met(const struct gpusim_fault *f, const struct inject_point *at)
 {
@@ -100,7 +100,7 @@ inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_
 	return found;
 }
 
-/* Slowness that was waiting for this point begins. */
+/* Begin slowness that was waiting for this point. */
 static void
 begin_slow(struct inject_armed *a, const struct inject_point *at, uint64_t now_ns)
 {
@@ -111,7 +111,7 @@ begin_slow(struct inject_armed *a, const struct inject_point *at, uint64_t now_n
 	a->f.next = 0;
 }
 
-/* Has slowness that is under way come to its end before this step? */
+/* Active slowness has ended before this step. */
 static bool
 is_over(const struct inject_armed *a, const struct inject_point *at, uint64_t now_ns)
 {

@@ -1,11 +1,11 @@
 /*
- * inject.h - faults that wait for a point of a collective, and those under way: a table that knows
- * what is due, and does nothing itself.
+ * inject.h - the table of faults that wait for a point of a collective, and of active ones. It only says
+ * what is due.
  *
- * A fault at a point becomes due once. Slowness stays: from its point on, or from now, until its time
- * or its steps are over; at a point with neither it stays for the rest of that operation.
+ * A fault at a point becomes due once. Slowness stays: from its point, or from now, until its time or its
+ * steps are over; at a point without either, for the rest of that operation.
  *
- * Threads: any. Nothing armed costs one relaxed load.
+ * Threads: any. An empty table costs one relaxed load.
  */
 #ifndef DEV_INJECT_H
 #define DEV_INJECT_H
@@ -19,8 +19,8 @@
 
 struct inject_armed {
 	struct gpusim_fault f;
-	bool live;	   /* slow: it has begun, of operation f.op; */
-	uint64_t until_ns; /* it ends then; UINT64_MAX: not by the clock */
+	bool live;	   /* slow: it has begun, in operation f.op */
+	uint64_t until_ns; /* its end; UINT64_MAX: not by time */
 };
 
 struct inject_table {
@@ -30,40 +30,40 @@ struct inject_table {
 	uint64_t fired;
 };
 
-/* A step that is about to be done. */
+/* A step that is about to run. */
 struct inject_point {
 	uint64_t comm;
 	enum gpusim_coll coll;
-	uint64_t op;   /* its number; of a pair outside the count: the pair's */
+	uint64_t op;   /* its number; of a pair outside the count: the pair's number */
 	uint32_t step; /* from 1 */
 };
 
 void inject_init(struct inject_table *t);
 void inject_fini(struct inject_table *t);
 
-/* Anything armed at all? */
+/* Some fault is armed. */
 static inline bool
 inject_any(const struct inject_table *t)
 {
 	return t && atomic_load_explicit(&t->n, memory_order_relaxed) > 0;
 }
 
-/* A checked fault: one at a point, or slowness, which begins now if it has none. RC_BUSY: the table
- * is full. */
+/* Add a checked fault: one at a point, or slowness, which begins now without a point. RC_BUSY: the table is
+ * full. */
 enum rc inject_arm(struct inject_table *t, const struct gpusim_fault *f, uint64_t now_ns,
 		   struct err *err);
 void inject_clear(struct inject_table *t);
 
-/* So many faults took place that are not in the table, or not any more. */
+/* Count n faults that took place outside the table. */
 void inject_fired(struct inject_table *t, uint64_t n);
 
-/* The next fault due at this point, which leaves the table uncounted; false: there is none. */
+/* Remove the next fault due at this point, uncounted; false: none. */
 bool inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_fault *out);
 
-/* How long this step is to wait; it counts as one step of each slowness. */
+/* The delay of this step, which counts as one step of each slowness. */
 uint64_t inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t now_ns);
 
-/* List the armed faults, at most max of them, and count those that took place. Returns how many are listed. */
+/* List at most max armed faults, and count those that took place. Returns the number listed. */
 size_t inject_list(struct inject_table *t, uint64_t now_ns, struct gpusim_fault *out, size_t max,
 		   uint64_t *fired);
 

@@ -44,7 +44,7 @@ say(const struct injector *i, const char *line)
 		i->say(line);
 }
 
-/* A fault takes place now, somewhere or at a point of an operation. */
+/* A fault takes place now, at a point of an operation or not. */
 static void
 record(struct injector *i, const struct program *p, const struct inject_point *at, const char *line)
 {
@@ -67,7 +67,7 @@ is_of_frames(const struct gpusim_fault *f)
 	       f->kind == GPUSIM_FAULT_CUT;
 }
 
-/* Kill and stop wait until the request for them has been answered. */
+/* Delay kill and stop until their request has been answered. */
 static enum rc
 add_soon(struct injector *i, const struct gpusim_fault *f, struct err *err)
 {
@@ -75,7 +75,7 @@ add_soon(struct injector *i, const struct gpusim_fault *f, struct err *err)
 
 	pthread_mutex_lock(&i->table.lock);
 	if (i->nsoon == INJECT_SOON)
-		rc = err_set(err, RC_BUSY, "%d such faults wait already", INJECT_SOON);
+		rc = err_set(err, RC_BUSY, "%d such faults already wait", INJECT_SOON);
 	else
 		i->soon[i->nsoon++] = *f;
 	pthread_mutex_unlock(&i->table.lock);
@@ -158,7 +158,7 @@ injector_tick(struct injector *i)
 	carry_out(&f);
 }
 
-/* The memory that a step reads, or at the end the result: elements of *size bytes; NULL: none. */
+/* The memory that a step reads, or at the end the result; elements of *size bytes. NULL: none. */
 static unsigned char *
 data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
 {
@@ -180,7 +180,7 @@ data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
 	return c->base[buf] + off * *size;
 }
 
-/* The seed says which element and bit: a high one, and of a NaN one that makes it a number. False: nothing is there. */
+/* The seed selects element and bit: a high bit; of a NaN a bit that makes it a number. False: no memory. */
 static bool
 flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, char *text,
      size_t room)
@@ -212,7 +212,7 @@ flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, cha
 	return true;
 }
 
-/* A fault has come to its point. */
+/* A fault has reached its point. */
 static void
 take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 	   const struct inst_coll *c, uint64_t op, const struct inject_point *at)
@@ -244,7 +244,7 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 		carry_out(f);
 }
 
-/* Wait, but not longer than the communicator lives. */
+/* Wait, at most as long as the communicator lives. */
 static void
 linger(struct xport *x, const struct program *p, uint64_t ns)
 {

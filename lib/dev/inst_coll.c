@@ -18,7 +18,7 @@
 #define CHUNK_DEFAULT (256u << 10) /* bytes */
 #define SCRATCH_ALIGN 64
 
-/* The host pointer of a range; nothing of nothing may be anywhere. */
+/* The host pointer of a range; an empty range may be anywhere. */
 enum rc
 inst_range(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes, void **out,
 	   struct err *err)
@@ -48,7 +48,7 @@ kind_of(const struct plan_args *a, const struct inst_coll *c)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* "allreduce of 8 f32 sum (ring)", as far as there is room. */
+/* "allreduce of 8 f32 sum (ring)", as far as it fits. */
 static void
 say_call(const struct plan_args *a, struct inst_coll *c)
 {
@@ -67,7 +67,7 @@ inst_coll_algo(const struct inst_coll *c)
 	return c->file_algo[0] ? c->file_algo : c->algo;
 }
 
-/* Its algorithm, and by how much messages are longer than their elements where partial sums are. */
+/* Choose its algorithm, and the factor by which messages with partial sums are longer. */
 static enum rc
 find_algo(const struct plan_args *a, const char *algo, struct inst_coll *c, unsigned *widening,
 	  struct err *err)
@@ -101,8 +101,8 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 	enum rc rc;
 
 	if (chunk_bytes > FRAME_PAYLOAD_MAX)
-		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", chunk_bytes,
-			       FRAME_PAYLOAD_MAX);
+		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes: the limit is %u",
+			       chunk_bytes, FRAME_PAYLOAD_MAX);
 	c->rank = a->rank;
 	c->nranks = a->nranks;
 	c->root = a->root;
@@ -112,7 +112,7 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 	if (rc != RC_OK)
 		return rc;
 	if (a->nelem > UINT64_MAX / c->elem)
-		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
+		return err_set(err, RC_INVAL, "%" PRIu64 " elements are too many for any memory",
 			       a->nelem);
 	widening = coll_reduces(a->coll) ? redop_widening(c->redop, c->dtype) : 1;
 	c->wide = a->wide = widening > 1;
@@ -154,7 +154,7 @@ inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t se
 	return RC_OK;
 }
 
-/* The bytes of a step to and from peers. Of one-sided steps each rank does as much to the others as they do to it. */
+/* The bytes of a step to and from peers. One-sided steps are symmetric. */
 static void
 count_traffic(struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
 {
@@ -205,14 +205,14 @@ aligned(uint64_t nbytes)
 	return (nbytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
 }
 
-/* Where in a collective's scratch its wide partial sums are, behind the plan's own. */
+/* The offset of wide partial sums in a collective's scratch, after the plan's own. */
 static uint64_t
 wide_at(const struct inst_coll *c)
 {
 	return aligned(c->plan.ntmp * c->elem);
 }
 
-/* And the room for an input times a factor. */
+/* The offset of the input times a factor. */
 static uint64_t
 scaled_at(const struct inst_coll *c)
 {

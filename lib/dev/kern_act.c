@@ -1,7 +1,7 @@
 /*
  * kern_act.c - activations: relu, and the smooth ones sigmoid and tanh.
  *
- * The smooth ones are computed in double and rounded once, by operations that are the same on every processor.
+ * Sigmoid and tanh are computed in double and rounded once, with the same bits on every processor.
  */
 #include "dev/kern_impl.h"
 

@@ -42,7 +42,7 @@ kern_float(struct kern_call *c, unsigned param)
 	uint64_t t = c->v[param].u;
 
 	if (size != 0 && t != GPUSIM_F32 && t != GPUSIM_F64) {
-		kern_fail(c, RC_INVAL, "%s: takes f32 or f64, not %s", c->k->params[param].name,
+		kern_fail(c, RC_INVAL, "%s: must be f32 or f64, not %s", c->k->params[param].name,
 			  dtype_name((enum gpusim_dtype)t));
 		return 0;
 	}

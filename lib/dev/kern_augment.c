@@ -1,6 +1,6 @@
 /*
- * kern_augment.c - images moved and mirrored. The kernel draws nothing: it is told what becomes of each image,
- * so the same happens to an image on whichever device it is.
+ * kern_augment.c - images moved and mirrored. The kernel draws no random numbers: its argument says what
+ * to do with each image, so the result does not depend on the device.
  */
 #include "dev/kern_impl.h"
 
@@ -24,7 +24,7 @@ struct row {
 			((type *)(void *)dst)[-(ptrdiff_t)k] = ((const type *)src)[k]; \
 	} while (0)
 
-/* n pixels from src on, to dst and before. */
+/* Copy n pixels from src on, to dst and backwards. */
 static void
 mirror(void *dst, const void *src, size_t n, size_t size)
 {
@@ -45,7 +45,7 @@ mirror(void *dst, const void *src, size_t n, size_t size)
 	}
 }
 
-/* dst[x] = src[x + shift], 0 where there is none; flip: from the other end. */
+/* dst[x] = src[x + shift], 0 outside; flip: mirrored. */
 static void
 move_row(const struct row *r, ptrdiff_t shift, bool flip)
 {
@@ -81,7 +81,7 @@ move_image(struct row r, size_t c, size_t h, ptrdiff_t down, ptrdiff_t shift, bo
 		}
 }
 
-/* Whether a word says something of which no image becomes more than padding wide. */
+/* A word is out of range for the padding. */
 static bool
 is_how(uint32_t how, uint64_t pad)
 {
@@ -100,7 +100,7 @@ augment_run(struct kern_call *call)
 			.src = kern_at(call, AUG_SRC, n, image, size),
 			.w = w,
 			.size = size};
-	/* Volatile: as gather's index. A word that has changed since moves no read out of its image. */
+	/* Volatile, as gather's index: a changed word cannot move a read out of its image. */
 	const volatile uint32_t *how = kern_at(call, AUG_HOW, n, 1, sizeof *how);
 
 	kern_apart(call, AUG_DST, AUG_SRC);
@@ -111,7 +111,7 @@ augment_run(struct kern_call *call)
 		if (!is_how(how[i], pad))
 			kern_fail(call, RC_BADDATA,
 				  "how[%" PRIu64 "] is 0x%" PRIx32 ", which a pad of %" PRIu64
-				  " does not have",
+				  " does not allow",
 				  i, how[i], pad);
 	if (call->rc != RC_OK || image == 0)
 		return call->rc;
@@ -125,11 +125,12 @@ augment_run(struct kern_call *call)
 }
 
 /*
- * augment - a window of each image, which is first surrounded by pad zeros, then mirrored left to right or not.
+ * augment - a window of each image, which is first surrounded by pad zeros, then mirrored left to right
+ * or not.
  *
- * how[i] = row + 256 column + 65536 mirrored, where row and column, 0 to 2 pad, are where the window begins;
- * pad is the image as it was. dst overlaps neither src nor how.
- * Errors: RC_INVAL; RC_BADDATA a word that says something else. Checked by: tests/unit/dev/t_kern_augment.c
+ * how[i] = row + 256 column + 65536 mirrored, where row and column, 0 to 2 pad, are the window's origin;
+ * pad leaves the image as it was. dst overlaps neither src nor how. Errors: RC_INVAL; RC_BADDATA another
+ * word. Checked by: tests/unit/dev/t_kern_augment.c
  */
 const struct kernel kernel_augment = {
     .name = "augment",

@@ -1,9 +1,9 @@
 /*
  * kern_cast.c - conversion between any two element types.
  *
- * Blocks that stay in the first-level cache go through one wide type, so that ten loops in and ten
- * out do for a hundred pairs: int64_t between integers, double otherwise. The loops are made from
- * DTYPES.
+ * Blocks that stay in the first-level cache are converted through one wide type, int64_t between
+ * integers, double otherwise. So ten loops in and ten out serve a hundred pairs. The loops are generated
+ * from DTYPES.
  */
 #include "dev/kern_impl.h"
 
@@ -19,7 +19,7 @@ enum { DST, SRC, N, FROM, TO, SCALE };
 
 /*
  * A case in a switch over types: out[i] of n is an expression of the element `from[i]`, which the
- * kind of the type chooses. Kinds that never come here have none.
+ * kind of the type chooses. Kinds that cannot occur have none.
  */
 #define CASE(constant, to, from, expr)         \
 	case GPUSIM_##constant: {              \
@@ -37,7 +37,7 @@ enum { DST, SRC, N, FROM, TO, SCALE };
 /* ---- through double */
 
 /*
- * A whole number as a double that still rounds rightly to any narrower type: where it has more than
+ * A whole number as a double that still rounds correctly to any narrower type: where it has more than
  * 53 bits, the lower ones are or-ed into bit 11 (rounding to odd).
  */
 static inline uint64_t
@@ -88,7 +88,7 @@ to_whole(double d, double lo, double hi)
 	return rint(d <= hi ? d : hi);
 }
 
-/* 2^63 and 2^64 are doubles but no elements: the largest double that is one ends the range. */
+/* 2^63 and 2^64 are doubles but not elements: the range ends at the largest double that is one. */
 static inline int64_t
 to_i64(double d)
 {
@@ -122,7 +122,7 @@ cast_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n)
 	}
 }
 
-/* Apart from its loops, because clang 14 hides the name of a function that it clones. */
+/* Separate from its loops, because clang 14 hides the name of a function that it clones. */
 void
 kern_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n)
 {
@@ -137,8 +137,8 @@ clamp(int64_t s, int64_t lo, int64_t hi)
 	return s < lo ? lo : s > hi ? hi : s;
 }
 
-/* Floats never come here. A u64 above INT64_MAX becomes that: it saturates in every other integer
- * type anyway. */
+/* Floats never occur here. A u64 above INT64_MAX becomes INT64_MAX: it saturates in every other integer type
+ * anyway. */
 #define NO_CASE(constant, type) \
 	case GPUSIM_##constant: \
 		break;
@@ -181,7 +181,7 @@ integers_narrow(enum gpusim_dtype t, void *dst, const int64_t *src, size_t n)
 	}
 }
 
-/* ---- bytes to f32, which is what networks are fed with */
+/* ---- bytes to f32, the input of networks */
 
 HOT_CLONES static void
 bytes_by_parts(float *out, const uint8_t *src, size_t n, float hi, float lo)
@@ -201,8 +201,7 @@ bytes_by_double(float *out, const uint8_t *src, size_t n, double scale)
 
 /*
  * The scale in two parts: hi has 16 bits, so its product with a byte is exact, and lo is the rest.
- * That nearly always rounds as the product in double does, in a third of the time; there are only
- * 256 bytes to try it with.
+ * That nearly always rounds as the product in double does, in a third of the time; all 256 bytes are tried.
  */
 static void
 split_scale(struct kern_cast *c)

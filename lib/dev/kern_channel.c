@@ -9,7 +9,7 @@
 
 #define LANES 16
 
-/* The lanes in one, in a fixed order. */
+/* Sum the lanes in a fixed order. */
 static double
 join(const double *lane)
 {

@@ -1,10 +1,9 @@
 /*
  * kern_conv.c - convolutions and their gradients, as products of patches by the BLAS.
  *
- * An image is one product with its patches. Where scratch has room for several images, the patches
- * of as many as fit lie side by side and are one product, which is faster where planes are small:
- * the weights are read once for all of them. Then the planes of y lie there side by side as well,
- * behind the patches.
+ * An image is one product with its patches. Where scratch has room for several images, their patches are
+ * side by side and make one product, which is faster for small planes: the weights are read once for all
+ * of them. The planes of y are then side by side as well, after the patches.
  */
 #include "dev/kern_impl.h"
 
@@ -17,8 +16,8 @@
 #include "dev/kern_patch.h"
 #include "mem/clones.h"
 
-#define MAX_REACH   1024 /* of size, stride and pad */
-#define MAX_COLUMNS 1024 /* of a product of several images: more bring nothing */
+#define MAX_REACH   1024 /* limit of size, stride and pad */
+#define MAX_COLUMNS 1024 /* of a product of several images: more do not help */
 
 struct conv {
 	struct conv_shape s;
@@ -38,7 +37,7 @@ check_range(struct kern_call *c, unsigned param, uint64_t min, uint64_t max)
 	uint64_t u = c->v[param].u;
 
 	if (u < min || u > max)
-		kern_fail(c, RC_INVAL, "%s: %" PRIu64 " is not %" PRIu64 " to %" PRIu64,
+		kern_fail(c, RC_INVAL, "%s: %" PRIu64 " is not in %" PRIu64 " to %" PRIu64,
 			  c->k->params[param].name, u, min, max);
 }
 
@@ -61,8 +60,8 @@ reach(struct kern_call *c, unsigned shape, unsigned axis)
 	return (padded - size) / stride + 1;
 }
 
-/* Images a product, when scratch has room for so many elements: all products alike, if need be but
- * the last. */
+/* The images per product, for scratch of this many elements: equal numbers, except perhaps in the last
+ * product. */
 static size_t
 group_of(const struct conv *c, uint64_t room)
 {
@@ -118,14 +117,14 @@ conv_read(struct kern_call *c, unsigned shape, unsigned images, unsigned single,
 	return r;
 }
 
-/* Whether the patches of an image are the image itself. */
+/* The patches of an image are the image itself. */
 static bool
 conv_is_plain(const struct conv *c)
 {
 	return c->s.size == 1 && c->s.stride == 1 && c->s.pad == 0;
 }
 
-/* One product: how many images, which is the first, where their patches and planes lie. */
+/* One product: its images, and where their patches and planes are. */
 struct batch {
 	size_t first, count, columns;
 	unsigned char *patches, *planes;
@@ -210,7 +209,7 @@ enum {
 PLANE_BIAS(float)
 PLANE_BIAS(double)
 
-/* The planes of a batch to y, where they are not there yet, and the bias (or NULL) to each. */
+/* Move the planes of a batch to y, unless they are there, and add the bias (or NULL). */
 static void
 batch_store(const struct conv *c, const struct batch *b, unsigned char *y, const void *bias)
 {

@@ -1,6 +1,5 @@
 /*
- * kern_exp.h - exponentials that the vectoriser can have as often as it likes, and that are the same
- * on every processor.
+ * kern_exp.h - exponentials that vectorise, with the same bits on every processor.
  */
 #ifndef DEV_KERN_EXP_H
 #define DEV_KERN_EXP_H
@@ -8,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Inlined into each clone of a kernel, or the compiler makes it for the oldest processor only. */
+/* Inlined into each clone of a kernel; otherwise compiled for the oldest processor only. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /*

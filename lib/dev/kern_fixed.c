@@ -1,6 +1,6 @@
 /*
- * kern_fixed.c - sums in fixed point. Sums of whole numbers are exact, so their order does not matter: whoever adds
- * which part first, the sum has the same bits.
+ * kern_fixed.c - sums in fixed point. Sums of whole numbers are exact, so their bits do not depend on the
+ * order.
  */
 #include "dev/kern_impl.h"
 
@@ -10,11 +10,11 @@
 
 #include "mem/clones.h"
 
-#define LIMIT \
-	0x1p50 /* units that an element may have: so 4096 of them are a sum without overflow */
-#define MAGIC \
-	0x1.8p52   /* added to a smaller number, it leaves the rounded number in the lowest bits */
-#define BLOCK 1024 /* elements that are looked at, then added while they are near */
+/* units that an element may have: a sum of 4096 elements cannot overflow */
+#define LIMIT 0x1p50
+/* added to a smaller number, it leaves the rounded number in the lowest bits */
+#define MAGIC 0x1.8p52
+#define BLOCK 1024 /* elements that are checked, then added while in the cache */
 
 enum { FIX_SUM, FIX_SRC, FIX_N, FIX_SCALE, FIX_ADD, FIX_DTYPE };
 
@@ -30,7 +30,7 @@ to_fixed(double units)
 	return a - b;
 }
 
-/* fits: whether each element is a number below the limit. */
+/* fits: each element is a number below the limit. */
 #define FIXED_LOOPS(type)                                                                         \
 	HOT_CLONES static bool fits_##type(const type *src, size_t n, double scale)               \
 	{                                                                                         \
@@ -67,8 +67,8 @@ name_element(struct kern_call *call, const void *src, size_t first, size_t size,
 		first++;
 	if (isfinite(x))
 		return kern_fail(call, RC_BADDATA,
-				 "src[%zu] is %g: with scale %g only what is below %g fits", first,
-				 x, scale, LIMIT / scale);
+				 "src[%zu] is %g: with scale %g it must be below %g", first, x,
+				 scale, LIMIT / scale);
 	return kern_fail(call, RC_BADDATA, "src[%zu] is %s", first,
 			 isnan(x) ? "not a number" : "infinite");
 }
@@ -84,7 +84,7 @@ fixed_add_run(struct kern_call *call)
 
 	kern_apart(call, FIX_SUM, FIX_SRC);
 	if (!(scale > 0) || isinf(scale))
-		kern_fail(call, RC_INVAL, "scale: %g is not above 0", scale);
+		kern_fail(call, RC_INVAL, "scale: %g: must be positive", scale);
 	if (call->rc != RC_OK)
 		return call->rc;
 	for (size_t at = 0; at < n; at += count) {
@@ -103,10 +103,9 @@ fixed_add_run(struct kern_call *call)
 /*
  * fixed_add - sum[i] = scale src[i], rounded to nearest even, as a whole number; with `add` it is added.
  *
- * An element is below 2^50 units, so the sum of 4096 cannot overflow. `cast` from i64 with the scale's inverse gives
- * the sum back. The areas do not overlap.
- * Errors: RC_INVAL; RC_BADDATA an element that is larger, infinite or not a number: the sums are then undefined.
- * Checked by: tests/unit/dev/t_kern_fixed.c
+ * An element is below 2^50 units, so a sum of 4096 cannot overflow. `cast` from i64 with the inverse
+ * scale gives the sum back. The areas do not overlap. Errors: RC_INVAL; RC_BADDATA an element is larger,
+ * infinite or NaN: the sums are then undefined. Checked by: tests/unit/dev/t_kern_fixed.c
  */
 const struct kernel kernel_fixed_add = {
     .name = "fixed_add",

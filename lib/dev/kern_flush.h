@@ -1,8 +1,8 @@
 /*
- * kern_flush.h - subnormal numbers as 0, for this thread.
+ * kern_flush.h - flush subnormal numbers to 0, for this thread.
  *
- * State that fades, such as the velocity of a weight whose gradient has become 0, ends among the
- * subnormals, and there a processor is many times slower. As on a GPU, they count as 0 instead.
+ * State that decays, such as the velocity of a weight whose gradient has become 0, ends as subnormals,
+ * which are many times slower on a processor. As on a GPU, they count as 0 instead.
  */
 #ifndef DEV_KERN_FLUSH_H
 #define DEV_KERN_FLUSH_H

@@ -32,7 +32,7 @@ gemm_run(struct kern_call *call)
 	void *a, *b, *c;
 
 	if (m > INT_MAX || n > INT_MAX || k > INT_MAX)
-		kern_fail(call, RC_INVAL, "m, n and k are at most %d", INT_MAX);
+		kern_fail(call, RC_INVAL, "m, n and k must be at most %d", INT_MAX);
 	a = kern_at(call, A, m, k, size);
 	b = kern_at(call, B, k, n, size);
 	c = kern_at(call, C, m, n, size);
@@ -62,7 +62,8 @@ gemm_run(struct kern_call *call)
 /*
  * gemm - c[m,n] = alpha op(a) op(b) + beta c, where op(a) is [m,k] and op(b) is [k,n].
  *
- * With single, one thread computes it: the bits depend on the arguments alone. c overlaps neither a nor b. beta 0 does not read c, alpha 0 does not read a or b.
+ * With single, one thread computes it, so the bits depend on the arguments alone. c overlaps neither a nor b.
+ * beta 0 does not read c, alpha 0 does not read a or b.
  * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_gemm.c
  */
 const struct kernel kernel_gemm = {
@@ -80,8 +81,7 @@ const struct kernel kernel_gemm = {
 	    [BETA] = {"beta", KP_REAL, true, 0, "factor of the old c"},
 	    [TA] = {"ta", KP_FLAG, true, 0, "transpose a"},
 	    [TB] = {"tb", KP_FLAG, true, 0, "transpose b"},
-	    [SINGLE] = {"single", KP_FLAG, true, 0,
-			"by one thread: bits do not depend on how many"},
+	    [SINGLE] = {"single", KP_FLAG, true, 0, "by one thread: bits do not depend on threads"},
 	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = gemm_run,

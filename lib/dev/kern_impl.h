@@ -1,6 +1,5 @@
 /*
- * kern_impl.h - what the kernels share: the table's entries, and how arguments become host
- * pointers.
+ * kern_impl.h - shared by the kernels: the table's entries, and the conversion of arguments to host pointers.
  *
  * A kernel asks for everything it needs through one struct kern_call, then looks at call.rc once,
  * and only then touches memory: after the first failure the other requests do nothing.
@@ -35,21 +34,21 @@ struct kern_call {
 	const struct devmem *mem;
 	const union kernel_value *v;
 	struct err *err;
-	enum rc rc; /* the first failure, already told in *err */
+	enum rc rc; /* the first failure, set in *err */
 	struct {
 		unsigned char *p;
 		size_t nbytes;
-	} area[KERNEL_MAX_PARAMS]; /* by parameter: what kern_at gave */
+	} area[KERNEL_MAX_PARAMS]; /* by parameter: from kern_at */
 };
 
-/* The size of the type in parameter `param`; fails when it is no type. */
+/* The size of the type in parameter `param`; fails when it is not a type. */
 size_t kern_type(struct kern_call *c, unsigned param);
 
 /* Likewise, but f32 and f64 only. */
 size_t kern_float(struct kern_call *c, unsigned param);
 
 /* The host pointer of rows x cols elements of `size` bytes at the address in parameter `param`;
- * fails when a byte is outside memory or the address is no multiple of size. NULL on failure. */
+ * fails when a byte is outside memory or the address is not a multiple of size. NULL on failure. */
 void *kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
 
 /* Fails when the areas of two parameters share a byte; kern_inplace lets them be the very same. */
@@ -59,7 +58,7 @@ void kern_inplace(struct kern_call *c, unsigned p, unsigned q);
 /* kern_apart with each of n others; `written` may be one of them. */
 void kern_apart_from(struct kern_call *c, unsigned written, const unsigned *others, size_t n);
 
-/* The product of n factors; fails, after the word `what`, when it is beyond 64 bits. */
+/* The product of n factors; fails, naming `what`, when it exceeds 64 bits. */
 uint64_t kern_product(struct kern_call *c, const char *what, const uint64_t *factor, size_t n);
 
 /* Records the first failure, after the kernel's name; returns c->rc. */
@@ -69,12 +68,12 @@ enum rc kern_fail(struct kern_call *c, enum rc rc, const char *fmt, ...)
 /* n doubles to elements of type t, rounded to nearest even. Integers saturate and NaN becomes 0. */
 void kern_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n);
 
-/* A conversion between two types, made ready once and used on as many vectors as one likes. */
+/* A conversion between two types, prepared once and used on any number of vectors. */
 struct kern_cast {
 	enum gpusim_dtype to, from;
 	double scale;
-	bool parts;   /* u8 to f32, and the scale in two parts rounds as the whole one does */
-	float hi, lo; /* then those */
+	bool parts;   /* u8 to f32, and the scale in two parts rounds like the whole */
+	float hi, lo; /* the two parts */
 };
 
 void kern_cast_init(struct kern_cast *c, enum gpusim_dtype to, enum gpusim_dtype from,
@@ -83,7 +82,7 @@ void kern_cast_init(struct kern_cast *c, enum gpusim_dtype to, enum gpusim_dtype
 /* dst[i] = scale src[i], as the kernel cast says; the vectors do not overlap. */
 void kern_cast(const struct kern_cast *c, void *dst, const void *src, size_t n);
 
-/* Run the loop of the type whose elements have so many bytes. */
+/* Run the loop of the type whose elements have `size` bytes. */
 #define KERN_LOOP(size, name, ...)                  \
 	do {                                        \
 		if ((size) == sizeof(float))        \

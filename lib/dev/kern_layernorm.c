@@ -1,6 +1,6 @@
 /*
- * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, so that no row
- * depends on which others lie beside it.
+ * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, independent
+ * of the other rows.
  */
 #include "dev/kern_impl.h"
 
@@ -10,7 +10,7 @@
 #include "mem/clones.h"
 
 #define LANES 8
-#define BLOCK 64 /* columns whose sums are taken together */
+#define BLOCK 64 /* columns that are summed together */
 
 /* ---- layernorm */
 
@@ -154,8 +154,8 @@ layernorm_grad_params_run(struct kern_call *call)
 }
 
 /*
- * layernorm_grad_params - dgamma[j] = sum of dy[:,j] (x[:,j] - mean) / sqrt(variance + eps), dbeta[j] = sum of
- * dy[:,j], in double, with layernorm's moments.
+ * layernorm_grad_params - dgamma[j] = sum of dy[:,j] (x[:,j] - mean) / sqrt(variance + eps), dbeta[j] =
+ * sum of dy[:,j], in double, with layernorm's moments.
  *
  * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_layernorm.c
  */

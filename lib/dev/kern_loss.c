@@ -15,7 +15,7 @@
 /* Volatile: another thread may write the labels meanwhile, and the checked value must be the used one. */
 typedef const volatile uint8_t label;
 
-/* Fails when a label is no class. */
+/* Fails when a label is not a class. */
 static void
 check_labels(struct kern_call *c, label *labels, uint64_t rows, uint64_t classes)
 {
@@ -25,7 +25,7 @@ check_labels(struct kern_call *c, label *labels, uint64_t rows, uint64_t classes
 	for (r = 0; c->rc == RC_OK && r < rows; r++) {
 		if ((l = labels[r]) >= classes)
 			kern_fail(c, RC_BADDATA,
-				  "labels: row %" PRIu64 " has label %u, not below %" PRIu64
+				  "labels: row %" PRIu64 " has label %u: must be less than %" PRIu64
 				  " classes",
 				  r, l, classes);
 	}
@@ -164,7 +164,7 @@ static enum rc
 loss_end(struct kern_call *call, const struct loss *l, bool steady, double sum)
 {
 	if (!steady)
-		return kern_fail(call, RC_BADDATA, "labels have changed meanwhile");
+		return kern_fail(call, RC_BADDATA, "labels changed during the kernel");
 	kern_put(l->loss, 0, l->size, l->scale * sum);
 	return RC_OK;
 }
@@ -192,7 +192,7 @@ softmax_xent_run(struct kern_call *call)
  * logits[r,labels[r]]); grad[r,j] = grad_scale * (softmax(logits[r,:])[j] - (j == labels[r])).
  *
  * Computed in double. grad may be logits; nothing else overlaps. No rows: the loss is 0.
- * Errors: RC_INVAL; RC_BADDATA a label that is no class. Checked by: tests/unit/dev/t_kern_loss.c
+ * Errors: RC_INVAL; RC_BADDATA a label that is not a class. Checked by: tests/unit/dev/t_kern_loss.c
  */
 const struct kernel kernel_softmax_xent = {
     .name = "softmax_xent",
@@ -231,7 +231,7 @@ l2_loss_run(struct kern_call *call)
  * grad_scale * (logits[r,j] - (j == labels[r])).
  *
  * Computed in double. grad may be logits; nothing else overlaps. No rows: the loss is 0.
- * Errors: RC_INVAL; RC_BADDATA a label that is no class. Checked by: tests/unit/dev/t_kern_loss.c
+ * Errors: RC_INVAL; RC_BADDATA a label that is not a class. Checked by: tests/unit/dev/t_kern_loss.c
  */
 const struct kernel kernel_l2_loss = {
     .name = "l2_loss",
@@ -328,7 +328,7 @@ accuracy_run(struct kern_call *call)
 /*
  * accuracy - count[0] = the number of rows whose argmax is their label.
  *
- * count overlaps nothing. Errors: RC_INVAL; RC_BADDATA a label that is no class.
+ * count overlaps nothing. Errors: RC_INVAL; RC_BADDATA a label that is not a class.
  * Checked by: tests/unit/dev/t_kern_loss.c
  */
 const struct kernel kernel_accuracy = {

@@ -111,7 +111,7 @@ affine_run(struct kern_call *call)
  */
 const struct kernel kernel_affine = {
     .name = "affine",
-    .summary = "multiply each channel by a number, and add one",
+    .summary = "scale each channel by a number and add a number",
     .params =
 	{
 	    [AFF_X] = {"x", KP_ADDR, false, 0, "[rows,c,hw] in and out"},

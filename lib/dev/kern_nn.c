@@ -1,5 +1,5 @@
 /*
- * kern_nn.c - what lies between the matrix products of a network: biases and rectifiers.
+ * kern_nn.c - biases and rectifiers, between a network's matrix products.
  */
 #include "dev/kern_impl.h"
 
@@ -159,7 +159,7 @@ const struct kernel kernel_bias_grad = {
 
 enum { BRGRAD_DX, BRGRAD_DB, BRGRAD_DY, BRGRAD_Y, BRGRAD_ROWS, BRGRAD_COLS, BRGRAD_DTYPE };
 
-/* As bias_grad, each row while relu_grad has just written it. */
+/* As bias_grad, on each row right after relu_grad has written it. */
 #define BIAS_RELU_GRAD_LOOP(type)                                                             \
 	HOT_CLONES static void bias_relu_grad_##type(type *dx, type *db, const type *dy,      \
 						     const type *y, size_t rows, size_t cols) \

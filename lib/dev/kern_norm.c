@@ -105,7 +105,7 @@ const struct kernel kernel_batchnorm_moments = {
 	    [MOM_MOMENTS] = {"moments", KP_ADDR, false, 0, "[2,c] out: means, variances"},
 	    [MOM_SUMS] = {"sums", KP_ADDR, false, 0, "f64[2,c] batchnorm_sums's, or their sum"},
 	    [MOM_C] = {"c", KP_COUNT, false, 0, "channels"},
-	    [MOM_COUNT] = {"count", KP_COUNT, false, 0, "elements that a channel's sums are of"},
+	    [MOM_COUNT] = {"count", KP_COUNT, false, 0, "elements in a channel's sums"},
 	    [MOM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = batchnorm_moments_run,
@@ -175,7 +175,7 @@ batchnorm_run(struct kern_call *call)
 
 /*
  * batchnorm - y[i,j,p] = gamma[j] (x[i,j,p] - mean[j]) / sqrt(variance[j] + eps) + beta[j], with the
- * moments of the batch, or those that were gathered in training. y may be x, and overlaps nothing
+ * moments of the batch, or those gathered in training. y may be x, and overlaps nothing
  * else.
  *
  * Errors: RC_INVAL. Source: Ioffe & Szegedy, arXiv:1502.03167. Checked by: tests/unit/dev/t_kern_norm.c
@@ -384,7 +384,7 @@ batchnorm_grad_run(struct kern_call *call)
  * dx[i,j,p] = gamma[j] / sqrt(variance[j] + eps) (dy[i,j,p] - sums[0,j] / count - xhat[i,j,p]
  * sums[1,j] / count); with `add` it is added.
  *
- * With a count of 0 the terms with the sums are left out: the moments are then no function of x. dx
+ * With a count of 0 the terms with the sums are left out: the moments then do not depend on x. dx
  * may be dy without `add`, and overlaps nothing else.
  * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_norm.c
  */
@@ -399,7 +399,7 @@ const struct kernel kernel_batchnorm_grad = {
 	    [BG_MOMENTS] = {"moments", KP_ADDR, false, 0, "[2,c] means, variances"},
 	    [BG_GAMMA] = {"gamma", KP_ADDR, false, 0, "[c] factors"},
 	    [BG_SUMS] = {"sums", KP_ADDR, false, 0, "f64[2,c] batchnorm_grad_sums's, or their sum"},
-	    [BG_COUNT] = {"count", KP_COUNT, false, 0, "elements that a channel's sums are of"},
+	    [BG_COUNT] = {"count", KP_COUNT, false, 0, "elements in a channel's sums"},
 	    [BG_N] = {"n", KP_COUNT, false, 0, "images"},
 	    [BG_C] = {"c", KP_COUNT, false, 0, "channels"},
 	    [BG_HW] = {"hw", KP_COUNT, false, 0, "elements of a channel of an image"},

@@ -1,6 +1,5 @@
 /*
- * kern_opt.c - optimiser steps: what PyTorch's SGD, Adam and AdamW do to one flat vector of
- * weights.
+ * kern_opt.c - optimiser steps: PyTorch's SGD, Adam and AdamW on one flat vector of weights.
  */
 #include "dev/kern_impl.h"
 
@@ -9,8 +8,8 @@
 #include "dev/kern_flush.h"
 #include "mem/clones.h"
 
-/* The factor of the learning rate that lies at the address in `param`; 1 when there is none. It
- * overlaps nothing that is written. */
+/* The factor of the learning rate at the address in `param`; 1 if not given. It overlaps nothing that is
+ * written. */
 static double
 rate_factor(struct kern_call *c, unsigned param, const unsigned *written, size_t nwritten)
 {
@@ -86,7 +85,7 @@ sgd_run(struct kern_call *call)
 		kern_apart(call, SGD_W, SGD_V);
 		kern_apart(call, SGD_GRAD, SGD_V);
 	} else if (nesterov) {
-		kern_fail(call, RC_INVAL, "nesterov wants a momentum");
+		kern_fail(call, RC_INVAL, "nesterov needs a momentum");
 	}
 	kern_apart(call, SGD_W, SGD_GRAD);
 	lr *= rate_factor(call, SGD_LR_AT, written, sizeof written / sizeof written[0]);
@@ -106,7 +105,7 @@ sgd_run(struct kern_call *call)
  *
  *	d = grad + weight_decay w; v = momentum v + d; w -= lr v (nesterov: lr (d + momentum v))
  *
- * lr is multiplied by what lies at lr_at. v begins as zeros; with momentum 0 it is neither needed
+ * lr is multiplied by the number at lr_at. v begins as zeros; with momentum 0 it is neither needed
  * nor touched. Subnormals count as 0. No areas overlap.
  * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/dev/t_kern_opt.c
  */
@@ -148,8 +147,7 @@ enum {
 	ADAM_DTYPE,
 };
 
-/* keep: what decoupled decay leaves of w. l2: what the coupled one adds to the gradient, times w.
- */
+/* keep: the factor of w in decoupled decay. l2: coupled decay, times w added to the gradient. */
 #define ADAM_LOOP(type, sqrt)                                                                     \
 	HOT_CLONES static void adam_##type(type *w, const type *grad, type *m, type *v, size_t n, \
 					   type step, type b1, type c1, type b2, type c2,         \
@@ -218,8 +216,8 @@ adam_run(struct kern_call *call)
 /*
  * adam - one step of Adam, or of AdamW with `decoupled`.
  *
- * lr is multiplied by what lies at lr_at. m, v and t begin as zeros. t counts the steps in device
- * memory, so that a replayed graph needs no new argument; each launch in a step wants a counter of
+ * lr is multiplied by the number at lr_at. m, v and t begin as zeros. t counts the steps in device
+ * memory, so that a replayed graph needs no new argument; each launch in a step needs a counter of
  * its own. Subnormals count as 0. No areas overlap. Errors: RC_INVAL. Source: Kingma & Ba,
  * arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101; torch.optim.Adam and AdamW.
  * Checked by: tests/unit/dev/t_kern_opt.c

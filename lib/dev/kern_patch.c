@@ -8,7 +8,7 @@
 
 #include "mem/clones.h"
 
-/* Which columns of a row of the result lie inside the image for column kx of the kernel. */
+/* The columns of a row of the result that are inside the image for column kx of the kernel. */
 struct span {
 	size_t first, end, at; /* at: the image's column of the first */
 };
@@ -59,7 +59,7 @@ row_of(const struct conv_shape *s, size_t oy, size_t ky, size_t *iy)
 PICK(uint32_t)
 PICK(uint64_t)
 
-/* A short copy, mostly of less than a hundred bytes: without a call. The areas do not overlap. */
+/* Copy mostly less than a hundred bytes, without a call. The areas do not overlap. */
 static inline void
 copy_row(unsigned char *dst, const unsigned char *src, size_t nbytes)
 {
@@ -118,7 +118,7 @@ unfold_plane(const struct conv_shape *s, unsigned char *dst, const unsigned char
 	}
 	dst += first * row;
 	src = plane + ((first * s->stride + ky - s->pad) * s->w + r.at) * bytes;
-	if (s->stride == 1 && s->ow == s->w) /* rows follow each other here and there */
+	if (s->stride == 1 && s->ow == s->w) /* rows are contiguous in both */
 		memcpy(dst + r.first * bytes, src, ((end - first - 1) * s->w + n) * bytes);
 	for (oy = first; oy < end; oy++, dst += row, src += s->stride * s->w * bytes) {
 		if (s->stride != 1 && bytes == sizeof(uint32_t))

@@ -15,7 +15,7 @@ struct conv_shape {
 	size_t c, h, w, size, stride, pad, oh, ow;
 };
 
-/* patches = those of the image x; elements of `bytes` bytes, 4 or 8. */
+/* patches = the patches of the image x; elements of `bytes` bytes, 4 or 8. */
 void conv_unfold(const struct conv_shape *s, void *patches, size_t ld, const void *x, size_t bytes);
 
 /* x += the patches, each element where it came from. Elements are float (4 bytes) or double. */

@@ -8,7 +8,7 @@
 
 #include "mem/clones.h"
 
-#define MAX_REACH 1024 /* of size and stride */
+#define MAX_REACH 1024 /* limit of size and stride */
 
 struct pool {
 	size_t planes, h, w, size, stride, oh, ow;
@@ -27,9 +27,9 @@ pool_read(struct kern_call *c, unsigned shape)
 	struct pool p = {0};
 
 	if (size < 1 || size > MAX_REACH)
-		kern_fail(c, RC_INVAL, "size: %" PRIu64 " is not 1 to %d", size, MAX_REACH);
+		kern_fail(c, RC_INVAL, "size: %" PRIu64 " is not in 1 to %d", size, MAX_REACH);
 	if (stride > MAX_REACH)
-		kern_fail(c, RC_INVAL, "stride: %" PRIu64 " is not 0 to %d", stride, MAX_REACH);
+		kern_fail(c, RC_INVAL, "stride: %" PRIu64 " is not in 0 to %d", stride, MAX_REACH);
 	if (size > h || size > w)
 		kern_fail(c, RC_INVAL,
 			  "size: %" PRIu64 " is larger than the image of %" PRIu64 " x %" PRIu64,
@@ -254,7 +254,7 @@ maxpool2d_grad_run(struct kern_call *call)
 	else
 		steady = pool_grad_double(&p, dx, dy, index);
 	if (!steady)
-		return kern_fail(call, RC_BADDATA, "index has changed meanwhile");
+		return kern_fail(call, RC_BADDATA, "index changed during the kernel");
 	return RC_OK;
 }
 

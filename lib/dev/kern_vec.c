@@ -13,7 +13,7 @@
 
 enum { FILL_DST, FILL_N, FILL_VALUE, FILL_DTYPE };
 
-/* Whether value is an element of the integer type t of so many bytes. */
+/* value is an element of the integer type t of size bytes. */
 static bool
 is_integer_of(enum gpusim_dtype t, size_t size, double value)
 {
@@ -130,10 +130,10 @@ enum {
 	GATHER_SCALE,
 };
 
-#define AHEAD	    3	 /* rows: so long as memory takes to answer */
-#define HOIST_BYTES 4096 /* of each; the processor sees by itself where a long row goes on */
+#define AHEAD	    3	 /* rows to prefetch: about the latency of memory */
+#define HOIST_BYTES 4096 /* of each; the processor prefetches the rest of a long row itself */
 
-/* Rows lie anywhere, so that the processor does not guess which one is next. */
+/* Prefetch rows, which the processor cannot predict. */
 static void
 fetch_row(const unsigned char *row, size_t nbytes)
 {
@@ -160,7 +160,8 @@ gather_run(struct kern_call *call)
 	for (i = 0; call->rc == RC_OK && i < n; i++) {
 		if ((row = index[i]) >= rows)
 			kern_fail(call, RC_BADDATA,
-				  "index[%" PRIu64 "] is %" PRIu64 ", not below %" PRIu64 " rows",
+				  "index[%" PRIu64 "] is %" PRIu64 ": must be less than %" PRIu64
+				  " rows",
 				  i, row, rows);
 	}
 	if (call->rc != RC_OK)
@@ -171,7 +172,8 @@ gather_run(struct kern_call *call)
 		if (i + AHEAD < n && (row = index[i + AHEAD]) < rows)
 			fetch_row(src + row * cols * size, cols * size);
 		if ((row = index[i]) >= rows)
-			return kern_fail(call, RC_BADDATA, "index[%" PRIu64 "] has changed", i);
+			return kern_fail(call, RC_BADDATA,
+					 "index[%" PRIu64 "] changed during the kernel", i);
 		kern_cast(&c, dst + i * cols * to_size, src + row * cols * size, cols);
 	}
 	return RC_OK;

@@ -58,7 +58,7 @@ kernel_unknown(const char *name, struct err *err)
 		       name);
 }
 
-/* The index of a parameter, or the number of parameters when there is no such. */
+/* The index of a parameter, or the number of parameters if there is none. */
 static unsigned
 param_find(const struct kernel *k, const char *name)
 {
@@ -71,7 +71,7 @@ param_find(const struct kernel *k, const char *name)
 	return i;
 }
 
-/* One value as its parameter wants it. */
+/* Convert one value to its parameter's kind. */
 static enum rc
 arg_check(const struct kernel *k, const struct kernel_param *p, const struct kernel_arg *arg,
 	  union kernel_value *out, struct err *err)

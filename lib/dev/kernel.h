@@ -33,8 +33,7 @@ struct kern_call; /* kern_impl.h */
 struct kernel_param {
 	const char *name;
 	enum kernel_param_kind kind;
-	/* Then `dflt` holds when it is not given: 0 for an address, GPUSIM_NDTYPES for a type are
-	 * no such. */
+	/* `dflt` holds when it is not given: 0 for no address, GPUSIM_NDTYPES for no type. */
 	bool optional;
 	double dflt;
 	const char *help; /* a few words: shape and unit */
@@ -48,33 +47,32 @@ union kernel_value {
 struct kernel {
 	const char *name, *summary;
 	struct kernel_param params[KERNEL_MAX_PARAMS + 1];
-	/* call->v[i] belongs to params[i]; all are present (given or default). NULL: it is `user`. */
+	/* call->v[i] belongs to params[i]; all are present (given or default). NULL: use `user`. */
 	enum rc (*run)(struct kern_call *call);
-	const struct gpusim_kernel *user; /* a kernel that was loaded, see load.h; or NULL */
+	const struct gpusim_kernel *user; /* a loaded kernel, see load.h; or NULL */
 };
 
-/* Runs it on values that kernel_bind has made. */
+/* Run it on values from kernel_bind. */
 enum rc kernel_run(const struct kernel *k, const struct devmem *mem, const union kernel_value *v,
 		   struct err *err);
 
-/* By name; NULL when there is none. */
+/* Find a kernel by name, or NULL. */
 const struct kernel *kernel_find(const char *name);
 
-/* The sentence for a name that is none of a kernel, with the nearest that is; RC_NOTFOUND. */
+/* Set RC_NOTFOUND for an unknown name, with the most similar name. */
 enum rc kernel_unknown(const char *name, struct err *err);
 
-/* All kernels with their arguments: for people, or as one array of JSON. */
+/* List all kernels with their arguments: as text, or as one array of JSON. */
 void kernel_list(FILE *f);
 void kernel_list_json(FILE *f);
 
-/* The i-th of all kernels, in the order of the table, then those that were loaded; NULL past the
- * end. */
+/* The i-th kernel, in the order of the table, then the loaded ones; NULL past the end. */
 const struct kernel *kernel_at(unsigned i);
 
 /* One argument as it comes from the wire. */
 struct kernel_arg {
 	const char *name;
-	bool is_real; /* f holds, else u. A real parameter takes a whole number too. */
+	bool is_real; /* f is set, else u. A real parameter takes a whole number too. */
 	union kernel_value value;
 	uint64_t step; /* added to u once per graph iteration */
 };
@@ -83,7 +81,7 @@ struct kernel_arg {
  * kernel_bind - order and check arguments by name, once, before (repeated) running.
  *
  *	v	[out] KERNEL_MAX_PARAMS values in parameter order, defaults filled in
- *	step	[out] likewise: what each iteration adds (0 where nothing)
+ *	step	[out] likewise: increments per iteration (0: none)
  *
  * RC_INVAL names the kernel and the argument: unknown, missing, given twice, of the wrong kind.
  */

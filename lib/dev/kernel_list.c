@@ -1,4 +1,4 @@
-/* The kernels of this process, told to people and programs. */
+/* Lists of this process's kernels, as text and JSON. */
 #include "base/json.h"
 #include "dev/kernel.h"
 #include "mem/dtype.h"
@@ -9,7 +9,7 @@ static const char *const kinds[] = {[KP_ADDR] = "address",
 				    [KP_FLAG] = "0|1",
 				    [KP_REAL] = "real"};
 
-/* Whether a default is worth saying: no address and no type stand for none. */
+/* A default is shown, unless it stands for no address or no type. */
 static bool
 has_default(const struct kernel_param *p)
 {

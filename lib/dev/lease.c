@@ -1,5 +1,5 @@
-/* Design notes. One lock guards everything; memory is freed under it, so that an address which is
- * given out again cannot be taken for the one that ran out. */
+/* Design notes. One lock guards everything; memory is freed under it, so that a reused address is not
+ * taken for the expired allocation. */
 #include "dev/lease.h"
 
 #include <inttypes.h>
@@ -14,8 +14,8 @@
 struct owner {
 	struct owner *next;
 	uint64_t client;
-	uint64_t until_ns; /* 0: the client is there */
-	uint64_t nbytes;   /* of all */
+	uint64_t until_ns; /* 0: the client is connected */
+	uint64_t nbytes;   /* of all allocations */
 	struct range {
 		uint64_t addr, nbytes;
 	} * v;
@@ -64,7 +64,7 @@ leases_free(struct leases *l)
 	free(l);
 }
 
-/* Lock held. NULL: it holds nothing. */
+/* Lock held. NULL: it has no allocations. */
 static struct owner *
 find(struct leases *l, uint64_t client)
 {
@@ -102,8 +102,8 @@ check(const struct leases *l, const struct owner *h, uint64_t nbytes, struct err
 			       "this client leases %d allocations, which is its limit", LEASE_MAX);
 	if (nbytes > l->max_bytes || held > l->max_bytes - nbytes)
 		return err_set(err, RC_BUSY,
-			       "this client leases %" PRIu64 " bytes, and may %" PRIu64
-			       ": no room for %" PRIu64 " more",
+			       "this client leases %" PRIu64 " of at most %" PRIu64
+			       " bytes: no room for %" PRIu64 " more",
 			       held, l->max_bytes, nbytes);
 	return RC_OK;
 }
@@ -191,7 +191,7 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 	return rc == RC_OK && in.full ? err_set(err, RC_NOMEM, "out of memory") : rc;
 }
 
-/* Lock held. The newest first: they are the likeliest to be freed. */
+/* Lock held. The newest first, which are most likely to be freed. */
 static bool
 end(struct owner **at, uint64_t addr)
 {

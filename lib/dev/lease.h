@@ -1,8 +1,8 @@
 /*
- * lease.h - allocations that are freed when their client has gone.
+ * lease.h - allocations that are freed when their client disconnects.
  *
- * A client is gone when its last connection has been closed for TIME_LEASE_MS without a new
- * request. Thread-safe.
+ * A client has disconnected when its last connection has been closed for TIME_LEASE_MS without a new request.
+ * Thread-safe.
  */
 #ifndef DEV_LEASE_H
 #define DEV_LEASE_H
@@ -21,25 +21,25 @@ struct leases;
 struct leases *leases_new(struct devmem *mem, uint64_t max_bytes);
 void leases_free(struct leases *l);
 
-/* The nbytes at addr belong to client. RC_BUSY it has as much as one may have; RC_NOMEM. */
+/* The nbytes at addr belong to client. RC_BUSY it is at its limit; RC_NOMEM. */
 enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes,
 		  struct err *err);
 
 /*
- * Take over what the memory says is leased and this process does not know: from a device that was
- * killed, or whose memory was adopted. Whether their clients are connected is not known, and who
- * waits for a run sends nothing: each has TIME_RETURN_MS to show up. RC_NOMEM, and as devmem_owners.
+ * Take over the leases in the memory that this process does not know: of a killed device, or of adopted
+ * memory. Their clients may be connected, and a client that waits for a run sends nothing: each has
+ * TIME_RETURN_MS to send a request. RC_NOMEM, and as devmem_owners.
  */
 enum rc leases_inherit(struct leases *l, uint64_t now_ns, struct err *err);
 
 /* addr has been freed. */
 void lease_end(struct leases *l, uint64_t addr);
 
-/* A client has gone, or has shown up (cheap when it has no lease). */
+/* A client has disconnected, or sent a request (cheap when it has no lease). */
 void lease_client_gone(struct leases *l, uint64_t client, uint64_t now_ns);
 void lease_client_here(struct leases *l, uint64_t client);
 
-/* Free the leases that have run out. */
+/* Free expired leases. */
 void leases_tick(struct leases *l, uint64_t now_ns);
 
 #endif

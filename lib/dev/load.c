@@ -1,8 +1,8 @@
 /*
- * load.c - kernels out of shared objects: the file, its table, and the runs.
+ * load.c - kernels from shared objects: the file, its table, and runs.
  *
- * A table is checked whole and copied before the first of its kernels is taken, so a file that is
- * refused leaves nothing but its code, which the dynamic linker keeps.
+ * A table is checked whole and copied before the first of its kernels is added, so a rejected file leaves
+ * nothing but its code, which the dynamic linker keeps.
  */
 #include "dev/load.h"
 
@@ -73,7 +73,7 @@ is_text(const char *s)
 	return n > 0 && n <= GPUSIM_KERNEL_TEXT_MAX;
 }
 
-/* Whether a default is a value of its parameter's kind. */
+/* The default is a value of its parameter's kind. */
 static bool
 is_default(const struct gpusim_kernel_param *p)
 {
@@ -93,7 +93,7 @@ is_default(const struct gpusim_kernel_param *p)
 	}
 }
 
-/* One parameter into the house's table, behind n others. */
+/* Convert one parameter; n others precede it. */
 static enum rc
 take_param(struct kernel *k, unsigned n, const struct gpusim_kernel_param *p, struct err *err)
 {
@@ -108,14 +108,14 @@ take_param(struct kernel *k, unsigned n, const struct gpusim_kernel_param *p, st
 		return err_set(err, RC_BADDATA, "%s: more than %d parameters", k->name,
 			       GPUSIM_KERNEL_MAX_PARAMS);
 	if (!is_name(p->name))
-		return err_set(err, RC_BADDATA, "%s: parameter %u has no proper name", k->name, n);
+		return err_set(err, RC_BADDATA, "%s: parameter %u has no valid name", k->name, n);
 	if (kind >= sizeof kinds / sizeof kinds[0])
-		return err_set(err, RC_BADDATA, "%s: %s: %u is no kind of parameter", k->name,
+		return err_set(err, RC_BADDATA, "%s: %s: %u is not a kind of parameter", k->name,
 			       p->name, kind);
 	if (!is_text(p->help))
-		return err_set(err, RC_BADDATA, "%s: %s: no proper help", k->name, p->name);
+		return err_set(err, RC_BADDATA, "%s: %s: no valid help", k->name, p->name);
 	if (p->optional && !is_default(p))
-		return err_set(err, RC_BADDATA, "%s: %s: %g is no default of its kind", k->name,
+		return err_set(err, RC_BADDATA, "%s: %s: %g is not a default of its kind", k->name,
 			       p->name, p->dflt);
 	for (i = 0; i < n; i++) {
 		if (strcmp(k->params[i].name, p->name) == 0)
@@ -127,7 +127,7 @@ take_param(struct kernel *k, unsigned n, const struct gpusim_kernel_param *p, st
 	return RC_OK;
 }
 
-/* Kernel number i of a table into the house's form. */
+/* Convert kernel i of a table. */
 static enum rc
 take_kernel(const struct gpusim_kernel *from, unsigned i, struct kernel *k, struct err *err)
 {
@@ -135,20 +135,20 @@ take_kernel(const struct gpusim_kernel *from, unsigned i, struct kernel *k, stru
 	unsigned n;
 
 	if (!is_name(from->name))
-		return err_set(err, RC_BADDATA, "kernel %u has no proper name", i);
+		return err_set(err, RC_BADDATA, "kernel %u has no valid name", i);
 	k->name = from->name;
 	k->summary = from->summary;
 	k->user = from;
 	if (!is_text(from->summary))
-		return err_set(err, RC_BADDATA, "%s: no proper summary", k->name);
+		return err_set(err, RC_BADDATA, "%s: no valid summary", k->name);
 	if (from->run == NULL)
-		return err_set(err, RC_BADDATA, "%s: nothing to run", k->name);
+		return err_set(err, RC_BADDATA, "%s: no function to run", k->name);
 	if (from->params == NULL || from->params[0].kind == GPUSIM_KERNEL_END)
 		return err_set(err, RC_BADDATA, "%s: no parameters", k->name);
 	for (n = 0; rc == RC_OK && from->params[n].kind != GPUSIM_KERNEL_END; n++)
 		rc = take_param(k, n, &from->params[n], err);
 	if (rc == RC_OK && kernel_find(k->name) != NULL)
-		rc = err_set(err, RC_BADDATA, "there is a kernel named %s already", k->name);
+		rc = err_set(err, RC_BADDATA, "a kernel named %s already exists", k->name);
 	return rc;
 }
 
@@ -157,17 +157,18 @@ check_table(const struct gpusim_kernel_table *t, struct err *err)
 {
 	if (t->abi != GPUSIM_KERNEL_ABI)
 		return err_set(err, RC_BADDATA,
-			       "its table has version %" PRIu32 ", this device takes %d", t->abi,
-			       GPUSIM_KERNEL_ABI);
+			       "its table has version %" PRIu32 "; this device takes version %d",
+			       t->abi, GPUSIM_KERNEL_ABI);
 	if (t->nkernels == 0 || t->nkernels > GPUSIM_KERNEL_MAX || t->kernels == NULL)
-		return err_set(err, RC_BADDATA, "its table has %" PRIu32 " kernels, not 1 to %d",
+		return err_set(err, RC_BADDATA,
+			       "its table has %" PRIu32 " kernels: must be 1 to %d",
 			       t->kernels != NULL ? t->nkernels : 0, GPUSIM_KERNEL_MAX);
 	if (nloaded + t->nkernels > MAX_LOADED)
 		return err_set(err, RC_INVAL, "more than %d kernels", MAX_LOADED);
 	return RC_OK;
 }
 
-/* All of a table, or nothing. */
+/* Add all of a table, or nothing. */
 static enum rc
 take_table(const struct gpusim_kernel_table *t, struct err *err)
 {
@@ -199,7 +200,7 @@ take_table(const struct gpusim_kernel_table *t, struct err *err)
 
 /* ---- files */
 
-/* Whether a table's kernels are there already, because its file was named twice. */
+/* The table's kernels are loaded already, because its file was named twice. */
 static bool
 is_taken(const struct gpusim_kernel_table *t)
 {
@@ -212,7 +213,7 @@ is_taken(const struct gpusim_kernel_table *t)
 	return false;
 }
 
-/* The dynamic linker's message, in one line and without the path at its beginning. */
+/* The dynamic linker's message, on one line and without its path. */
 static enum rc
 linker_error(const char *path, struct err *err)
 {
@@ -220,7 +221,7 @@ linker_error(const char *path, struct err *err)
 	size_t n = strlen(path);
 
 	if (text == NULL)
-		text = "the dynamic linker does not say why";
+		text = "the dynamic linker gives no reason";
 	if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0)
 		text += n + 2;
 	return err_set(err, RC_BADDATA, "%s: %.*s", path, (int)strcspn(text, "\n"), text);
@@ -248,7 +249,7 @@ open_file(const char *path, struct err *err)
 		return err_prefix(err, "%s", path);
 	if (*files)
 		strcat(files, ":");
-	strcat(files, path); /* there is room: load_kernels has looked */
+	strcat(files, path); /* load_kernels has checked the room */
 	return RC_OK;
 }
 
@@ -257,13 +258,13 @@ load_kernels(const char *path, struct err *err)
 {
 	char real[PATH_MAX];
 
-	/* With a slash in it the linker does not search its folders. */
+	/* With a slash in the path the linker does not search its folders. */
 	if (realpath(path, real) == NULL)
 		return err_set(err, RC_INVAL, "%.200s: %s", path, strerror(errno));
 	if (strchr(real, ':') != NULL)
-		return err_set(err, RC_INVAL, "%.200s: a colon in its path", path);
+		return err_set(err, RC_INVAL, "%.200s: the path has a colon", path);
 	if (strlen(files) + 1 + strlen(real) >= sizeof files)
-		return err_set(err, RC_INVAL, "%.200s: all paths together have at most %zu bytes",
+		return err_set(err, RC_INVAL, "%.200s: all paths together are limited to %zu bytes",
 			       path, sizeof files - 2);
 	return open_file(real, err);
 }
@@ -278,7 +279,8 @@ load_kernels_list(const char *list, struct err *err)
 	for (; rc == RC_OK && *list != '\0'; list += n + (list[n] == ':')) {
 		n = strcspn(list, ":");
 		if (n >= sizeof path)
-			return err_set(err, RC_INVAL, "%.64s: a path of %zu bytes", list, n);
+			return err_set(err, RC_INVAL, "%.64s: path of %zu bytes is too long", list,
+				       n);
 		memcpy(path, list, n);
 		path[n] = '\0';
 		if (n > 0)
@@ -325,7 +327,7 @@ memory_at(const struct gpusim_kernel_memory *pub, const char *what, uint64_t add
 	return p;
 }
 
-/* The sentence of a run, forced into one line. */
+/* The message of a run, forced onto one line. */
 static void
 one_line(char *why, size_t n)
 {

@@ -12,8 +12,8 @@ steps_left(const struct pair *q)
 	return q->next < q->c->plan.nstep;
 }
 
-/* The peer, and which way the pair's next step goes. Both kinds have one peer in all steps; a pair
- * without steps never waits. */
+/* The peer and direction of the pair's next step. A pair has one peer in all steps; a pair without steps
+ * never waits. */
 static uint32_t
 waits_for(const struct pair *q, enum xport_way *way)
 {
@@ -33,7 +33,7 @@ struct set {
 	uint8_t ways;	/* FLIGHT_SENDS, FLIGHT_RECEIVES */
 };
 
-/* End a pair that has not failed yet, or has: then with *err, which keeps its text. */
+/* End a pair; if it has failed, with *err. */
 static enum rc
 end_pair(const struct set *t, struct pair *q, enum xport_ending how, struct err *err)
 {
@@ -60,7 +60,7 @@ do_step(const struct set *t, struct pair *q, struct err *err)
 	return collective_step(&q->o, q->c, &q->c->plan.step[q->next], t->p->nranks, err);
 }
 
-/* The sentence of a failure, with the word for what failed. */
+/* The message of a failure, with the name of the operation. */
 static enum rc
 name_it(const struct pair *q, struct err *err)
 {
@@ -87,7 +87,7 @@ advance(const struct set *t, struct pair *q, bool *moved, struct err *err)
 	}
 	if (rc != RC_OK)
 		return rc;
-	/* A receive ends as soon as it is done, so that its sender hears of it. */
+	/* A receive ends as soon as it is done, so that its sender is notified. */
 	if (q->next > 0 && q->c->coll == GPUSIM_SEND) {
 		uint32_t peer = waits_for(q, &way);
 
@@ -98,7 +98,7 @@ advance(const struct set *t, struct pair *q, bool *moved, struct err *err)
 	return end_pair(t, q, XPORT_COMPLETE, err);
 }
 
-/* Go round once. *stuck is the first pair that has not ended, or NULL. */
+/* Try all pairs once. *stuck is the first pair that has not ended, or NULL. */
 static enum rc
 go_round(const struct set *t, struct pair **stuck, bool *moved, struct err *err)
 {
@@ -133,8 +133,8 @@ drive(const struct set *t, struct err *err)
 		uint32_t peer;
 		size_t step = steps_left(stuck) ? stuck->next : stuck->next - 1;
 
-		/* Anything that moves after this reading ends the wait, so look at all pairs once
-		 * more before waiting. */
+		/* Anything that moves after this reading ends the wait, so try all pairs once more before
+		 * waiting. */
 		if (moved || seen != xport_moves(&stuck->o)) {
 			seen = xport_moves(&stuck->o);
 			deadline = moved ? xport_deadline(&stuck->o) : deadline;

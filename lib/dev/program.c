@@ -40,7 +40,7 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 
 	i->kind = INST_KERNEL;
 	if (l->n_args > WIRE_MAX_ARGS)
-		return err_set(err, RC_INVAL, "%zu arguments, at most %d", l->n_args,
+		return err_set(err, RC_INVAL, "%zu arguments: the limit is %d", l->n_args,
 			       WIRE_MAX_ARGS);
 	k->kernel = kernel_find(l->kernel);
 	if (!k->kernel)
@@ -65,7 +65,7 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	return rc;
 }
 
-/* The plan and its buffers; `c` has coll, dtype and op already. */
+/* Make the plan and its buffers; `c` has coll, dtype and op already. */
 static enum rc
 build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
 	   uint64_t recv, uint64_t chunk_bytes, struct inst_coll *c, struct err *err)
@@ -78,7 +78,7 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	return rc == RC_OK ? inst_coll_plan(a, c, err) : rc;
 }
 
-/* Of operation k, if it has one: its own, or that of an earlier one. */
+/* The schedule of operation k, if any: its own, or an earlier operation's. */
 static enum rc
 take_schedule(GpuSim__Op *const *ops, size_t k, struct schedule **out, struct err *err)
 {
@@ -88,7 +88,8 @@ take_schedule(GpuSim__Op *const *ops, size_t k, struct schedule **out, struct er
 	if (of) {
 		if (m->schedule.len || of > k || ops[of - 1]->kind_case != GPU_SIM__OP__KIND_COLL ||
 		    !ops[of - 1]->coll->schedule.len)
-			return err_set(err, RC_INVAL, "op %u carries no schedule for it", of - 1);
+			return err_set(err, RC_INVAL,
+				       "op %u carries no schedule for this algorithm", of - 1);
 		from = ops[of - 1]->coll;
 	}
 	return from->schedule.len
@@ -163,7 +164,7 @@ build_inst(const struct program_env *env, struct program *p, GpuSim__Op *const *
 	i->stream = op->stream;
 	i->untimed = op->untimed;
 	if (op->stream >= STREAM_MAX)
-		return err_set(err, RC_INVAL, "stream %u, there are 0 to %d", op->stream,
+		return err_set(err, RC_INVAL, "stream %u: must be 0 to %d", op->stream,
 			       STREAM_MAX - 1);
 	switch (op->kind_case) {
 	case GPU_SIM__OP__KIND_COLL:
@@ -198,7 +199,7 @@ build_inst(const struct program_env *env, struct program *p, GpuSim__Op *const *
 		i->kind = INST_WAIT;
 		return event_get(env->events, op->wait->id, &i->event.event, err);
 	default:
-		return err_set(err, RC_INVAL, "an operation of no known kind");
+		return err_set(err, RC_INVAL, "an operation of an unknown kind");
 	}
 }
 
@@ -248,8 +249,8 @@ program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct p
 	return rc;
 }
 
-/* A program records an event once, so that iterations can be told apart. Each wait learns which
- * instruction records for it. */
+/* A program records an event at most once, so that iterations can be distinguished. Each wait learns the
+ * instruction that records for it. */
 static enum rc
 match_events(struct program *p, struct err *err)
 {
@@ -280,7 +281,7 @@ is_coll(const struct inst *i)
 	return i->kind == INST_COLL || i->kind == INST_SENDRECV;
 }
 
-/* Scratch for each stream: its collectives run one after the other. */
+/* Allocate scratch for each stream, shared by its collectives, which run in order. */
 static enum rc
 make_scratch(struct program *p, struct err *err)
 {
@@ -302,7 +303,7 @@ make_scratch(struct program *p, struct err *err)
 	return RC_OK;
 }
 
-/* With all buffers known: which sends may go ahead. */
+/* With all buffers known, find the sends that may be hoisted. */
 static enum rc
 look_ahead(struct program *p, struct err *err)
 {
@@ -333,7 +334,7 @@ account(struct program *p, atomic_size_t *held, struct err *err)
 	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
 		atomic_fetch_sub(held, n);
 		return err_set(err, RC_BUSY,
-			       "the device holds %d MiB of operations already, run or drop some",
+			       "the device already holds %d MiB of operations: run or drop some",
 			       PROGRAMS_MAX_HELD >> 20);
 	}
 	p->held = held;

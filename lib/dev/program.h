@@ -20,9 +20,9 @@
 
 #define STREAM_MAX	  64	     /* numbered streams of a device */
 #define PROGRAM_MAX_STEPS (1u << 22) /* of all plans of a program */
-#define PROGRAMS_MAX_HELD \
-	(256u << 20) /* bytes of all programs of a device, without their scratch */
-#define INST_NONE SIZE_MAX
+/* bytes of all programs of a device, without their scratch */
+#define PROGRAMS_MAX_HELD (256u << 20)
+#define INST_NONE	  SIZE_MAX
 
 enum inst_kind {
 	INST_KERNEL,
@@ -59,36 +59,36 @@ struct inst_coll {
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype;
 	enum gpusim_redop redop;
-	const char *algo;    /* static; "file" of one from a file */
-	char file_algo[64];  /* then its name */
+	const char *algo;    /* static; "file" if from a file */
+	char file_algo[64];  /* the name, if from a file */
 	uint8_t algo_number; /* plan_algo_number() + 1 */
-	uint64_t digest;     /* of the schedule of one from a file */
+	uint64_t digest;     /* of the schedule, if from a file */
 	struct plan plan;
 	uint32_t *after; /* by step, see hoist.h; NULL for pairs */
 	unsigned char
 	    *base[PLAN_NBUFS]; /* by enum plan_buf; scratch is shared by a stream's collectives */
-	/* premulsum: the caller's input, of which base[PLAN_IN] is a copy times the factor, which has
-	 * its bits in scalar and may be set anew for each run. Else NULL. */
+	/* premulsum: the caller's input; base[PLAN_IN] is a copy of it times the factor, whose bits are
+	 * in scalar and may change for each run. Else NULL. */
 	const unsigned char *given;
 	uint64_t scalar;
 	uint64_t nelem;
 	uint32_t rank, nranks; /* of the communicator */
-	uint32_t root, stream; /* stream: numbered; not of one from a command queue */
-	uint64_t chunk_bytes;  /* as asked for */
+	uint32_t root, stream; /* stream: numbered; unused in a command queue */
+	uint64_t chunk_bytes;  /* as requested */
 	struct plan_part *part,
-	    *recv_part;		 /* one piece of memory; of a program that is recorded, where it
+	    *recv_part;		   /* one piece of memory; of a program that is recorded, where it
 					     * has parts, else NULL */
-	uint64_t nin, nout;	 /* elements in the caller's input and output, on this rank */
-	size_t elem;		 /* bytes */
-	uint64_t sent, received; /* bytes to and from peers, see inst_coll_plan */
-	bool wide;		 /* partial sums are f32, elements shorter */
-	bool canonical;		 /* sums are by the canonical tree (plan.h) */
-	const void **from;  /* by rank: room for the chunks of a STEP_RECV_ALL, if there is one */
-	uint64_t op_offset; /* see proto Coll */
-	uint64_t fixed_op;  /* when not 0: the operation's number in each iteration */
-	uint64_t ticket;    /* how many collectives of the program stand before it */
-	uint32_t kind;	    /* of what it does; equal on all its ranks */
-	char call[XPORT_CALL_MAX]; /* the same in words */
+	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
+	size_t elem;		   /* bytes */
+	uint64_t sent, received;   /* bytes to and from peers, see inst_coll_plan */
+	bool wide;		   /* partial sums are f32, elements shorter */
+	bool canonical;		   /* sums are by the canonical tree (plan.h) */
+	const void **from;	   /* by rank: room for the chunks of a STEP_RECV_ALL, if any */
+	uint64_t op_offset;	   /* see proto Coll */
+	uint64_t fixed_op;	   /* if not 0: the operation's number in each iteration */
+	uint64_t ticket;	   /* the number of collectives before it in the program */
+	uint32_t kind;		   /* hash of the operation; equal on all ranks */
+	char call[XPORT_CALL_MAX]; /* the operation as text */
 };
 
 struct inst {
@@ -111,29 +111,29 @@ struct program {
 	size_t ninst;
 	uint64_t comm; /* 0: no communicator */
 	uint32_t epoch, rank, nranks;
-	bool numbered; /* its collectives' tickets are their numbers, and nobody reserved them */
-	int refs;      /* guarded by the lock of the streams */
-	uint64_t op_offsets;	   /* all collectives' op_offset are below */
+	bool numbered;		   /* its collectives' tickets are their numbers, not reserved */
+	int refs;		   /* guarded by the lock of the streams */
+	uint64_t op_offsets;	   /* larger than all collectives' op_offset */
 	uint64_t ncoll;		   /* collectives, without sends and receives */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
 	struct devmem *mem;
-	struct injector *inject; /* or NULL: nothing can be injected */
-	struct tape *tape;	 /* or NULL: nothing is recorded */
-	uint64_t queue;		 /* whose commands its operations are; 0: none */
-	atomic_size_t *held;	 /* where nbytes are counted, or NULL */
+	struct injector *inject; /* or NULL: injection is off */
+	struct tape *tape;	 /* or NULL: no recording */
+	uint64_t queue;		 /* the command queue of its operations; 0: none */
+	atomic_size_t *held;	 /* counts nbytes, or NULL */
 	size_t nbytes;
 };
 
-/* Where a program's operations happen. */
+/* The environment of a program's operations. */
 struct program_env {
 	struct devmem *mem;
 	struct xport *xport;
 	struct event_table *events;
-	atomic_size_t *held;		/* bytes of all programs, or NULL: nobody counts */
+	atomic_size_t *held;		/* bytes of all programs, or NULL: not counted */
 	struct injector *inject;	/* of faults, or NULL */
-	struct tape *tape;		/* where operations are recorded, or NULL */
-	struct flight *flight;		/* where threads record, or NULL */
-	void (*tell)(const char *line); /* of each operation when it has ended, or NULL */
+	struct tape *tape;		/* recording of operations, or NULL */
+	struct flight *flight;		/* flight recorder of the threads, or NULL */
+	void (*tell)(const char *line); /* logs each ended operation, or NULL */
 };
 
 /*
@@ -141,27 +141,28 @@ struct program_env {
  *
  *	comm	0: collectives are refused; else this device's communicator (RC_NOTFOUND)
  *
- * Errors name the operation: "op 3 (gemm): ...". RC_INVAL, RC_NOTFOUND, RC_NOMEM, RC_BUSY too much
- * is held already.
+ * Errors name the operation: "op 3 (gemm): ...". RC_INVAL, RC_NOTFOUND, RC_NOMEM, RC_BUSY limit of held
+ * memory.
  */
 enum rc program_build(const struct program_env *env, uint64_t comm, GpuSim__Op *const *ops,
 		      size_t nops, struct program **out, struct err *err);
 
-/* One send or receive of nbytes bytes under an operation number of its own: the lab's transfers. */
+/* One send or receive of nbytes bytes under its own operation number: the lab's transfers. */
 enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_recv,
 			       uint64_t comm, uint32_t peer, uint64_t addr, uint64_t nbytes,
 			       uint64_t op, struct program **out, struct err *err);
 
-/* The host pointer of a range of the device's memory; nothing of nothing may be anywhere. RC_INVAL names `what`. */
+/* The host pointer of a range of the device's memory; an empty range may be anywhere. RC_INVAL names
+ * `what`. */
 enum rc inst_range(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes,
 		   void **out, struct err *err);
 
 /*
- * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, inst_coll_plan.
- * c->coll, dtype, redop and canonical (as asked; it is cleared where all orders give the same bits) are set before.
- * a->schedule NULL: `algo` is built in. Else it is borrowed until inst_coll_plan is done. The first fills in *a, *shape
- * and c but for plan and buffers; the second finds the buffers and can be done again with others of the same shape.
- * RC_INVAL, RC_NOMEM.
+ * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place,
+ * inst_coll_plan. c->coll, dtype, redop and canonical (as requested; cleared where all orders give the
+ * same bits) are set before. a->schedule NULL: `algo` is built in; else it is borrowed until
+ * inst_coll_plan is done. The first fills in *a, *shape and c except for plan and buffers; the second
+ * finds the buffers, and can be repeated with others of the same shape. RC_INVAL, RC_NOMEM.
  */
 enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes,
 			struct inst_coll *c, struct shape *shape, struct err *err);
@@ -175,7 +176,7 @@ const char *inst_coll_algo(const struct inst_coll *c);
 enum rc inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err);
 void inst_coll_fini(struct inst_coll *c);
 
-/* Bytes of scratch that it wants once it is placed; and give it so many. */
+/* The bytes of scratch that it needs when placed; set the scratch. */
 uint64_t inst_coll_scratch(const struct inst_coll *c);
 void inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch);
 

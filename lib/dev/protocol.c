@@ -113,7 +113,7 @@ request(struct protocol *p, uint64_t caller, const GpuSim__Request *req)
 		err = proto_run(p, caller, req->run);
 		break;
 	default:
-		err = proto_say(p, RC_INTERNAL, "a request that is not the protocol's");
+		err = proto_say(p, RC_INTERNAL, "a request that is not for the protocol");
 	}
 	if (err)
 		proto_answer(p, caller, err);

@@ -2,23 +2,22 @@
  * protocol.h - the device's side of the protocol as a pure state machine: step(state, event) ->
  * actions.
  *
- * It decides a device's actions for communicators, graphs and runs: which coordinator and epoch
- * count, which runs are done already. No socket, thread, clock or chance inside, and time plays no
- * part. The shell (dev/device.c) feeds it requests and how things ended, and carries out the
- * actions in order, each step's before the next step.
+ * It decides a device's actions for communicators, graphs and runs: which coordinator and epoch count,
+ * which runs are done already. It has no socket, thread, clock or randomness, and does not depend on
+ * time. The shell (dev/device.c) feeds it requests and outcomes, and carries out the actions in order,
+ * each step's before the next step.
  *
- * Communicators. An attach of a newer epoch replaces the older one, whose runs end and whose graphs
- * go; the same attach again is accepted as it is; an older one is refused with RC_ABORTED. The
- * first attach of another coordinator drops all that was its predecessor's. An attach of a
- * communicator that was not here is answered when the runs of those that have gone have ended, for
- * they may still write; so is each that follows until then. One of a newer epoch is answered when
- * those of its older epochs have.
+ * Communicators. An attach of a newer epoch replaces the older one, whose runs end and whose graphs are
+ * dropped; the same attach again is accepted unchanged; an older one is refused with RC_ABORTED. The
+ * first attach of another coordinator drops everything of its predecessor. An attach of a new
+ * communicator is answered when the runs of ended communicators have ended, since they may still write;
+ * so is each one that follows until then. An attach of a newer epoch is answered when the runs of older
+ * epochs have ended.
  *
- * Runs. One with a number is known by (communicator, run, epoch). The same request again is never
- * executed again: while the run is under way its callers all get its answer, later they get the
- * remembered one. What is too old to be remembered is refused. Runs of an epoch that is over, or
- * aborted, are refused with RC_ABORTED. A run waits until those of its communicator's older epochs
- * have ended here, for they may still write.
+ * Runs. A numbered run is known by (communicator, run, epoch). The same request is never executed again:
+ * while the run is in progress its callers all get its answer, later the remembered one. A run too old to
+ * be remembered is refused. Runs of an ended or aborted epoch are refused with RC_ABORTED. A run waits
+ * until those of its communicator's older epochs have ended here, since they may still write.
  */
 #ifndef DEV_PROTOCOL_H
 #define DEV_PROTOCOL_H
@@ -41,13 +40,12 @@ enum protocol_event_kind {
 	PROTOCOL_REQUEST, /* CommAttach, CommJoin, CommDetach, CommAbort, GraphDefine, GraphDrop,
 			   * Run */
 	PROTOCOL_RESULT,  /* an attach, join or define for `caller` was carried out: `err` */
-	PROTOCOL_ENDED,	  /* run `start` ended, or could not be started, or, of a queued one, was
-			   * started: `result` */
+	PROTOCOL_ENDED, /* run `start` ended, could not be started, or (queued) was started: `result` */
 };
 
 struct protocol_event {
 	enum protocol_event_kind kind;
-	uint64_t caller;		/* request, result: names who is to be answered */
+	uint64_t caller;		/* request, result: identifies the caller to answer */
 	const GpuSim__Request *request; /* request: borrowed until it is answered */
 	const struct err *err;		/* result; rc RC_OK on success */
 	uint64_t start;			/* ended */
@@ -55,8 +53,7 @@ struct protocol_event {
 };
 
 enum protocol_action_kind {
-	PROTOCOL_ANSWER, /* answer the caller: `err`, or of a run `result`; a request is answered
-			  * once */
+	PROTOCOL_ANSWER, /* answer the caller, once a request: `err`, or `result` of a run */
 	PROTOCOL_ATTACH, /* as the caller's request says; a result is due */
 	PROTOCOL_JOIN,	 /* likewise */
 	PROTOCOL_ABORT,	 /* communicator `comm` at `epoch`: end what runs, because of `reason` */
@@ -77,8 +74,8 @@ struct protocol_action {
 	enum rc code;	/* abort: of the failure, for the rank's client */
 	uint32_t graph; /* start: PROTOCOL_NO_GRAPH: the operations are in the request */
 	uint64_t start;
-	bool restore;  /* start: put back first what the same run kept */
-	bool snapshot; /* start: then keep what it overwrites, unless that was done for it before */
+	bool restore;  /* start: first restore the inputs that the run kept */
+	bool snapshot; /* start: then keep the inputs that it overwrites, unless kept already */
 };
 
 struct protocol;
@@ -87,7 +84,7 @@ struct protocol;
 struct protocol *protocol_new(uint64_t device_id);
 void protocol_free(struct protocol *p); /* NULL is legal */
 
-/* Feed one event. The number of actions; they and what they name are valid until the next step. */
+/* Feed one event. Returns the number of actions, which are valid until the next step. */
 size_t protocol_step(struct protocol *p, const struct protocol_event *ev,
 		     const struct protocol_action **actions);
 

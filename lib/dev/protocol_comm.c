@@ -29,13 +29,13 @@ proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch, const struct err 
 	struct pcomm *c = proto_comm_find(p, id);
 
 	if (!c)
-		*why = proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " here", id);
+		*why = proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device", id);
 	else if (epoch < c->epoch)
 		*why = is_over(p, epoch, id, c->epoch);
 	else if (epoch > c->epoch)
 		*why = proto_say(p, RC_NOTFOUND,
-				 "no epoch %u here, communicator %" PRIu64 " is at epoch %u", epoch,
-				 id, c->epoch);
+				 "no epoch %u: communicator %" PRIu64 " is at epoch %u", epoch, id,
+				 c->epoch);
 	else
 		return c;
 	return NULL;
@@ -58,7 +58,7 @@ answer_attached(struct protocol *p, struct pcomm *c, const struct err *err)
 	}
 }
 
-/* Out of the table, with its graphs. */
+/* Remove it from the table, with its graphs. */
 static void
 comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 {
@@ -105,7 +105,7 @@ names_comm(const GpuSim__CommAttachRequest *m, uint64_t id)
 	return false;
 }
 
-/* Those that have ended while this device was out of reach. */
+/* End those that ended while this device was unreachable. */
 static void
 leave_ended(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
@@ -132,7 +132,7 @@ by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The first two ranks of one device; there are such. */
+/* Name two ranks that are one device. */
 static const struct err *
 say_twice(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
@@ -140,12 +140,12 @@ say_twice(struct protocol *p, const GpuSim__CommAttachRequest *m)
 		for (size_t q = 0; q < r; q++)
 			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
 			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
-				return proto_say(p, RC_INVAL, "ranks %zu and %zu are one device", q,
-						 r);
+				return proto_say(p, RC_INVAL,
+						 "ranks %zu and %zu are the same device", q, r);
 	return NULL;
 }
 
-/* No device is two ranks. */
+/* Check that no device has two ranks. */
 static const struct err *
 check_distinct(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
@@ -195,7 +195,7 @@ digest_ranks(const GpuSim__CommAttachRequest *m)
 	return h;
 }
 
-/* The same once more: it waits as the first does. */
+/* The same attach again: it waits like the first. */
 static const struct err *
 attach_again(struct protocol *p, struct pcomm *c, uint64_t caller)
 {
@@ -241,10 +241,10 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 			   ? attach_again(p, old, caller)
 			   : proto_say(p, RC_INVAL,
 				       "communicator %" PRIu64
-				       " is at epoch %u already, of other ranks",
+				       " is already at epoch %u with other ranks",
 				       m->commid, old->epoch);
 	if (!old && p->ncomms >= PROTOCOL_MAX_COMMS)
-		return proto_say(p, RC_BUSY, "a device takes part in at most %d communicators",
+		return proto_say(p, RC_BUSY, "a device can be in at most %d communicators",
 				 PROTOCOL_MAX_COMMS);
 	if (!proto_owe(p, 3)) /* its abort, detach and answer */
 		return proto_no_memory(p);
@@ -274,7 +274,7 @@ comm_add(struct protocol *p, struct pcomm *c)
 	p->ncomms++;
 }
 
-/* A newer epoch goes on in its predecessor's place, for runs of that may still be under way. */
+/* A newer epoch replaces its predecessor, whose runs may still be in progress. */
 static void
 comm_renew(struct protocol *p, struct pcomm *old, struct pcomm *fresh)
 {
@@ -377,7 +377,8 @@ proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m)
 	struct pcomm *c = proto_comm_find(p, m->commid);
 
 	if (!c)
-		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " here", m->commid);
+		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device",
+				 m->commid);
 	if (m->epoch && m->epoch < c->epoch)
 		return is_over(p, m->epoch, m->commid, c->epoch);
 	comm_drop(p, c, &destroyed);

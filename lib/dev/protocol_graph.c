@@ -1,4 +1,4 @@
-/* protocol_graph.c - the numbers of graphs, and whose they are. */
+/* protocol_graph.c - the numbers of graphs, and their communicators. */
 #include "dev/protocol_impl.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ proto_graphs_drop_of(struct protocol *p, uint64_t comm)
 			proto_graph_drop(p, &p->graph[i]);
 }
 
-/* A packed message's digest is taken as it is made. */
+/* Computes a packed message's digest while packing. */
 struct digester {
 	ProtobufCBuffer base;
 	uint64_t h;
@@ -72,13 +72,14 @@ proto_define(struct protocol *p, uint64_t caller, const GpuSim__GraphDefineReque
 	if (m->graphid == 0)
 		return proto_say(p, RC_INVAL, "a graph needs a number");
 	if (m->commid && !proto_comm_find(p, m->commid))
-		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " here", m->commid);
+		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device",
+				 m->commid);
 	g = proto_graph_find(p, m->graphid);
 	h = digest_message(&m->base);
 	if (g && g->defined && g->comm == m->commid && g->digest == h)
-		return &proto_fine; /* once more */
+		return &proto_fine; /* repeated */
 	if (g)
-		return proto_say(p, RC_INVAL, "graph %" PRIu64 " is defined already", m->graphid);
+		return proto_say(p, RC_INVAL, "graph %" PRIu64 " is already defined", m->graphid);
 	if (p->ngraphs == PROTOCOL_MAX_GRAPHS)
 		return proto_say(p, RC_BUSY, "a device keeps at most %d graphs",
 				 PROTOCOL_MAX_GRAPHS);
@@ -109,7 +110,7 @@ proto_drop(struct protocol *p, const GpuSim__GraphDropRequest *m)
 	struct pgraph *g = proto_graph_find(p, m->graphid);
 
 	if (!g || !g->defined)
-		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " here", m->graphid);
+		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " on this device", m->graphid);
 	proto_graph_drop(p, g);
 	return &proto_fine;
 }

@@ -1,12 +1,12 @@
 /*
- * protocol_impl.h - what the files of the protocol share.
+ * protocol_impl.h - shared by the files of the protocol.
  *
- * Ownership: a protocol owns everything. A run under way is in slot[] under its start number, and,
- * if it has a number, like one that has ended and is remembered, in a table of its communicator. A
- * communicator that goes leaves its runs without one: orphans, which are gone when they end.
+ * Ownership: a protocol owns everything. A run in progress is in slot[] under its start number; a
+ * numbered run, also a remembered one, is in a table of its communicator. When a communicator ends, its
+ * runs become orphans, which are freed when they end.
  *
- * Memory for what a step may say is made before anything is changed, so that only a request can
- * fail for want of it, and then has had no effect.
+ * Memory for the answers of a step is allocated before anything changes, so that only a request can fail
+ * for lack of memory, without an effect.
  */
 #ifndef DEV_PROTOCOL_IMPL_H
 #define DEV_PROTOCOL_IMPL_H
@@ -25,39 +25,39 @@ struct caller {
 	uint64_t id;
 };
 
-/* A run: held back until those of older epochs have ended, under way, or remembered. */
+/* A run: held until those of older epochs have ended, in progress, or remembered. */
 enum run_state { RUN_HELD, RUN_STARTED, RUN_ENDED };
 
 struct prun {
 	struct prun *chain; /* in comm.bucket, when it has a number */
 	struct prun *next;  /* held: in comm.held; ended: in comm.ended[kind] */
-	struct pcomm *comm; /* or NULL: of none, or of one that is gone */
+	struct pcomm *comm; /* or NULL: of none, or of an ended one */
 	uint64_t number, start;
 	uint32_t epoch;
 	enum run_kind kind;
 	enum run_state state;
-	bool orphan;		    /* started, and its communicator has gone */
+	bool orphan;		    /* started, and its communicator has ended */
 	struct caller first, *more; /* to be answered */
 	uint64_t graph;		    /* 0: none */
 	bool snapshot, restore;
-	struct run_result *failure; /* ended: what it came to, or NULL: */
+	struct run_result *failure; /* ended: its result, or NULL: */
 	uint64_t compute_ns, comm_ns;
 };
 
 struct run_list {
 	struct prun *head, **tail;
 	unsigned n;
-	uint64_t late; /* numbers up to this one that are not known are late */
+	uint64_t late; /* unknown numbers up to this one are late */
 };
 
 struct pcomm {
 	struct pcomm *chain;
 	uint64_t id, instance;
 	uint32_t epoch, rank, nranks;
-	uint64_t digest; /* of who the ranks are */
+	uint64_t digest; /* of the ranks' identities */
 	bool joined;
-	struct err aborted;    /* rc is RC_OK while it is not */
-	bool waits;	       /* since it is here, for orphans */
+	struct err aborted;    /* RC_OK: not aborted */
+	bool waits;	       /* it has waited for orphans since its first attach */
 	struct due *attached;  /* whose answers wait for that, or for runs of older epochs */
 	unsigned under_way[2]; /* runs started: of this epoch, of older ones */
 	struct run_list ended[RUN_KINDS];
@@ -71,12 +71,12 @@ struct pgraph {
 	uint64_t id, comm, digest;
 };
 
-/* An action whose result is due, and what it makes true; or an attach whose answer waits. */
+/* An action whose result is due, and its effect; or an attach whose answer waits. */
 struct due {
 	struct due *next;
 	uint64_t caller;
 	enum protocol_action_kind what;
-	struct pcomm *fresh; /* attach: what to take over or in */
+	struct pcomm *fresh; /* attach: the new communicator */
 	uint64_t comm;	     /* join */
 	uint32_t epoch;
 	uint32_t graph; /* define */
@@ -96,7 +96,7 @@ struct protocol {
 	unsigned norphans;
 	struct due *due;
 	struct protocol_action *out;
-	size_t nout, out_cap, owed; /* owed: most that can come of what is known */
+	size_t nout, out_cap, owed; /* owed: the most actions that can still follow */
 	struct err said[SAID_MAX];
 	unsigned nsaid;
 	struct run_result answer; /* of a remembered run, to a request of this step */
@@ -106,11 +106,11 @@ struct protocol {
 
 extern const struct err proto_fine; /* success */
 
-/* Make room for what may have to be said of `more` more things, beside a few. False: no memory. */
+/* Make room for `more` more actions, and a few. False: out of memory. */
 bool proto_owe(struct protocol *p, size_t more);
 struct protocol_action *proto_act(struct protocol *p, enum protocol_action_kind kind,
 				  uint64_t caller);
-/* A sentence that lives as long as the step's actions; at most SAID_MAX of them. */
+/* A message that lives as long as the step's actions; at most SAID_MAX of them. */
 const struct err *proto_say(struct protocol *p, enum rc rc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 const struct err *proto_no_memory(struct protocol *p);
@@ -121,21 +121,21 @@ struct due *proto_due_new(struct protocol *p, uint64_t caller, enum protocol_act
 #define DIGEST_START 14695981039346656037ull
 uint64_t proto_digest(uint64_t h, const void *data, size_t n);
 
-/* What follows answers a request: with what is returned, or NULL: that comes later. */
+/* The following functions answer a request with the return value; NULL: the answer comes later. */
 
 /* ---- protocol_comm.c */
 
 struct pcomm *proto_comm_find(const struct protocol *p, uint64_t id);
-/* The communicator at that epoch; else NULL and the refusal. */
+/* The communicator at that epoch; else NULL and the failure. */
 struct pcomm *proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch,
 			    const struct err **why);
 const struct err *proto_attach(struct protocol *p, uint64_t caller,
 			       const GpuSim__CommAttachRequest *m);
-/* The transport takes part: so does the protocol. Takes `u` and what it names, and answers. */
+/* The transport has attached. Takes `u` and its fields, and answers. */
 void proto_attached(struct protocol *p, struct due *u);
-/* Answer its attach, unless runs that are over may still write. */
+/* Answer its attach, unless aborted runs may still write. */
 void proto_attached_settle(struct protocol *p, struct pcomm *c);
-/* The last orphan has ended: answer the attaches that wait for that. */
+/* The last orphan has ended: answer the attaches that wait for it. */
 void proto_orphans_gone(struct protocol *p);
 const struct err *proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m);
 const struct err *proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m);
@@ -155,13 +155,13 @@ const struct err *proto_drop(struct protocol *p, const GpuSim__GraphDropRequest 
 void proto_runs_init(struct pcomm *c);
 const struct err *proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m);
 void proto_ended(struct protocol *p, uint64_t start, const struct run_result *result);
-/* Those that wait for runs of older epochs are refused. */
+/* Refuse runs that wait for older epochs. */
 void proto_refuse_held(struct protocol *p, struct pcomm *c, const struct err *why);
-/* The epoch is over: forget its ended runs; those under way belong to an older epoch now. */
+/* The epoch is over: forget its ended runs; those in progress now belong to an older epoch. */
 void proto_runs_age(struct protocol *p, struct pcomm *c);
-/* The communicator goes: the same, and runs under way lose it. */
+/* The communicator ends: the same, and runs in progress become orphans. */
 void proto_runs_orphan(struct protocol *p, struct pcomm *c);
-/* Of one that is in no list any more. */
+/* Free a run that is in no list. */
 void proto_run_free(struct protocol *p, struct prun *r);
 
 #endif

@@ -1,10 +1,9 @@
 /*
  * protocol_run.c - runs: each is executed once, however often it is requested.
  *
- * There are two kinds. Those that take a turn come in the order of their numbers: one that is lower
- * than one that has ended, and is not remembered, is late. Sends and receives that met nobody in
- * their own submit start at once and overtake the others; one of them is late when it is lower than
- * one that has been forgotten.
+ * There are two kinds. Serial runs come in the order of their numbers: one that is lower than an ended
+ * one and not remembered is late. Sends and receives without a match in their own submit start at once
+ * and overtake the others; one of them is late when it is lower than a forgotten one.
  */
 #include "dev/protocol_impl.h"
 
@@ -50,7 +49,7 @@ list_take(struct run_list *l)
 	return r;
 }
 
-/* Out of the table of its communicator, which forgets it. */
+/* Remove it from its communicator's table. */
 static void
 run_unlink(struct prun *r)
 {
@@ -124,7 +123,7 @@ run_tell(struct protocol *p, struct prun *r, const struct run_result *result)
 	callers_free(p, r);
 }
 
-/* The same, of one that did not run. */
+/* The same, for a run that was not started. */
 static void
 run_refuse(struct protocol *p, struct prun *r, const struct err *why)
 {
@@ -160,9 +159,9 @@ run_go(struct protocol *p, struct prun *r, uint32_t slot)
 	a->epoch = r->epoch;
 }
 
-static const struct err no_graph = {RC_NOTFOUND, "the run's graph is here no more"};
+static const struct err no_graph = {RC_NOTFOUND, "the run's graph was dropped"};
 
-/* The last run of an older epoch has ended: on with those that waited for it. */
+/* The last run of an older epoch has ended: start those that waited for it. */
 static void
 run_held(struct protocol *p, struct pcomm *c)
 {
@@ -192,8 +191,8 @@ forget(struct protocol *p, struct run_list *l, unsigned most)
 	}
 }
 
-/* Remember how a run of the current epoch ended. Without memory for a failure's sentence it is
- * late if it comes again. */
+/* Remember the result of a run of the current epoch. Without memory for a failure's message the run is
+ * late if requested again. */
 static void
 remember(struct protocol *p, struct prun *r, const struct run_result *result)
 {
@@ -211,13 +210,13 @@ remember(struct protocol *p, struct prun *r, const struct run_result *result)
 			return;
 		}
 		*r->failure = *result;
-		r->failure->waited_ns = NULL; /* that was told once */
+		r->failure->waited_ns = NULL; /* reported only once */
 	}
 	p->slot[r->start - 1] = NULL;
 	p->free_slot[p->nfree++] = r->start - 1;
 	r->start = 0;
 	r->state = RUN_ENDED;
-	p->owed -= 2; /* nothing more is said of it but in answer to a request */
+	p->owed -= 2; /* only requests are answered from now on */
 	list_add(l, r);
 	forget(p, l, PROTOCOL_REMEMBERED);
 }
@@ -283,9 +282,9 @@ proto_runs_orphan(struct protocol *p, struct pcomm *c)
 		}
 }
 
-/* ---- a run is asked for */
+/* ---- a run is requested */
 
-/* Sends and receives that met nobody in their own submit, and nothing that takes a turn? */
+/* Only sends and receives without a match in their own submit, or a serial run. */
 static enum run_kind
 kind_of(const GpuSim__RunRequest *m)
 {
@@ -297,7 +296,7 @@ kind_of(const GpuSim__RunRequest *m)
 	return IN_TURN;
 }
 
-/* It is known already: its answer, now or when there is one. */
+/* It is known already: answer now or at its end. */
 static const struct err *
 run_again(struct protocol *p, struct prun *r, uint64_t caller)
 {
@@ -349,7 +348,7 @@ run_new(struct protocol *p, struct pcomm *c, uint64_t caller, const GpuSim__RunR
 	return r;
 }
 
-/* Nothing is known of it: may it be run? The communicator, which is NULL for comm 0. */
+/* It is unknown: check that it may run. *out: its communicator, NULL for comm 0. */
 static const struct err *
 run_check(struct protocol *p, const struct pcomm *c, const GpuSim__RunRequest *m)
 {
@@ -366,7 +365,7 @@ run_check(struct protocol *p, const struct pcomm *c, const GpuSim__RunRequest *m
 		return NULL;
 	g = proto_graph_find(p, m->graphid);
 	if (!g || !g->defined)
-		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " here", m->graphid);
+		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " on this device", m->graphid);
 	if (g->comm != m->commid)
 		return proto_say(p, RC_INVAL,
 				 "graph %" PRIu64 " is of communicator %" PRIu64 ", not %" PRIu64,
@@ -383,7 +382,7 @@ proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m)
 	struct prun *r;
 
 	if (m->commid && !(c = proto_comm_at(p, m->commid, m->epoch, &why)))
-		/* The caller takes this device for a rank: the device has lost its part. */
+		/* The caller assumes a rank here: the device has lost its part. */
 		return why->rc == RC_NOTFOUND ? proto_say(p, RC_FAILED, "%s", why->text) : why;
 	r = c && m->run ? run_find(c, m->run, m->epoch) : NULL;
 	if (r)

@@ -1,4 +1,4 @@
-/* A run: the segments it is cut in, the numbers of its events, and how a segment runs. */
+/* A run: its segments, the numbers of its events, and the execution of a segment. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,8 +117,7 @@ run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX])
 	return r;
 }
 
-/* Nobody will reach the recordings among these instructions (at NULL: the run's first n): nobody shall
- * wait for them. */
+/* These recordings (at NULL: the run's first n) will not be reached: end all waits for them. */
 static void
 pass_events(const struct run *r, const uint32_t *at, size_t n)
 {
@@ -132,9 +131,8 @@ pass_events(const struct run *r, const uint32_t *at, size_t n)
 }
 
 /*
- * A wait is for the recording queued before it. When this program records the event itself, that is
- * the one of its own iteration if it stands before, and of the iteration before if it stands
- * behind.
+ * A wait is for the recording queued before it. If this program records the event itself, that is the one
+ * of its own iteration if it precedes the wait, and of the previous iteration if it follows.
  */
 bool
 run_number_events(struct run *r)
@@ -178,7 +176,7 @@ count_time(struct run_result *sum, const struct inst *in, uint64_t ticks)
 		sum->compute_ns += ticks;
 }
 
-/* One line for each of the collectives, sends and receives that took so long together. */
+/* Log one line for each of the collectives, sends and receives that ran together. */
 static void
 tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, const uint32_t *at,
      size_t n, uint64_t ns)
@@ -251,7 +249,7 @@ restore_and_snapshot(const struct run_spec *spec, struct err *err)
 	return rc;
 }
 
-/* Lock held; given up meanwhile. A failure is the run's, and no segment goes on then. */
+/* Lock held, released meanwhile. A failure ends the whole run. */
 static void
 start(struct streams *s, struct run *r)
 {
@@ -298,7 +296,7 @@ segment_run(struct stream *st, struct segment *g)
 		r->waited_ns[q] += g->waited_ns[q];
 	r->result.compute_ns += ticks_to_ns(sum.compute_ns, ticks_hz());
 	r->result.comm_ns += ticks_to_ns(sum.comm_ns, ticks_hz());
-	/* In this order: a segment that waited for this one's events must not go on in the same run. */
+	/* In this order: a segment that waited for this one's events must not continue in the same run. */
 	if (g->failed) {
 		atomic_store(&r->over, true);
 		pass_events(r, g->at, g->n);

@@ -1,9 +1,9 @@
 /*
  * Adopt.
  *
- * Design notes. Copying another device's memory may take long, so a thread of its own does it and
- * answers; there is at most one. Only the server's thread starts it, and joins the one before once
- * `over` says that this will not wait; device_end joins the last.
+ * Design notes. Copying another device's memory may take long, so a separate thread does it and answers;
+ * there is at most one. Only the server's thread starts it, and joins the previous one once `over` says
+ * that this will not block; device_end joins the last.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "dev/device_impl.h"
 
-/* Contents and allocations, leases, and snapshots. */
+/* Adopt contents and allocations, leases, and snapshots. */
 static enum rc
 take_over(struct device *d, const GpuSim__AdoptRequest *m, struct err *err)
 {
@@ -40,8 +40,7 @@ adopt_main(void *arg)
 		rpc_reply_done(call);
 	} else {
 		err_prefix(&err,
-			   "device %016" PRIx64
-			   ": cannot take over the memory of device %016" PRIx64,
+			   "device %016" PRIx64 ": cannot adopt the memory of device %016" PRIx64,
 			   d->id, rpc_request(call)->adopt->deviceid);
 		rpc_reply_err(call, &err);
 	}
@@ -63,15 +62,14 @@ serve_adopt(struct device *d, struct rpc_call *call)
 	struct err err = {0};
 	int rv = 0;
 
-	/* A late request for its predecessor: the caller may have found another spare by now. */
+	/* A late request for its predecessor: the caller may have chosen another spare by now. */
 	if (meant && meant != d->incarnation) {
-		err_set(&err, RC_ABORTED, "device %016" PRIx64 " was started again meanwhile",
-			d->id);
+		err_set(&err, RC_ABORTED, "device %016" PRIx64 " was restarted meanwhile", d->id);
 		rpc_reply_err(call, &err);
 		return;
 	}
 	if (d->adopt.started && !atomic_load(&d->adopt.over)) {
-		err_set(&err, RC_BUSY, "device %016" PRIx64 " takes over a memory already", d->id);
+		err_set(&err, RC_BUSY, "device %016" PRIx64 " is already adopting a memory", d->id);
 		rpc_reply_err(call, &err);
 		return;
 	}

@@ -9,7 +9,7 @@
 #include "wire/fault.h"
 #include "xport/fault.h"
 
-#define LISTED (2 * GPUSIM_FAULTS_MAX) /* those of steps and those of frames */
+#define LISTED (2 * GPUSIM_FAULTS_MAX) /* faults of steps and of frames */
 
 static enum rc
 add_all(struct device *d, const GpuSim__InjectRequest *m, struct err *err)
@@ -58,7 +58,7 @@ serve_inject(struct device *d, struct rpc_call *call)
 
 	if (!d->inject)
 		rc = err_set(&err, RC_INVAL,
-			     "takes no faults: it was started without --allow-inject");
+			     "does not accept faults: it was started without --allow-inject");
 	else
 		rc = add_all(d, m, &err);
 	if (rc == RC_OK) {

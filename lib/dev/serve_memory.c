@@ -10,14 +10,14 @@ static enum rc
 find_range(struct device *d, uint64_t addr, uint64_t nbytes, void **out, struct err *err)
 {
 	if (nbytes > WIRE_BULK_MAX)
-		return err_set(err, RC_INVAL, "%" PRIu64 " bytes in one message, at most %u",
+		return err_set(err, RC_INVAL, "%" PRIu64 " bytes in one message: the limit is %u",
 			       nbytes, WIRE_BULK_MAX);
 	if (devmem_range(d->mem, "range", addr, nbytes, out, err) != RC_OK)
 		return err_prefix(err, "device %016" PRIx64, d->id);
 	return RC_OK;
 }
 
-/* If the device is too small even without free holes, add the size that it should have. */
+/* If the device is too small even when empty, add the size that it would need. */
 static void
 advise(struct device *d, uint64_t nbytes, struct err *err)
 {
@@ -30,11 +30,11 @@ advise(struct device *d, uint64_t nbytes, struct err *err)
 	while (megabytes << 20 < used + nbytes)
 		megabytes *= 2;
 	snprintf(err->text + n, sizeof err->text - n,
-		 "; a device with more: gpuctl run --mem %" PRIu64 "%c, gpudev -m",
+		 "; for more memory: gpuctl run --mem %" PRIu64 "%c, gpudev -m",
 		 megabytes >= 1024 ? megabytes / 1024 : megabytes, megabytes >= 1024 ? 'G' : 'M');
 }
 
-/* A client has copied, since `begin`. */
+/* Record a client's copy that began at `begin`. */
 static void
 record(struct device *d, enum flight_copy_kind what, uint64_t addr, uint64_t nbytes, uint64_t begin,
        enum rc rc)
@@ -108,7 +108,7 @@ serve_checksum(struct device *d, struct rpc_call *call, const GpuSim__ChecksumRe
 	void *p;
 
 	if (m->nbytes > WIRE_CHECKSUM_MAX)
-		rc = err_set(&err, RC_INVAL, "a checksum of %" PRIu64 " bytes, at most %u",
+		rc = err_set(&err, RC_INVAL, "checksum of %" PRIu64 " bytes: the limit is %u",
 			     m->nbytes, WIRE_CHECKSUM_MAX);
 	else if (devmem_range(d->mem, "range", m->addr, m->nbytes, &p, &err) != RC_OK)
 		rc = err_prefix(&err, "device %016" PRIx64, d->id);

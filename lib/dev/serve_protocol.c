@@ -1,12 +1,11 @@
 /*
  * serve_protocol.c - carry out the protocol's actions (protocol.h).
  *
- * Design notes. The server's thread brings events, which are requests, and the streams' threads bring
- * others, which are ends of runs. A thread that queues an event drains the queue, unless another
- * thread already does; so the protocol and the graphs' programs need no lock, and nobody waits. An
- * action that is carried out may end at once: that end is queued, too. A request's `struct asked` is
- * made when it comes and freed when it has been answered. It has room for the end of the run that it
- * may start, so nothing later can fail for want of memory.
+ * Design notes. Requests come as events from the server's thread, ends of runs from the streams' threads.
+ * A thread that queues an event drains the queue, unless another thread already does; so the protocol and
+ * the graphs' programs need no lock, and no thread waits. An action may end at once: that end is queued,
+ * too. A request's `struct asked` exists from arrival to answer. It has room for the end of the run that
+ * it may start, so nothing later can fail for lack of memory.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ struct asked {
 	struct rpc_call *call;
 	struct fed request, ended;
 	struct run_result result;
-	uint64_t *waited;   /* what result.waited_ns points to, or NULL */
+	uint64_t *waited;   /* target of result.waited_ns, or NULL */
 	struct asked *next; /* of those answered in a step */
 };
 
@@ -100,7 +99,7 @@ answer_other(struct device *d, struct rpc_call *call, const struct err *why)
 
 /* ---- actions */
 
-/* How long the rank waited for each other, the caller's to free; NULL: not at all, or out of memory. */
+/* The rank's wait for each other rank, freed by the caller; NULL: none, or out of memory. */
 static uint64_t *
 copy_waited(const struct run_result *result)
 {
@@ -134,12 +133,12 @@ start(struct device *d, const struct protocol_action *a)
 
 	k->ended.event = (struct protocol_event){
 	    .kind = PROTOCOL_ENDED, .start = a->start, .result = &k->result};
-	/* Once it is started it may end at any time. */
+	/* Once started it may end at any time. */
 	if (carry_run(d, m, a, tell_end, k, &now.err) != RC_OK || m->queued)
 		tell_end(k, &now);
 }
 
-/* What has become of this device's rank in a communicator. */
+/* Report the state of this device's rank in a communicator. */
 static void
 record(struct device *d, enum flight_mark_kind what, uint64_t comm, uint32_t epoch, uint32_t rank,
        const char *why)
@@ -149,7 +148,7 @@ record(struct device *d, enum flight_mark_kind what, uint64_t comm, uint32_t epo
 	device_recorder_mark(&d->recorder, &m, why);
 }
 
-/* One action; an answer frees nothing yet. An outcome that is due is left in *due. */
+/* Carry out one action; an answer frees nothing yet. *due: a due outcome. */
 static void
 carry_out(struct device *d, const struct protocol_action *a, struct asked **answered,
 	  struct protocol_event *due, struct err *err)
@@ -200,8 +199,8 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 	*due = (struct protocol_event){.kind = PROTOCOL_RESULT, .caller = a->caller, .err = err};
 }
 
-/* Feed one event and carry out what comes of it. At most one action of a step has an outcome that
- * is due, and that leads to none. */
+/* Feed one event and carry out the actions. At most one action of a step has a due outcome, which leads to no
+ * other. */
 static void
 step(struct device *d, const struct protocol_event *ev)
 {

@@ -1,4 +1,4 @@
-/* Command queues: opened and closed, communicators bound and let go. */
+/* Command queues: open, close; bind and unbind communicators. */
 #include <inttypes.h>
 
 #include "dev/device_impl.h"
@@ -13,7 +13,7 @@ open_queue(struct device *d, struct rpc_call *call, const GpuSim__QueueOpenReque
 	enum rc rc;
 
 	if (!m->own && m->stream >= STREAM_MAX)
-		return err_set(err, RC_INVAL, "stream %u, there are 0 to %d", m->stream,
+		return err_set(err, RC_INVAL, "stream %u: must be 0 to %d", m->stream,
 			       STREAM_MAX - 1);
 	rc = cmdqs_open(d->cmdqs, m->pid, m->own ? CMDQS_OWN : m->stream, &page, err);
 	if (rc != RC_OK)

@@ -4,8 +4,8 @@
 
 #include "dev/device_impl.h"
 
-/* The bytes change while they are read: readers know (flight/read.h). What was never written is a hole, and reads as
- * zeros without becoming memory, because it is read through the file. */
+/* The bytes change while they are read, which readers handle (flight/read.h). Unwritten parts are a hole:
+ * read through the file they are zeros and do not become memory. */
 void
 serve_recorder(struct device *d, struct rpc_call *call)
 {
@@ -18,9 +18,9 @@ serve_recorder(struct device *d, struct rpc_call *call)
 
 	device_recorder_trace(&d->recorder, m->tracems);
 	if (!d->recorder.flight)
-		rc = err_set(&err, RC_NOTFOUND, "device %016" PRIx64 " does not record", d->id);
+		rc = err_set(&err, RC_NOTFOUND, "device %016" PRIx64 " has no recorder", d->id);
 	else if (m->nbytes > WIRE_BULK_MAX)
-		rc = err_set(&err, RC_INVAL, "%" PRIu32 " bytes in one message, at most %u",
+		rc = err_set(&err, RC_INVAL, "%" PRIu32 " bytes in one message: the limit is %u",
 			     m->nbytes, WIRE_BULK_MAX);
 	else
 		rc = devmem_recorder_read(d->mem, m->offset, m->nbytes, &bytes, &r.data.len, &err);

@@ -7,7 +7,7 @@ carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t gra
 	program_build(&d->env, m->commid, m->ops, m->n_ops, &d->graph[graph], err);
 }
 
-/* The program of a run: a graph's, held once more, or a new one. */
+/* The program of a run: a graph's, with one more reference, or a new one. */
 static enum rc
 find_program(struct device *d, const GpuSim__RunRequest *m, uint32_t graph, struct program **out,
 	     struct err *err)
@@ -27,7 +27,7 @@ snapshot_inputs(struct device *d, const struct program *p, const struct protocol
 	struct xport_membership of;
 
 	if ((!a->snapshot && !a->restore) || xport_member(d->xport, p->comm, &of, NULL) != RC_OK)
-		return; /* it has ended meanwhile, and so will the run */
+		return; /* it has ended meanwhile; so will the run */
 	spec->snapshots = d->snapshots;
 	spec->snapshot_id = (struct snapshot_id){of.coordinator, p->comm, run};
 	spec->snapshot = a->snapshot;

@@ -5,7 +5,7 @@
 #include "dev/device_impl.h"
 #include "wire/frame.h"
 
-/* Queue one end of a transfer on the stream that names it. */
+/* Queue one end of a transfer on its stream. */
 static enum rc
 begin(struct device *d, enum gpusim_coll way, uint64_t comm, const GpuSim__Rank *peer,
       const GpuSim__MemAddr *addr, uint64_t nbytes, uint64_t stream, struct err *err)
@@ -15,9 +15,10 @@ begin(struct device *d, enum gpusim_coll way, uint64_t comm, const GpuSim__Rank 
 	enum rc rc;
 
 	if (!peer || !addr)
-		return err_set(err, RC_INVAL, "a rank and a buffer address are due");
+		return err_set(err, RC_INVAL, "a rank and a buffer address are required");
 	if (stream < STREAM_MAX || stream >= FRAME_OP_MAX)
-		return err_set(err, RC_INVAL, "%" PRIu64 " is no stream id of a transfer", stream);
+		return err_set(err, RC_INVAL, "%" PRIu64 " is not a stream id of a transfer",
+			       stream);
 	rc = xport_member(d->xport, comm, &me, err);
 	if (rc == RC_OK)
 		rc = program_build_transfer(&d->env, way, me.comm, peer->value, addr->value, nbytes,
@@ -65,7 +66,7 @@ begin_receive(struct device *d, struct rpc_call *call, const GpuSim__BeginReceiv
 	rpc_reply(call, &reply);
 }
 
-/* Which receive a chunk would go to. */
+/* The receive that a chunk belongs to. */
 static enum rc
 tell_receive(struct device *d, const GpuSim__DataChunk *m, GpuSim__StreamSendResponse *r,
 	     struct err *err)
@@ -122,7 +123,7 @@ stream_send(struct device *d, struct rpc_call *call, const GpuSim__DataChunk *m)
 	rpc_reply(call, &reply);
 }
 
-/* A caller who asked for a stream's status. */
+/* A request for a stream's status. */
 struct asking {
 	struct device *device;
 	struct rpc_call *call;

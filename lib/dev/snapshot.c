@@ -1,11 +1,11 @@
 /*
  * Design notes. A record is one persistent area of the memory (devmem.h): a head, the ranges, and from
- * DATA on the bytes, range after range. `complete` is written last, and taken back before anything
- * else of the record changes; the rest is under a check.
+ * DATA on the bytes, range after range. `complete` is set last, and cleared before anything else of the
+ * record changes; a checksum covers the rest.
  *
  * Threads of streams copy bytes without the lock: the record is `busy` meanwhile, and another stream
- * waits until the copy has ended. The server's thread, which drops records, never waits: it marks a
- * busy one as doomed, and the thread that is busy drops it.
+ * waits for the copy. The server's thread, which drops records, never waits: it marks a busy one as
+ * doomed, and the busy thread drops it.
  */
 #include "dev/snapshot.h"
 
@@ -73,7 +73,7 @@ by_addr(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-/* Sort, and make one of those that touch. */
+/* Sort, and merge ranges that touch. */
 static void
 ranges_merge(struct ranges *s)
 {
@@ -94,7 +94,7 @@ ranges_merge(struct ranges *s)
 	s->n = n;
 }
 
-/* The intersection; each is merged. */
+/* The intersection of two merged lists. */
 static bool
 ranges_common(const struct ranges *a, const struct ranges *b, struct ranges *out)
 {
@@ -113,7 +113,7 @@ ranges_common(const struct ranges *a, const struct ranges *b, struct ranges *out
 	return true;
 }
 
-/* One buffer of a collective; an empty one has no range. */
+/* Add one buffer of a collective; an empty one has no range. */
 static bool
 add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf, uint64_t nelem,
 	   struct ranges *to)
@@ -123,7 +123,7 @@ add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf
 	return !base || nelem == 0 || ranges_add(to, devmem_addr(p->mem, base), nelem * c->elem);
 }
 
-/* The ranges that the program reads, that it writes, and that it overwrites of its inputs. */
+/* The ranges that the program reads, writes, and overwrites of its inputs. */
 static enum rc
 find_ranges(const struct program *p, struct snapshot *e, struct err *err)
 {
@@ -134,10 +134,9 @@ find_ranges(const struct program *p, struct snapshot *e, struct err *err)
 		const struct inst_coll *c = &p->inst[i].coll;
 
 		if (p->inst[i].kind != INST_COLL && p->inst[i].kind != INST_SENDRECV)
-			return err_set(
-			    err, RC_INVAL,
-			    "a list with a %s cannot be done again: only collectives can",
-			    inst_name(&p->inst[i]));
+			return err_set(err, RC_INVAL,
+				       "a list with a %s cannot be repeated: only collectives can",
+				       inst_name(&p->inst[i]));
 		good = add_buffer(p, c, PLAN_IN, c->nin, &e->in) &&
 		       add_buffer(p, c, PLAN_OUT, c->nout, &e->out);
 	}
@@ -173,7 +172,7 @@ check_of(const struct record *rec)
 	return h ^ h >> 32;
 }
 
-/* Is a record of the file, of so many bytes, undamaged? */
+/* A record of the file, of nbytes bytes, is undamaged. */
 static bool
 is_sound(const struct record *rec, uint64_t room)
 {
@@ -190,7 +189,7 @@ is_sound(const struct record *rec, uint64_t room)
 	return sum == rec->nbytes;
 }
 
-/* The record is void from here on. */
+/* Invalidate the record. */
 static void
 forget(struct snapshot *e)
 {
@@ -286,7 +285,7 @@ release(struct snapshots *k, struct snapshot *e)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* Lock held. Enter an area of the memory; free one without a sound record. */
+/* Lock held. Add an area of the memory; free one without a valid record. */
 static enum rc
 enter(struct snapshots *k, struct record *rec, uint64_t room, struct err *err)
 {
@@ -390,7 +389,7 @@ snapshot_drop(struct snapshots *k, uint64_t comm, uint64_t spared)
 
 /* ---- taking and putting back */
 
-/* Is it of this coordinator's communicator? Then the memory is the one that the communicator had here, complete or not. */
+/* The record is of this coordinator's communicator, so this is the memory that the communicator had here. */
 static bool
 is_of(const struct snapshot *e, const struct snapshot_id *id)
 {
@@ -403,7 +402,7 @@ is_taken(const struct snapshot *e, const struct snapshot_id *id)
 	return is_of(e, id) && e->rec->complete;
 }
 
-/* Make room for so many ranges and bytes; the record is void from here on. */
+/* Make room for ranges and bytes; the record is invalid from here on. */
 static enum rc
 make_room(struct snapshots *k, struct snapshot *e, uint64_t nranges, uint64_t nbytes,
 	  struct err *err)
@@ -426,7 +425,7 @@ make_room(struct snapshots *k, struct snapshot *e, uint64_t nranges, uint64_t nb
 		return err_set(err, rc,
 			       "no room to keep %" PRIu64
 			       " bytes of inputs that the run overwrites: "
-			       "give it outputs apart from its inputs, or the communicator "
+			       "use separate output buffers, or a communicator with "
 			       "--on-failure abort",
 			       nbytes);
 	if (rc != RC_OK)
@@ -532,7 +531,8 @@ snapshot_mark(struct snapshots *k, const struct snapshot_id *id)
 		release(k, e);
 }
 
-/* Without a record of the communicator, the run has not begun here. Are its inputs in this memory? */
+/* Without a record of the communicator, the run has not begun here. Check that its inputs are in this
+ * memory. */
 static enum rc
 has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id,
 	   const struct program *p, struct err *err)
@@ -541,11 +541,10 @@ has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id
 
 	for (size_t i = 0; i < e->in.n && rc == RC_OK; i++)
 		if (!devmem_is_allocated(k->mem, e->in.v[i].addr, e->in.v[i].nbytes))
-			rc =
-			    err_set(err, RC_NOTFOUND,
-				    "the inputs of run %" PRIu64 " of communicator %" PRIu64
-				    " are lost: nothing is kept of it, nor allocated at 0x%" PRIx64,
-				    id->run, id->comm, e->in.v[i].addr);
+			rc = err_set(err, RC_NOTFOUND,
+				     "the inputs of run %" PRIu64 " of communicator %" PRIu64
+				     " are lost: no snapshot, and no allocation at 0x%" PRIx64,
+				     id->run, id->comm, e->in.v[i].addr);
 	return rc;
 }
 
@@ -567,7 +566,7 @@ snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct
 	else
 		rc = err_set(err, RC_NOTFOUND,
 			     "the inputs of run %" PRIu64 " of communicator %" PRIu64
-			     " are lost: what is kept is of run %" PRIu64,
+			     " are lost: the snapshot is of run %" PRIu64,
 			     id->run, id->comm, e->rec->run);
 	release(k, e);
 	return rc;

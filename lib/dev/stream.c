@@ -54,8 +54,8 @@ streams_drop(struct streams *s, struct program *p)
 }
 
 /*
- * Lock held; given up for the telling. A failure that nobody is told of stays with each stream that
- * did not get to its end. A transfer's stream is gone when its pending requests are answered.
+ * Lock held, released for the callback. A failure without a caller stays with each stream that did not
+ * reach its end. A transfer's stream is freed when its pending requests are answered.
  */
 static void
 end_segment(struct stream *st, struct segment *g)
@@ -150,7 +150,7 @@ streams_stop(struct streams *s)
 	s->stop = true;
 	for (unsigned i = 0; i < STREAM_MAX; i++)
 		pthread_cond_broadcast(&s->numbered[i].work);
-	/* Each thread ends its queued runs, which fail at once now, and tells their callers. */
+	/* Each thread ends its queued runs, which now fail at once, and notifies their callers. */
 	while (s->threads)
 		pthread_cond_wait(&s->ended, &s->lock);
 	pthread_mutex_unlock(&s->lock);
@@ -216,7 +216,7 @@ streams_run(struct streams *s, const struct run_spec *spec, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (spec->iterations == 0 || spec->iterations > RUN_MAX_ITERATIONS)
-		return err_set(err, RC_INVAL, "a run of %" PRIu64 " iterations, not 1 to %llu",
+		return err_set(err, RC_INVAL, "a run of %" PRIu64 " iterations: must be 1 to %llu",
 			       spec->iterations, (unsigned long long)RUN_MAX_ITERATIONS);
 	rc = program_check_numbers(spec->program, spec->first_op, spec->stride, spec->iterations,
 				   err);
@@ -227,7 +227,7 @@ streams_run(struct streams *s, const struct run_spec *spec, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	if (r->segments == 0) {
 		if (spec->done)
-			spec->done(spec->arg, &r->result); /* nothing to do is done */
+			spec->done(spec->arg, &r->result); /* an empty run has ended */
 		run_free(r);
 		return RC_OK;
 	}

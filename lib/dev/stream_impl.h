@@ -1,12 +1,11 @@
 /*
- * stream_impl.h - what the files of the streams share.
+ * stream_impl.h - shared by the files of the streams.
  *
- * Design notes. Each stream has one thread, started with the stream's first work; a transfer's
- * thread ends with it (transfer.c). One lock guards all queues, runs and counts; instructions run
- * without it. A run is shared by its segments, one a stream (run.c); the thread that ends the last
- * segment tells the result. Waiters are told by the thread that emptied the stream, or by the
- * ticker (waiting.c), without the lock. Threads are detached and counted; streams_stop waits for
- * the count.
+ * Design notes. Each stream has one thread, started with its first work; a transfer's thread ends with it
+ * (transfer.c). One lock guards all queues, runs and counts; instructions run without it. A run is shared
+ * by its segments, one per stream (run.c); the thread that ends the last segment reports the result.
+ * Waiters are notified by the thread that emptied the stream, or by the ticker (waiting.c), without the
+ * lock. Threads are detached and counted; streams_stop waits for the count.
  */
 #ifndef DEV_STREAM_IMPL_H
 #define DEV_STREAM_IMPL_H
@@ -19,7 +18,7 @@
 
 #define FINISHED_TRANSFERS 1024 /* whose status is remembered */
 
-/* The first segment that gets to run restores and takes snapshots; the others wait for that. */
+/* The first segment to run restores and takes snapshots; the others wait for it. */
 enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
 
 struct run {
@@ -28,9 +27,9 @@ struct run {
 	struct event_number *event;   /* by instruction */
 	struct xport_tickets tickets; /* of its collectives */
 	uint64_t *waited_ns;	      /* by rank, of all segments; or NULL */
-	uint64_t queued;	      /* when, in ticks */
+	uint64_t queued;	      /* time of queueing, in ticks */
 	unsigned segments;	      /* not yet ended */
-	atomic_bool over;	      /* a segment has failed: the others need not go on */
+	atomic_bool over;	      /* a segment has failed: the others need not continue */
 	enum run_start start;
 };
 
@@ -41,13 +40,13 @@ struct segment {
 	uint32_t *at;
 	size_t n;
 	struct {
-		struct stream_turns *of; /* NULL: it has gone */
-		uint64_t tail;		 /* its commands that come before */
+		struct stream_turns *of; /* NULL: detached */
+		uint64_t tail;		 /* number of its commands that precede the run */
 	} * turn;
 	size_t nturns;
 	struct pair *pair;   /* room for those that run together, or NULL */
 	uint64_t *waited_ns; /* by rank, or NULL */
-	bool failed;	     /* it did not get to its end */
+	bool failed;	     /* it did not reach its end */
 };
 
 struct pending {
@@ -63,29 +62,30 @@ struct stream {
 	uint64_t id;
 	pthread_cond_t work;
 	struct segment *head, **tail;
-	unsigned queued; /* segments, with the one that runs */
+	unsigned queued; /* segments, the running one included */
 	bool started, transfer;
-	struct transfer_receive receive; /* nbytes 0: it is none */
-	struct err why;			 /* the failure nobody was told of */
+	struct transfer_receive receive; /* nbytes 0: not a receive */
+	struct err why;			 /* the unreported failure */
 	struct recorder recorder;
 	struct pending *pending;
-	struct stream_turns *turns; /* queues on it */
+	struct stream_turns *turns; /* command queues on it */
 	struct segment *running;
-	const struct stream_turns *waits_for; /* before it runs; the thread is not to lose it */
+	const struct stream_turns
+	    *waits_for; /* queue to wait for before running; must not be freed meanwhile */
 };
 
 /* A transfer that has ended. */
 struct finished {
 	uint64_t id;
 	struct err why;
-	struct transfer_receive receive; /* nbytes 0: it was none, or is nobody's any more */
+	struct transfer_receive receive; /* nbytes 0: not a receive, or claimed */
 };
 
 struct streams {
 	struct program_env env;
 	pthread_mutex_t lock;
 	pthread_cond_t ended;	/* a thread has ended */
-	pthread_cond_t started; /* a run has */
+	pthread_cond_t started; /* a run has started */
 	unsigned threads, ntransfers, npending;
 	atomic_bool stop;
 	struct stream numbered[STREAM_MAX];
@@ -94,27 +94,26 @@ struct streams {
 	unsigned nfinished;
 };
 
-/* ---- run.c: neither wants the lock but where it is said */
+/* ---- run.c: without the lock unless stated */
 
 /* A run and its segments by stream; NULL: out of memory. */
 struct run *run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX]);
 
-/* Of a run that was never queued, or has ended. */
+/* Free a run that was never queued, or has ended. */
 void run_free(struct run *r);
 void segment_free(struct segment *g);
 
-/* Lock held. Number the recordings and what waits are for. False: out of memory, nothing is
- * numbered. */
+/* Lock held. Number the recordings, and what waits are for. False: out of memory, nothing is numbered. */
 bool run_number_events(struct run *r);
 
-/* Lock held; given up while instructions run, on the stream's thread. */
+/* Lock held, released while instructions run, on the stream's thread. */
 void segment_run(struct stream *st, struct segment *g);
 
 /* ---- stream.c */
 
 void stream_init(struct stream *st, struct streams *all, uint64_t id);
 
-/* Lock held. See that the stream has its thread; RC_ABORTED when the streams are stopped. */
+/* Lock held. Start the stream's thread if needed; RC_ABORTED when the streams are stopped. */
 enum rc stream_start(struct stream *st, struct err *err);
 
 /* Lock held. */
@@ -126,12 +125,12 @@ void stream_enqueue(struct stream *st, struct segment *g);
 struct stream *transfer_find(struct streams *s, uint64_t id);
 const struct finished *transfer_find_finished(const struct streams *s, uint64_t id);
 
-/* A transfer is over: remember how, forget and free the rest. */
+/* A transfer has ended: remember its result, free the rest. */
 void transfer_retire(struct stream *st, const struct err *why);
 
-/* ---- turns.c: lock held; turns_await gives it up meanwhile */
+/* ---- turns.c: lock held; turns_await releases it meanwhile */
 
-/* Make room for what a segment waits for; false: out of memory. Then note it. */
+/* Note what a segment waits for. False: out of memory. */
 bool turns_note(const struct stream *st, struct segment *g);
 void turns_close(struct segment *g);
 
@@ -141,7 +140,7 @@ void turns_open(struct stream *st);
 
 /* ---- waiting.c */
 
-/* Lock held. Take the pending requests of a stream that has nothing more to do. */
+/* Lock held. Take the pending requests of an idle stream. */
 struct pending *pending_take(struct stream *st);
 
 /* Without the lock. */

@@ -52,7 +52,7 @@ overlap(const unsigned char *a, uint64_t na, const unsigned char *b, uint64_t nb
 	return na && nb && a < b + nb && b < a + na;
 }
 
-/* Tables of parts as the message has them. */
+/* Tables of parts in the form of the message. */
 struct part_lists {
 	uint64_t *v; /* four lists */
 };
@@ -138,7 +138,7 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	return m.number;
 }
 
-/* As the reader takes it: no control characters. */
+/* Replace control characters, which the reader rejects. */
 static void
 clean(const char *from, char *to, size_t size)
 {

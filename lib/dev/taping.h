@@ -1,5 +1,5 @@
 /*
- * taping.h - recordings: each operation between ranks is written before its first step and after its last.
+ * taping.h - recordings: operations between ranks, written before their first step and after their last.
  *
  * program.tape NULL: nothing is written, at the cost of one comparison an operation.
  */
@@ -9,14 +9,14 @@
 #include "dev/program.h"
 #include "tape/tape.h"
 
-/* The process and the device begin to write. */
+/* Write the process and the device. */
 void taping_device(struct tape *t, const GpuSim__DeviceMetadata *m);
 
-/* An operation begins; set 0: none has begun in its set. Returns its number. */
+/* An operation begins; set 0: the first of its set. Returns its number. */
 uint64_t taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op,
 		      uint64_t set);
 
-/* And has ended. */
+/* An operation has ended. */
 void taping_end(const struct program *p, const struct inst_coll *c, uint64_t number, enum rc rc,
 		const struct err *err);
 

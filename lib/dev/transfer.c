@@ -48,9 +48,10 @@ begin(struct streams *s, struct stream *st, struct segment *g, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (st->id < STREAM_MAX || transfer_find(s, st->id) || transfer_find_finished(s, st->id))
-		rc = err_set(err, RC_BUSY, "stream %" PRIu64 " is in use here already", st->id);
+		rc = err_set(err, RC_BUSY, "stream %" PRIu64 " is already in use", st->id);
 	else if (s->ntransfers == STREAM_MAX_TRANSFER)
-		rc = err_set(err, RC_BUSY, "%d transfers are at work already", STREAM_MAX_TRANSFER);
+		rc = err_set(err, RC_BUSY, "%d transfers are already in progress",
+			     STREAM_MAX_TRANSFER);
 	else
 		rc = stream_start(st, err);
 	if (rc != RC_OK)
@@ -63,7 +64,7 @@ begin(struct streams *s, struct stream *st, struct segment *g, struct err *err)
 	return RC_OK;
 }
 
-/* Note which chunks a program of one receive waits for. */
+/* Note the chunks that a program of one receive waits for. */
 static void
 note_receive(struct stream *st, const struct program *p, uint64_t addr)
 {
@@ -84,7 +85,7 @@ is_that(const struct transfer_receive *r, uint64_t stream, uint64_t comm)
 	return r->nbytes && (stream == 0 || r->stream == stream) && (comm == 0 || r->comm == comm);
 }
 
-/* Lock held. The last that has ended well, if it has not been told of before. */
+/* Lock held. The last successful receive, if not reported before. */
 static bool
 take_finished(struct streams *s, uint64_t stream, uint64_t comm, struct transfer_receive *out)
 {
@@ -134,11 +135,11 @@ streams_receive(struct streams *s, uint64_t stream, uint64_t comm, struct transf
 	pthread_mutex_unlock(&s->lock);
 	if (n == 0)
 		return err_set(err, RC_FAILED,
-			       "no receive waits here for a chunk: BeginReceive comes first");
+			       "no receive waits for a chunk: call BeginReceive first");
 	if (n > 1)
 		return err_set(err, RC_FAILED,
-			       "%u receives have begun here, and a chunk that names no stream "
-			       "could be of any",
+			       "%u receives have begun, and a chunk without a stream id "
+			       "could be for any",
 			       n);
 	return RC_OK;
 }

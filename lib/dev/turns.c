@@ -1,10 +1,10 @@
 /*
  * A numbered stream and the command queues on it take turns.
  *
- * Design notes. A queue has a thread of its own. A run that is queued notes how many commands each queue of its
- * stream has by then. The stream's thread waits until those are carried out; the queue's thread waits at the first
- * command behind them (`gate`) until the run has ended. So both are in one order, and a command without a run before
- * it costs one load.
+ * Design notes. A queue has its own thread. A run notes, when it is queued, how many commands each queue
+ * of its stream has by then. The stream's thread waits for these commands; the queue's thread waits at
+ * the first command after them (`gate`) until the run has ended. So both are in one order, and a command
+ * with no run before it costs one load.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #include "dev/stream_impl.h"
 #include "mem/cmdq.h"
 
-#define SLICE_MS 100 /* between two looks at whether to go on */
+#define SLICE_MS 100 /* between two checks for the end */
 
 void
 streams_attach(struct streams *s, uint32_t stream, struct stream_turns *t)
@@ -116,7 +116,7 @@ turns_await(struct stream *st, struct segment *g)
 	}
 }
 
-/* The first of a queue's commands that waits for a run; UINT64_MAX: none does. */
+/* The first of a queue's commands that waits for a run; UINT64_MAX: none. */
 static uint64_t
 gate_of(const struct stream *st, const struct stream_turns *t)
 {

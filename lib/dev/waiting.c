@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "dev/stream_impl.h"
 
-#define MAX_PENDING 4096 /* more than a client may have requests */
+#define MAX_PENDING 4096 /* more than a client may have pending */
 
 struct pending *
 pending_take(struct stream *st)
@@ -57,7 +57,7 @@ streams_status(struct streams *s, uint64_t id, enum stream_state *state, struct 
 		*state = f->why.rc == RC_OK ? STREAM_IDLE : STREAM_FAILED;
 		*why = f->why;
 	} else {
-		rc = err_set(err, RC_NOTFOUND, "no stream %" PRIu64 " here", id);
+		rc = err_set(err, RC_NOTFOUND, "no stream %" PRIu64 " on this device", id);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return rc;
@@ -78,9 +78,9 @@ streams_when_idle(struct streams *s, uint64_t id, uint64_t deadline_ns, stream_i
 	pthread_mutex_lock(&s->lock);
 	st = find(s, id);
 	if (!st || !st->queued) {
-		now = true; /* streams_status knows the rest */
+		now = true; /* streams_status gives the result */
 	} else if (s->npending == MAX_PENDING) {
-		rc = err_set(err, RC_BUSY, "%d callers wait for streams already", MAX_PENDING);
+		rc = err_set(err, RC_BUSY, "%d callers already wait for streams", MAX_PENDING);
 	} else {
 		w->next = st->pending;
 		st->pending = w;

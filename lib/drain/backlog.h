@@ -16,7 +16,7 @@
 
 struct piece {
 	struct piece *next;
-	void *of; /* whose they are: the caller's */
+	void *of; /* their owner, the caller's pointer */
 	struct timeline_ring ring;
 	size_t n;
 	union flight_record record[BACKLOG_PIECE];
@@ -32,7 +32,7 @@ struct backlog {
 struct piece *backlog_room(struct backlog *b);
 void backlog_add(struct backlog *b, struct piece *p);
 
-/* The oldest piece, which is the caller's to recycle; NULL: there is none. */
+/* Take the oldest piece, which the caller recycles; NULL: none. */
 struct piece *backlog_take(struct backlog *b);
 void backlog_recycle(struct backlog *b, struct piece *p);
 

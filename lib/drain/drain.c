@@ -1,11 +1,11 @@
 /*
  * Draining.
  *
- * Design notes. One thread. A turn looks at each recorder and copies what is new to a backlog, and writes a small part of the
- * backlog as text: so rings are looked at again before they go round. Where the file is on this host a look costs one
- * system call for a ring without news. The coordinator is asked for devices and events much less often, with a short deadline: one that does not
- * answer must not keep records from being read. Clocks are one a host, and are set again only when a much longer
- * baseline or a much smaller error is known, so that what is shown does not jump.
+ * Design notes. One thread. A turn reads each recorder, copies new records to a backlog, and writes a small
+ * part of the backlog as text, so that rings are read again before they wrap. If the file is on this host,
+ * a ring without new records costs one system call. The coordinator is asked for devices and events much
+ * less often, with a short deadline: if it does not answer, records must still be read. There is one clock
+ * per host, set again only with a much longer baseline or a much smaller error, so that times do not jump.
  */
 #include "drain/drain.h"
 
@@ -49,7 +49,7 @@ struct source {
 	struct source *next;
 	uint64_t device, incarnation;
 	uint64_t file_dev, file_inode;
-	bool over;	     /* another process of the device goes on in its file */
+	bool over;	     /* another process of the device continues in its file */
 	uint64_t lost_at_ns; /* the coordinator has lost the device; 0: no */
 	struct client_recorder *r;
 	struct flight_source s;
@@ -57,7 +57,7 @@ struct source {
 	struct timeline_process *p;
 	struct host *host;
 	bool near, readable;
-	uint64_t header_at, renew_at, read_at; /* when next, monotonic */
+	uint64_t header_at, renew_at, read_at; /* next times, monotonic */
 	struct source_ring ring[FLIGHT_RINGS_MAX];
 };
 
@@ -67,12 +67,12 @@ struct drain {
 	struct source *sources;
 	struct host *hosts;
 	uint64_t ask_at, event;
-	bool began; /* what comes now is new, so it is read from its beginning */
+	bool began; /* new recorders are read from their beginning */
 	uint32_t idle_ms;
 	struct backlog backlog;
 };
 
-/* Is it time for a question, which others have to answer? While records come fast it can wait a little. */
+/* Return true if it is time to ask the coordinator. While records arrive fast it can wait a little. */
 static bool
 is_time(const struct drain *d, uint64_t due_ns)
 {
@@ -100,7 +100,7 @@ find_host(struct drain *d, const struct flight_header *h)
 	return at;
 }
 
-/* Much better than before? */
+/* Return true if a clock is much better than before. */
 static void
 set_clock(struct host *at, const struct flight_header *h)
 {
@@ -109,7 +109,7 @@ set_clock(struct host *at, const struct flight_header *h)
 	flight_clock_of(h, &now);
 	if (flight_baseline_ns(h) / 2 <= at->baseline_ns && now.error_ns >= at->clock.error_ns / 2)
 		return;
-	if (now.error_ns > at->clock.error_ns) /* the rate alone */
+	if (now.error_ns > at->clock.error_ns) /* only the rate */
 		now.wall_ns = flight_time_ns(&at->clock, now.ticks);
 	at->clock = now;
 	at->baseline_ns =
@@ -118,7 +118,7 @@ set_clock(struct host *at, const struct flight_header *h)
 
 /* ---- recorders */
 
-/* The header, now and then; it tells the time and the memory. */
+/* Read the header at times, for the clocks and the memory. */
 static enum rc
 look_at_header(struct drain *d, struct source *s, uint64_t now, struct err *err)
 {
@@ -141,7 +141,7 @@ look_at_header(struct drain *d, struct source *s, uint64_t now, struct err *err)
 	return RC_OK;
 }
 
-/* The first lines of a ring: whether there is news. */
+/* Read the first lines of a ring; find out if there are new records. */
 struct ring_lines {
 	_Alignas(FLIGHT_LINE) char at[offsetof(struct flight_ring, live)];
 };
@@ -159,8 +159,8 @@ peek(const struct source *s, uint32_t i, struct flight_ring *out)
 }
 
 /*
- * Where to begin with a ring that is new here: at its end, as a drain begins; else at its beginning, and the records that
- * are overwritten already are lost.
+ * Where to begin with a new ring: at its end, when the drain begins; later at its beginning, and records
+ * that are already overwritten are lost.
  */
 static uint64_t
 first_record(struct drain *d, const struct source *s, const struct flight_ring *ring)
@@ -204,7 +204,7 @@ read_records(struct drain *d, struct source *s, uint32_t i, struct err *err)
 	return RC_OK;
 }
 
-/* Give the processor away only while rings are far from going round. */
+/* Sleep only while rings are far from wrapping. */
 static void
 hurry(struct drain *d, const struct source *s, uint64_t behind)
 {
@@ -354,7 +354,7 @@ ask_devices(struct drain *d, enum rc *mine, struct err *err)
 	return RC_OK;
 }
 
-/* Does the coordinator's recorder tell the history? Its last moments can be read after its end. */
+/* Return true if the history is read from the coordinator's recorder, which also has its last moments. */
 static bool
 has_history(const struct drain *d)
 {
@@ -365,7 +365,7 @@ has_history(const struct drain *d)
 	return s;
 }
 
-/* A coordinator that counts anew has lost its history. */
+/* A coordinator whose numbers restart has lost its history. */
 static enum rc
 ask_events(struct drain *d, struct err *err)
 {
@@ -381,7 +381,7 @@ ask_events(struct drain *d, struct err *err)
 	return RC_OK;
 }
 
-/* The coordinator's own failure is remembered in *told alone. */
+/* The coordinator's failure only goes to *told. */
 static enum rc
 ask(struct drain *d, enum rc *told, struct err *err)
 {
@@ -406,7 +406,7 @@ look_at_all(struct drain *d, struct err *err)
 	return rc;
 }
 
-/* So many pieces of the backlog into the trace. */
+/* Write a number of pieces of the backlog to the trace. */
 static enum rc
 write_pieces(struct drain *d, size_t pieces, struct err *err)
 {
@@ -498,7 +498,7 @@ drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err)
 	return rc == RC_OK ? timeline_flush(d->t, err) : rc;
 }
 
-/* What a thread is in at the end; of a device that was lost, was in at its loss. */
+/* Add the operation that a thread is in at the end, or at its device's loss. */
 static enum rc
 look_at_live(struct drain *d, struct err *err)
 {

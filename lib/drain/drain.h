@@ -1,9 +1,9 @@
 /*
- * drain.h - read recorders while they are written, and write the trace of it.
+ * drain.h - read recorders while they are written, and write a trace.
  *
- * A drain has its own connection. It asks the coordinator again and again which devices there are, opens their
- * recorders, has them record all steps, and turns what comes into a trace (view/timeline.h). A device that ends is read to
- * its last record. Rings go round: a drain that comes too late loses records, and counts them.
+ * A drain has its own connection. It polls the coordinator for devices, opens their recorders, makes them
+ * record all steps, and turns new records into a trace (view/timeline.h). A device that ends is read to its
+ * last record. Rings wrap: a drain that is too slow loses records, and counts them.
  */
 #ifndef DRAIN_DRAIN_H
 #define DRAIN_DRAIN_H
@@ -20,7 +20,7 @@ struct drain;
  * drain_new - begin, with what is recorded from now on.
  *
  *	coordinator	its address; NULL: as gpusim_open finds it
- *	write		takes the trace, as it comes
+ *	write		receives the trace as it grows
  *
  * The devices that the coordinator knows record all steps when this returns. Errors: gpusim_open's, the
  * coordinator's, RC_NOMEM.
@@ -28,7 +28,7 @@ struct drain;
 enum rc drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drain **out,
 		  struct err *err);
 
-/* Read once what has come. *idle_ms: so long the caller may stay away. The error of a failed write, RC_NOMEM. */
+/* Read new records once. *idle_ms: the time until the next call. The error of a failed write, RC_NOMEM. */
 enum rc drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err);
 
 /* Read the rest and close the trace. sum may be NULL. NULL is legal. */
@@ -37,7 +37,7 @@ enum rc drain_end(struct drain *d, struct timeline_sum *sum, struct err *err);
 /* ---- into a file */
 
 /*
- * drain_file_open - the file of a trace, made anew. It has what was drained, also when the process is killed.
+ * drain_file_open - create the file of a trace. It has all drained records, also if the process is killed.
  *
  * RC_FAILED: it cannot be written.
  */
@@ -57,7 +57,8 @@ struct drain_thread;
 enum rc drain_start(const char *coordinator, const char *path, struct drain_thread **out,
 		    struct err *err);
 
-/* End it: the sentence, and the first error of writing. NULL is legal, and leaves *told empty. */
+/* End it: return the sentence in told, and the first error of writing. NULL is legal, and leaves told
+ * empty. */
 enum rc drain_stop(struct drain_thread *t, char *told, size_t room, struct err *err);
 
 #endif

@@ -1,22 +1,24 @@
 /*
- * flight.h - the flight recorder's area: how it lies in a file. One process writes, any process reads at any time.
+ * flight.h - the layout of the flight recorder's area in a file. One process writes, any process reads at
+ * any time.
  *
- * A page of header, then rings, each on pages of its own: its line of identity, the line that tells what its thread
- * does now, its counters, and the records of what has ended. A thread that writes has a ring for itself.
+ * A page of header, then rings, each on pages of its own: its identity, the live line of what its thread
+ * does now, its counters, and the records of what has ended. Each writing thread has its own ring.
  *
  *	+--------+----------------------------------------+--------------------- -
  *	| header | ring 0: head | live | counts | records | ring 1: ...
  *	+--------+----------------------------------------+--------------------- -
  *
- * Record n of a ring lies at place n modulo `nrecords`; `head` counts the records that are whole, and is stored after
- * them. So a process that was killed leaves all whole but for the one that it was at. A reader takes `head`,
- * copies, and takes `head` again: what lies more than
- * nrecords less FLIGHT_MARGIN behind the second may be overwritten.
+ * Record n of a ring lies at place n modulo `nrecords`; `head` counts the records that are whole, and is
+ * stored after them. So a killed process leaves all records whole except the one it was writing. A reader
+ * reads `head`, copies, and reads `head` again: records more than nrecords less FLIGHT_MARGIN before the
+ * second value may be overwritten.
  *
- * Times are ticks of the processor's clock (clock.h here), the same for all processes of a host. The header has the
- * pairs that turn them into CLOCK_MONOTONIC and into the coordinator's time. Bytes are in the host's order.
+ * Times are ticks of the processor's clock (clock.h here), the same for all processes of a host. The header
+ * has the pairs that convert them to CLOCK_MONOTONIC and to the coordinator's time. Bytes are in the host's
+ * order.
  *
- * What a reader finds may be damaged. Nothing in here is an address or a length that may be trusted unchecked: read.h.
+ * The area may be damaged. No address or length in it may be used unchecked: see read.h.
  */
 #ifndef FLIGHT_FLIGHT_H
 #define FLIGHT_FLIGHT_H
@@ -31,8 +33,8 @@
 #define FLIGHT_RINGS_MAX   64u
 #define FLIGHT_RECORDS_MIN 256u /* of a ring; a power of two */
 #define FLIGHT_RECORDS_MAX (1u << 20)
-#define FLIGHT_RECORDS	   4096u		  /* unless the user says else */
-#define FLIGHT_MARGIN	   (FLIGHT_TEXTS_MAX + 1) /* records that may be written before head tells */
+#define FLIGHT_RECORDS	   4096u		  /* default */
+#define FLIGHT_MARGIN	   (FLIGHT_TEXTS_MAX + 1) /* records that may be written before head changes */
 #define FLIGHT_NAME	   32
 
 /* ---- records: 64 bytes each, the first byte is the kind */
@@ -40,17 +42,17 @@
 enum flight_kind {
 	FLIGHT_NONE,
 	FLIGHT_OP, /* struct flight_op: a collective, send or receive has ended */
-	FLIGHT_WAIT, /* struct flight_step: within an operation it was waited for a peer, for 1 us or longer */
+	FLIGHT_WAIT, /* struct flight_step: a wait for a peer within an operation, of 1 us or longer */
 	FLIGHT_STEP, /* struct flight_step: a step of a plan, waiting included; only while a trace is taken */
 	FLIGHT_KERNEL, /* struct flight_kernel */
 	FLIGHT_COPY,   /* struct flight_copy; also memset, transfers of clients */
 	FLIGHT_PAUSE, /* struct flight_copy: a stream waited for an event, a queue, a process of the program */
-	FLIGHT_MARK, /* struct flight_mark: something happened at a moment, followed by `ntext` records of text */
+	FLIGHT_MARK, /* struct flight_mark: an instant event, followed by `ntext` records of text */
 	FLIGHT_TEXT, /* struct flight_text */
 	FLIGHT_NKINDS
 };
 
-/* An operation between ranks, when it has ended; the same says in struct flight_live which one is running. */
+/* An operation between ranks that has ended; in struct flight_live, the running one. */
 struct flight_op {
 	uint8_t kind;
 	uint8_t coll, dtype, redop; /* enum gpusim_coll, gpusim_dtype, gpusim_redop */
@@ -83,10 +85,10 @@ struct flight_step {
 	uint32_t step;	     /* of the plan, from 1 */
 	uint64_t begin, end; /* ticks */
 	uint64_t comm, seq;
-	uint64_t bytes;	 /* that the step moves; 0: not known */
+	uint64_t bytes;	 /* that the step moves; 0: unknown */
 	uint64_t waited; /* ticks of it spent waiting for the peer */
 	uint32_t epoch;
-	uint32_t peer; /* rank + 1; 0: nobody */
+	uint32_t peer; /* rank + 1; 0: none */
 };
 
 struct flight_kernel {
@@ -118,21 +120,21 @@ struct flight_copy {
 	uint64_t begin, end; /* ticks */
 	uint64_t dst, src;   /* addresses; 0: none */
 	uint64_t nbytes;
-	uint64_t with; /* the queue, or the event, that is waited for */
+	uint64_t with; /* the queue or event that the stream waits for */
 	uint64_t spare2;
 };
 
 /* A mark's reason: a device's first, then the coordinator's. Numbers do not change. */
 enum flight_mark_kind {
 	FLIGHT_MARK_START = 1, /* the process has begun; value: its pid */
-	FLIGHT_MARK_END,       /* it ends in order */
+	FLIGHT_MARK_END,       /* it ends normally */
 	FLIGHT_MARK_ATTACH,    /* it is rank `rank` of a communicator's epoch */
 	FLIGHT_MARK_DETACH,
 	FLIGHT_MARK_ABORT,     /* operations of the communicator were ended; text: why */
 	FLIGHT_MARK_FAULT,     /* an injected fault; text: which */
 	FLIGHT_MARK_NOMEM,     /* memory was refused; value: bytes asked for */
-	FLIGHT_MARK_LOST_RANK, /* this rank cannot go on; text */
-	FLIGHT_MARK_GROUP, /* value: operations that an open group of its program holds since then; 0: none any more */
+	FLIGHT_MARK_LOST_RANK, /* this rank cannot continue; text */
+	FLIGHT_MARK_GROUP, /* value: operations in its program's open group from then on; 0: closed */
 	/* of the coordinator: */
 	FLIGHT_MARK_REQUEST = 32, /* of a client: value: its number; text: which */
 	FLIGHT_MARK_ANSWER,	  /* to it; result */
@@ -141,7 +143,7 @@ enum flight_mark_kind {
 	FLIGHT_MARK_DECISION,	  /* text: what and why */
 	FLIGHT_MARK_EVENT,	  /* an event of the history; value: its kind; text */
 	FLIGHT_MARK_REPORT,	  /* a report was written; value: its number; text: the file */
-	FLIGHT_MARK_HEARD	  /* a client has gone, a process has ended ...; text */
+	FLIGHT_MARK_HEARD	  /* a client has left, a process has ended ...; text */
 };
 
 struct flight_mark {
@@ -161,11 +163,11 @@ struct flight_mark {
 };
 
 #define FLIGHT_TEXT_BYTES 62
-#define FLIGHT_TEXTS_MAX  15u /* records of text behind a mark */
+#define FLIGHT_TEXTS_MAX  15u /* records of text after a mark */
 
 struct flight_text {
 	uint8_t kind;
-	uint8_t n;		      /* bytes of it that count */
+	uint8_t n;		      /* used bytes */
 	char text[FLIGHT_TEXT_BYTES]; /* UTF-8 of a longer text may be cut anywhere */
 };
 
@@ -223,24 +225,26 @@ enum flight_ring_kind {
 
 #define FLIGHT_OWN_STREAM UINT64_MAX /* of a queue: it is in the order of no numbered stream */
 
-/* The operation at hand: its thread writes, anybody reads. `turn` is odd while there is one, and grows with
- * each beginning and end: what was read between two equal values of it belongs together, but for the last six. */
+/* The current operation: its thread writes, any process reads. `turn` is odd while there is one, and grows
+ * at each beginning and end: values read between two equal values of it are consistent, except the last
+ * six. */
 struct flight_live {
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t turn;
-	/* Rank + 1 that a chunk is on its way to, on a shaped link; 0: none. */
+	/* Rank + 1 to which a chunk is in flight on a shaped link; 0: none. */
 	_Atomic uint32_t way_to;
 	struct flight_op op;
 	_Atomic uint32_t step, steps;	     /* step: from 1 */
-	_Atomic uint32_t waits_for;	     /* rank + 1; 0: nobody */
+	_Atomic uint32_t waits_for;	     /* rank + 1; 0: none */
 	_Atomic uint32_t waits_in;	     /* step that it began to wait in */
-	_Atomic uint64_t since;		     /* waiting since, ticks */
+	_Atomic uint64_t since;		     /* beginning of the wait, ticks */
 	_Atomic uint64_t bytes;		     /* of the step */
 	_Atomic uint64_t way_bytes;	     /* of the chunk on its way, which leaves at ... */
 	_Atomic uint64_t way_begin, way_end; /* ... and has left at, ticks */
 };
 _Static_assert(sizeof(struct flight_live) == 128, "two lines");
 
-/* What the thread does besides operations between ranks, if that takes long: its thread writes, anybody reads. */
+/* The thread's work besides operations between ranks, if it takes long: its thread writes, any process
+ * reads. */
 enum flight_task {
 	FLIGHT_TASK_NONE,
 	FLIGHT_TASK_KERNEL,
@@ -271,8 +275,7 @@ struct flight_ring {
 	uint32_t pid;	 /* of the client whose queue it is; else of the writer */
 	char name[16];
 	_Alignas(FLIGHT_LINE) _Atomic uint64_t head; /* records written so far */
-	_Atomic uint64_t
-	    first; /* records before this number are of another stream: not to be read */
+	_Atomic uint64_t first; /* earlier records are of another stream: not to be read */
 	struct flight_live live;
 	_Alignas(FLIGHT_LINE) struct flight_counts counts;
 	struct flight_now now;
@@ -298,16 +301,16 @@ struct flight_header {
 	uint64_t device_id;  /* 0: the coordinator's */
 	uint64_t incarnation;
 	uint32_t pid, ordinal;
-	uint64_t hz;		 /* ticks a second, as far as known when the process began */
+	uint64_t hz;		 /* ticks per second, estimated when the process began */
 	char host[64];		 /* host_id() */
 	char name[64];		 /* of the program: "gpudev", "gpucoord" */
 	_Atomic uint64_t backed; /* bit i: ring i was taken once, so the file has its blocks */
-	/* What follows is written again and again: between two equal even values of `turn` it belongs together. */
+	/* The following is rewritten: values read between two equal even values of `turn` are consistent. */
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t turn;
 	uint32_t spare;
 	struct flight_moment first, last; /* the process's beginning, and the last heartbeat */
-	/* The coordinator's CLOCK_REALTIME less this host's, and by how much that may be wrong; error_ns
-	 * UINT64_MAX: not known. On the coordinator's host both are 0. */
+	/* The coordinator's CLOCK_REALTIME less this host's, and its error bound; error_ns UINT64_MAX:
+	 * unknown. On the coordinator's host both are 0. */
 	int64_t offset_ns;
 	uint64_t error_ns;
 	uint64_t mem_used, mem_bytes; /* of the device, at `last` */
@@ -320,7 +323,7 @@ _Static_assert(sizeof(struct flight_header) <= FLIGHT_PAGE, "one page");
 _Static_assert(sizeof(struct flight_header) == 448 && sizeof(struct flight_ring) == 33856,
 	       "files of another layout need another FLIGHT_VERSION");
 
-/* Where things lie, from the area's beginning. */
+/* Offsets from the area's beginning. */
 #define FLIGHT_HEAD_BYTES \
 	((sizeof(struct flight_ring) + FLIGHT_PAGE - 1) / FLIGHT_PAGE * FLIGHT_PAGE)
 #define FLIGHT_RING_BYTES(nrecords)	    (FLIGHT_HEAD_BYTES + (uint64_t)(nrecords)*64)

@@ -14,7 +14,7 @@ flight_answer_add(struct flight_answers *a, uint64_t sent_ns, uint64_t theirs_ns
 				   .at_ns = back_ns};
 }
 
-/* What it is worth by now. */
+/* The answer's error now. */
 static struct flight_answer
 aged(struct flight_answer v, uint64_t now_ns)
 {

@@ -1,9 +1,10 @@
 /*
- * offset.h - another host's clock, from answers that say what it showed. Pure.
+ * offset.h - another host's clock, from its answers. Pure.
  *
- * A question is sent at one moment of this host's clock, and the answer with the other's clock is back at a later one. The
- * other clock was read somewhere between, so the offset is known to half of the time between. Of the last answers the one
- * with the smallest error counts; an older one is trusted less, for clocks drift apart.
+ * A question is sent at one moment of this host's clock, and the answer with the other's clock is back at a
+ * later one. The other clock was read somewhere between, so the offset is known to half of the time between.
+ * Of the last answers the one with the smallest error is used; the error grows with age, because clocks drift
+ * apart.
  */
 #ifndef FLIGHT_OFFSET_H
 #define FLIGHT_OFFSET_H
@@ -25,7 +26,8 @@ struct flight_answers {
 	uint64_t n;
 };
 
-/* All by CLOCK_REALTIME: sent and back on this host, theirs on the other. What goes backwards is left out. */
+/* All by CLOCK_REALTIME: sent and back on this host, theirs on the other. Answers with times that go
+ * backwards are ignored. */
 void flight_answer_add(struct flight_answers *a, uint64_t sent_ns, uint64_t theirs_ns,
 		       uint64_t back_ns);
 

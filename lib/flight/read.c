@@ -1,4 +1,4 @@
-/* Reading an area: where its bytes come from, and which of them make sense. */
+/* Reading an area: sources of bytes, and checks. */
 #include "flight/read.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ flight_read_header(const struct flight_source *s, struct flight_header *out, str
 	if (rc != RC_OK)
 		return rc;
 	if (!is_sane(out))
-		return err_set(err, RC_BADDATA, "no recorder's area, or of another version");
+		return err_set(err, RC_BADDATA, "not a recorder's area, or of another version");
 	if (turn != atomic_load(&out->turn) || turn & 1 || out->last.ticks < out->first.ticks ||
 	    out->last.mono_ns < out->first.mono_ns) {
 		/* The process was killed while it wrote this part. */
@@ -122,7 +122,7 @@ ring_offset(const struct flight_header *h, uint32_t i)
 	return FLIGHT_RING_AT(i, h->nrecords);
 }
 
-/* The operation at hand, in one piece; else as if there were none. */
+/* Read the current operation consistently; else as if there were none. */
 static enum rc
 read_live(const struct flight_source *s, uint64_t at, struct flight_live *out, struct err *err)
 {
@@ -219,8 +219,8 @@ makes_sense(union flight_record *r)
 	return false;
 }
 
-/* Leave out what makes no sense, and texts without their mark; true: a mark whose texts are not all here is
- * at *end. */
+/* Leave out invalid records, and texts without their mark; true: at *end is a mark whose texts are not all
+ * here. */
 static size_t
 sift(union flight_record *r, size_t n, bool more, size_t *taken, uint64_t *bad)
 {
@@ -254,7 +254,7 @@ sift(union flight_record *r, size_t n, bool more, size_t *taken, uint64_t *bad)
 	return kept;
 }
 
-/* Records [from, from + n) of a ring, which may go round. */
+/* Records [from, from + n) of a ring, which may wrap. */
 static enum rc
 read_range(const struct flight_source *s, const struct flight_header *h, uint32_t i, uint64_t from,
 	   size_t n, union flight_record *out, struct err *err)
@@ -283,7 +283,7 @@ read_ends(const struct flight_source *s, const struct flight_header *h, uint32_t
 		       sizeof *out, err);
 }
 
-/* The oldest record that is there for sure. */
+/* The oldest record that is certainly not overwritten. */
 static uint64_t
 oldest(const struct flight_header *h, const struct ends *e)
 {
@@ -399,7 +399,7 @@ flight_copy(const struct flight_source *s, struct buf *out, struct err *err)
 
 /* ---- texts */
 
-/* Bytes of the UTF-8 character at s, of n bytes; 0: it is none, or a control character. */
+/* Length of the UTF-8 character at s, of n bytes; 0: invalid, or a control character. */
 static size_t
 character(const unsigned char *s, size_t n)
 {

@@ -1,8 +1,8 @@
 /*
- * read.h - read a recorder's area, of a process that lives or not, from wherever its bytes can be had.
+ * read.h - read a recorder's area, of a live or ended process, from any source of bytes.
  *
- * All that is read is checked: sizes before they are used, numbers of enumerations, texts, times. A record that fails
- * is left out and counted. Nothing here writes to the area.
+ * Everything is checked: sizes before they are used, enumerations, texts, times. An invalid record is left
+ * out and counted. Nothing here writes to the area.
  */
 #ifndef FLIGHT_READ_H
 #define FLIGHT_READ_H
@@ -20,7 +20,7 @@ struct flight_source {
 	void *arg;
 };
 
-/* Of an open file, from an offset on; and of memory. The struct lives as long as the source. */
+/* Sources for an open file, from an offset on, and for memory. The struct must outlive the source. */
 struct flight_file {
 	int fd;
 	uint64_t offset, nbytes;
@@ -32,43 +32,43 @@ struct flight_bytes {
 };
 struct flight_source flight_bytes_source(struct flight_bytes *b);
 
-/* The header, whole and in bounds. RC_BADDATA: it is none; other codes are the source's. */
+/* Read the header and check it. RC_BADDATA: not a header; other codes are the source's. */
 enum rc flight_read_header(const struct flight_source *s, struct flight_header *out,
 			   struct err *err);
 
-/* A ring's part before its records, with a live operation that belongs together. RC_NOTFOUND: never used. */
+/* A ring's part before its records, with a consistent live operation. RC_NOTFOUND: never used. */
 enum rc flight_read_ring(const struct flight_source *s, const struct flight_header *h, uint32_t i,
 			 struct flight_ring *out, struct err *err);
 
 /*
  * flight_read_records - the records of a ring from *next on, in their order.
  *
- *	next	[in, out] number of a record; 0: the oldest that there is; then the one after those read
- *	out	[out] room for max records; those that make no sense are left out
- *	n	[out] how many
+ *	next	[in, out] number of a record; 0: the oldest; then the one after those read
+ *	out	[out] room for max records; invalid ones are left out
+ *	n	[out] their number
  *	lost	[in, out] grows by those that were overwritten before they could be read, but not
  *		for *next 0; and bad (may be NULL) by those left out
  *
- * Records of text that have lost their mark are left out in silence.
+ * Records of text without their mark are left out silently.
  */
 enum rc flight_read_records(const struct flight_source *s, const struct flight_header *h,
 			    uint32_t i, uint64_t *next, union flight_record *out, size_t max,
 			    size_t *n, uint64_t *lost, uint64_t *bad, struct err *err);
 
-/* A copy of the area with the rings that were used alone: an area itself. RC_NOMEM, the source's. */
+/* Copy the area with only the used rings; the copy is a valid area. RC_NOMEM, the source's. */
 enum rc flight_copy(const struct flight_source *s, struct buf *out, struct err *err);
 
-/* Does the thread of a ring have an operation at hand? */
+/* Return true if the thread of a ring is in an operation. */
 static inline bool
 flight_at_work(const struct flight_live *l)
 {
 	return atomic_load(&l->turn) & 1;
 }
 
-/* The text behind the mark at r[i] of n records; "" when there is none. Bytes that are no printable UTF-8 become '?'. */
+/* The text of the mark at r[i] of n records; "": none. Bytes that are not printable UTF-8 become '?'. */
 void flight_text(const union flight_record *r, size_t n, size_t i, char *out, size_t room);
 
-/* ---- times. A clock turns ticks of one host into ns since 1970 on the coordinator's clock. */
+/* ---- times. A clock converts ticks of one host to ns since 1970 on the coordinator's clock. */
 
 struct flight_clock {
 	uint64_t ticks;	  /* at this moment ... */
@@ -77,7 +77,7 @@ struct flight_clock {
 	uint64_t error_ns; /* of an unknown offset: UINT64_MAX */
 };
 
-/* Between the two moments of a header: the longer, the better known is the rate. */
+/* The time between the two moments of a header: the longer it is, the better the rate is known. */
 static inline uint64_t
 flight_baseline_ns(const struct flight_header *h)
 {
@@ -88,7 +88,7 @@ flight_baseline_ns(const struct flight_header *h)
 void flight_clock_of(const struct flight_header *h, struct flight_clock *out);
 uint64_t flight_time_ns(const struct flight_clock *c, uint64_t ticks);
 
-/* ---- words: static, "?" for what is not known */
+/* ---- words: static, "?": unknown */
 
 const char *flight_kind_name(unsigned kind);
 const char *flight_mark_name(unsigned what);

@@ -10,7 +10,7 @@
 
 bool ticks_by_tsc;
 
-/* Does the counter run at one rate, in all states of the processor? */
+/* Return true if the counter runs at one rate in all states of the processor. */
 static bool
 is_invariant(void)
 {

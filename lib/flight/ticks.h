@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "flight/flight.h"
 
-/* Chosen when the library is loaded: the time-stamp counter where it counts evenly on all processors,
- * else CLOCK_MONOTONIC. */
+/* Chosen when the library is loaded: the time-stamp counter if it is synchronised on all processors, else
+ * CLOCK_MONOTONIC. */
 extern bool ticks_by_tsc;
 
-/* Ticks a second, as far as it is known; 1e9 without the counter. */
+/* Estimated ticks per second; 1e9 without the counter. */
 uint64_t ticks_hz(void);
 
 static inline uint64_t

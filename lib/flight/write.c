@@ -1,11 +1,12 @@
 /*
- * Design notes. Nothing that steers this process is read back from the area, for other processes of the user can write
- * to it: what it needs of rings and header again it keeps in struct flight. Only trace_until is asked for there, which
- * others may set. What a former process left is read once, when the area is opened. One lock guards the choice of rings
- * and the header's changing part; whoever has a ring writes to it alone. The header of an area that a former process
- * left is kept with its rings: a device that is started again goes on behind the records of its former process.
+ * Design notes. Nothing that controls this process is read back from the area, because other processes of
+ * the user can write to it: what it needs later from rings and header is kept in struct flight. Only
+ * trace_until is read there, because others may set it. An earlier process's data are read once, when the
+ * area is opened. One lock guards the choice of rings and the header's changing part; only the owner of a
+ * ring writes to it. The header and rings of an earlier process are kept: a device that is started again
+ * continues after its old records.
  *
- * A ring is touched only when its blocks are reserved: on a full disk a first touch would be a SIGBUS.
+ * A ring is accessed only when its blocks are reserved: on a full disk the first access would be a SIGBUS.
  */
 #include "flight/write.h"
 
@@ -19,7 +20,7 @@
 
 #include "base/host.h"
 
-#define ENOUGH_RINGS 16 /* from here on an ended ring is taken again before a new one is begun */
+#define ENOUGH_RINGS 16 /* from this number on, ended rings are reused before new ones */
 
 /* A ring as this process left it. */
 struct kept {
@@ -104,7 +105,7 @@ bury(struct flight_ring *r, uint64_t mask)
 	atomic_store(&r->state, FLIGHT_RING_ENDED);
 }
 
-/* Behind the records of a former process. */
+/* Continue after the records of an earlier process. */
 static void
 go_on(struct flight *f)
 {
@@ -168,7 +169,8 @@ flight_open(void *area, uint64_t nbytes, uint32_t nrecords, const struct flight_
 	if (nrecords < FLIGHT_RECORDS_MIN || nrecords > FLIGHT_RECORDS_MAX ||
 	    nrecords & (nrecords - 1) || want.nrings == 0)
 		return err_set(err, RC_INVAL,
-			       "a recorder of %" PRIu32 " records a ring in %" PRIu64 " bytes",
+			       "a recorder with %" PRIu32
+			       " records per ring does not fit in %" PRIu64 " bytes",
 			       nrecords, nbytes);
 	if (reserve && !reserve(arg, 0, FLIGHT_PAGE))
 		return err_set(err, RC_NOMEM, "no room for the recorder");
@@ -260,7 +262,7 @@ flight_trace_until(struct flight *f, uint64_t ticks)
 
 /* ---- rings */
 
-/* An ended ring: that of the same stream, else the one that ended first. nrings: none. */
+/* Find an ended ring: of the same stream, else the one that ended first. nrings: none. */
 static uint32_t
 find_ended(const struct flight *f, enum flight_ring_kind kind, uint64_t id, uint32_t pid,
 	   bool *same)
@@ -281,7 +283,7 @@ find_ended(const struct flight *f, enum flight_ring_kind kind, uint64_t id, uint
 	return found;
 }
 
-/* One that was never taken, with its blocks; nrings: none. */
+/* Find an unused ring, and reserve its blocks; nrings: none. */
 static uint32_t
 find_new(struct flight *f)
 {

@@ -1,5 +1,5 @@
 /*
- * write.h - record. A thread that works takes a ring, and writes to it without a lock or a call of the system.
+ * write.h - record. A working thread takes a ring, and writes to it without a lock or a system call.
  *
  * NULL is a legal writer everywhere: nothing is recorded then. A writer belongs to one thread at a time.
  */
@@ -24,11 +24,11 @@ struct flight_identity {
 /*
  * flight_open - record in [area, area + nbytes), which is backed by blocks or gets them from `reserve`.
  *
- * An area that a former process wrote, of the same size and shape, is continued: rings keep their records. Any
+ * An area from an earlier process, of the same size and shape, is continued: rings keep their records. Any
  * other contents are replaced.
  *
  *	area	page-aligned, the caller's until flight_close; FLIGHT_AREA_BYTES(nrings, nrecords) of it are used
- *	reserve	make [offset, offset + nbytes) of the area safe to touch; false: no room, the ring is not taken. NULL:
+ *	reserve	make [offset, offset + nbytes) of the area safe to access; false: no room, the ring is not taken. NULL:
  *		all of it is
  *
  * RC_INVAL: sizes that do not fit; RC_NOMEM.
@@ -38,16 +38,16 @@ enum rc flight_open(void *area, uint64_t nbytes, uint32_t nrecords,
 		    const struct flight_identity *who, flight_reserve_fn *reserve, void *arg,
 		    struct flight **out, struct err *err);
 
-/* All writers have been given back. NULL is legal. */
+/* All writers must have been given back. NULL is legal. */
 void flight_close(struct flight *f);
 
-/* The clocks again, and the device's memory: with each heartbeat. Thread-safe. */
+/* Update the clocks and the device's memory, with each heartbeat. Thread-safe. */
 void flight_beat(struct flight *f, uint64_t mem_used, uint64_t mem_bytes);
 
-/* What is known of the coordinator's clock: its CLOCK_REALTIME less this host's. Thread-safe. */
+/* Set the offset of the coordinator's clock: its CLOCK_REALTIME less this host's. Thread-safe. */
 void flight_offset(struct flight *f, int64_t offset_ns, uint64_t error_ns);
 
-/* Record all steps until ticks_now() is so much; never shortens. Thread-safe. */
+/* Record all steps until ticks_now() reaches this value; never shortens. Thread-safe. */
 void flight_trace_until(struct flight *f, uint64_t ticks);
 
 /* ---- rings */
@@ -61,7 +61,7 @@ struct flight_writer {
 	struct flight *of;
 };
 
-/* Take a ring; false: there is none free, and w is a legal writer that records nothing. Thread-safe. */
+/* Take a ring; false: none is free, and w is a legal writer that records nothing. Thread-safe. */
 bool flight_take(struct flight *f, enum flight_ring_kind kind, uint64_t id, uint64_t stream,
 		 uint32_t pid, const char *name, struct flight_writer *w);
 
@@ -74,7 +74,7 @@ flight_on(const struct flight_writer *w)
 	return w && w->ring;
 }
 
-/* Are all steps to be recorded at this time? */
+/* Return true if all steps are recorded at this time. */
 static inline bool
 flight_traces(const struct flight_writer *w, uint64_t now)
 {
@@ -109,7 +109,7 @@ flight_add(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/* Which of the FLIGHT_CLASSES so many bytes are in; which of the FLIGHT_BUCKETS. */
+/* The class (of FLIGHT_CLASSES) of a size; the bucket (of FLIGHT_BUCKETS) of a time. */
 unsigned flight_class(uint64_t nbytes);
 
 static inline unsigned
@@ -120,10 +120,11 @@ flight_bucket(uint64_t ns)
 	return b < FLIGHT_BUCKETS ? b : FLIGHT_BUCKETS - 1;
 }
 
-/* An operation's counters: it has succeeded with so many bytes, in so many ns. */
+/* Count an operation that has succeeded. */
 void flight_count_op(struct flight_writer *w, unsigned coll, uint64_t nbytes, uint64_t ns);
 
-/* A mark with its text, of which at most FLIGHT_TEXTS_MAX * FLIGHT_TEXT_BYTES are taken. kind, ntext and `at` 0 are filled in. */
+/* Write a mark with its text, truncated to FLIGHT_TEXTS_MAX * FLIGHT_TEXT_BYTES. Sets kind, ntext and, if
+ * 0, `at`. */
 void flight_mark(struct flight_writer *w, const struct flight_mark *m, const char *text);
 
 #endif

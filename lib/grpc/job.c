@@ -1,9 +1,9 @@
 /*
- * Calls, and the requests that they become.
+ * Calls, and the requests made from them.
  *
- * A job lives as long as its call, and as long as a request of it waits for an answer. Answers come on any
- * thread and are queued for the server's. When a client goes, its request is cancelled, so the answer comes
- * soon; nobody reads it.
+ * A job lives as long as its call, and as long as a request of it is pending. Answers come on any thread
+ * and are queued for the server's. When a client disconnects, its request is cancelled, so the answer,
+ * which is unused, comes soon.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct asked {
 	struct grpc_server *server;
 	struct job *job;
 	struct asked *next; /* answered */
-	void *body;	    /* the packed answer; NULL: there was no memory for it */
+	void *body;	    /* the packed answer; NULL: out of memory */
 	size_t nbytes;
 };
 
@@ -39,7 +39,7 @@ job_free(struct job *job)
 	free(job);
 }
 
-/* The call is gone, and no request waits. */
+/* The call has ended, and no request is pending. */
 static void
 job_over(struct job *job)
 {
@@ -82,7 +82,7 @@ on_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 		grpc_server_free(s);
 }
 
-/* Count one more request; false: there are too many. */
+/* Count one more request; false: too many. */
 static bool
 count_in(struct grpc_server *s)
 {
@@ -103,7 +103,7 @@ count_out(struct grpc_server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The handler may keep the request: it gets a copy of its own, checked like one that came by nng. */
+/* The handler may keep the request: it gets its own copy, checked like one from nng. */
 static enum rc
 copy_request(const GpuSim__Request *req, GpuSim__Request **out, struct err *err)
 {
@@ -127,7 +127,7 @@ job_ask(struct job *job, GpuSim__Request *req, struct err *err)
 	enum rc rc = a ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK && !count_in(s))
-		rc = err_set(err, RC_BUSY, "%d calls wait for their answers already", ASKED_MAX);
+		rc = err_set(err, RC_BUSY, "too many pending calls: %d", ASKED_MAX);
 	if (rc != RC_OK) {
 		free(a);
 		return rc;

@@ -23,7 +23,7 @@ total(const struct copying *c)
 		   : c->req->devicetohost->numbytes;
 }
 
-/* How many bytes the next piece has. */
+/* The bytes of the next piece. */
 static size_t
 piece(const struct copying *c)
 {
@@ -88,12 +88,12 @@ memcpy_message(struct job *job, const void *data, size_t nbytes)
 	if (!c->req)
 		return;
 	if (c->req->either_case == GPU_SIM__MEMCPY_REQUEST__EITHER__NOT_SET) {
-		job_finish(job, GRPC_INVALID_ARGUMENT, "memcpy: no direction is given");
+		job_finish(job, GRPC_INVALID_ARGUMENT, "memcpy: no direction given");
 		return;
 	}
 	n = total(c);
 	if (n > GRPC_MESSAGE_MAX - ANSWER_ROOM) {
-		snprintf(text, sizeof text, "memcpy of %llu bytes, at most %u fit a message",
+		snprintf(text, sizeof text, "memcpy of %llu bytes: the limit of a message is %u",
 			 (unsigned long long)n, GRPC_MESSAGE_MAX - ANSWER_ROOM);
 		job_finish(job, GRPC_RESOURCE_EXHAUSTED, text);
 		return;

@@ -68,7 +68,7 @@ send_file(struct job *job, Answer *a, bool found, const struct descriptor *d)
 	ProtobufCBinaryData file = {.len = d->nbytes, .data = (uint8_t *)d->data};
 
 	if (!found) {
-		send_error(job, a, GRPC_NOT_FOUND, "no file of this server declares that");
+		send_error(job, a, GRPC_NOT_FOUND, "not found in the files of this server");
 		return;
 	}
 	f.n_file_descriptor_proto = 1;
@@ -88,7 +88,7 @@ send_extensions(struct job *job, Answer *a, const char *type)
 	struct descriptor d;
 
 	if (!descriptor_of_symbol(type, &d)) {
-		send_error(job, a, GRPC_NOT_FOUND, "no file of this server declares that");
+		send_error(job, a, GRPC_NOT_FOUND, "not found in the files of this server");
 		return;
 	}
 	e.base_type_name = (char *)type;
@@ -130,7 +130,7 @@ reflection_message(struct job *job, const void *data, size_t nbytes)
 		send_extensions(job, &a, q->all_extension_numbers_of_type);
 		break;
 	default:
-		send_error(job, &a, GRPC_UNIMPLEMENTED, "a question that is not known here");
+		send_error(job, &a, GRPC_UNIMPLEMENTED, "unknown kind of request");
 	}
 	grpc__reflection__v1__server_reflection_request__free_unpacked(q, NULL);
 }
@@ -169,7 +169,7 @@ health_message(struct job *job, const void *data, size_t nbytes)
 		return;
 	a.status = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
 	if (!is_served(job->server, q->service))
-		job_finish(job, GRPC_NOT_FOUND, "there is no such service here");
+		job_finish(job, GRPC_NOT_FOUND, "no such service");
 	else if (job_send(job, &a.base))
 		job_finish(job, GRPC_OK, NULL);
 	grpc__health__v1__health_check_request__free_unpacked(q, NULL);

@@ -19,7 +19,7 @@
 #define CONNECTION_WINDOW (1 << 20)
 #define EARLY_MAX \
 	(1u << 20) /* bytes of calls from a client that has not acknowledged our settings */
-#define HEADER_LIST_MAX 16384 /* told to the client; GRPC_HEAD_MAX bounds what we keep */
+#define HEADER_LIST_MAX 16384 /* announced to the client; GRPC_HEAD_MAX bounds what we keep */
 
 /* Buckets: this many at once, and one more each so many nanoseconds. */
 #define RESETS_MAX  500
@@ -137,7 +137,7 @@ on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, siz
 	return 0;
 }
 
-/* The answer is out, and the client is still sending: tell it to stop. */
+/* The answer is sent, and the client is still sending: tell it to stop. */
 static int
 on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {

@@ -19,9 +19,9 @@
 #define GRPC_HEAD_MAX	  8192		 /* bytes of a call's headers */
 #define GRPC_SESSION_HOLD (64u << 20)	 /* bytes that the large messages of one connection take */
 #define GRPC_SERVER_HOLD  (256u << 20)	 /* and of all connections */
-#define GRPC_DEADLINE_NS  86400000000000 /* of a call that sets none: a day */
-#define GRPC_HELLO_NS	  5000000000	 /* until a client has said that it speaks HTTP/2 */
-#define GRPC_STALL_NS	  60000000000	 /* a call whose client sends nothing, or takes nothing */
+#define GRPC_DEADLINE_NS  86400000000000 /* of a call without one: a day */
+#define GRPC_HELLO_NS	  5000000000	 /* until a client has sent HTTP/2's preface */
+#define GRPC_STALL_NS	  60000000000	 /* a call whose client sends or reads nothing */
 #define GRPC_LARGE_NS \
 	60000000000 /* until a large message is there, from when there is room for it */
 
@@ -42,7 +42,7 @@ struct grpc_method {
 
 /* Events come while bytes are fed in, in grpc_session_tick, and in grpc_stream_resume. */
 struct grpc_events {
-	/* The method at a path, "/package.Service/Method", into *out; false: there is none. */
+	/* The method at a path, "/package.Service/Method", into *out; false: none. */
 	bool (*find)(void *arg, const char *path, struct grpc_method *out);
 	/* A call has begun: the handler may attach its own data (grpc_stream_keep). */
 	void (*begin)(void *arg, struct grpc_stream *st);
@@ -52,8 +52,7 @@ struct grpc_events {
 	void (*end)(void *arg, struct grpc_stream *st);
 	/* The time of grpc_stream_wake has come, or the memory of grpc_stream_reserve has been taken. */
 	void (*wake)(void *arg, struct grpc_stream *st);
-	/* The client waits no longer, or has gone: do not use st any more. Not for a call that was
-	 * finished. */
+	/* The client has cancelled or disconnected: do not use st any more. Not for a finished call. */
 	void (*gone)(void *arg, struct grpc_stream *st);
 	void *arg;
 };
@@ -78,7 +77,7 @@ bool grpc_session_tick(struct grpc_session *s, uint64_t now_ns, uint64_t *due_ns
 /* Take no new calls, and tell the client. */
 void grpc_session_goaway(struct grpc_session *s);
 
-/* Calls that are open; and whether the client has said that it speaks HTTP/2. */
+/* Calls that are open; and whether the client has sent HTTP/2's preface. */
 size_t grpc_session_streams(const struct grpc_session *s);
 bool grpc_session_greeted(const struct grpc_session *s);
 
@@ -94,15 +93,14 @@ uint64_t grpc_stream_deadline_ns(const struct grpc_stream *st);
 void grpc_stream_hold(struct grpc_stream *st);
 void grpc_stream_resume(struct grpc_stream *st);
 
-/* Have the event wake, once, at now_ns. */
+/* Raise the event wake once, at at_ns. */
 void grpc_stream_wake(struct grpc_stream *st, uint64_t at_ns);
 
 /* Take nbytes, at most GRPC_MESSAGE_MAX, of the budget until the call has ended. False: not now; the event
  * wake comes when it has been taken. */
 bool grpc_stream_reserve(struct grpc_stream *st, size_t nbytes);
 
-/* Room for a message of so many bytes that is to be sent to the client, to be filled at once. NULL: out of
- * memory. */
+/* Room for a message of nbytes to the client, to be filled at once. NULL: out of memory. */
 void *grpc_stream_message(struct grpc_stream *st, size_t nbytes);
 
 /* End the call with a status, after the messages. Do not use st any more. */

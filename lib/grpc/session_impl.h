@@ -44,16 +44,16 @@ struct grpc_stream {
 	uint64_t deadline_ns, moved_ns, wake_ns, large_ns; /* 0: none */
 	struct buf in;
 	size_t in_at;	   /* its event has been raised */
-	size_t unconsumed; /* bytes for which the client has not got window back */
+	size_t unconsumed; /* bytes not yet returned to the client's window */
 	size_t granted, want;
 	unsigned nmessages;
 	bool reserving; /* the handler wants them, not a message */
 	bool begun, ended, end_told, held, finished;
-	bool taking; /* events are being raised: resuming goes on with that */
+	bool taking; /* events are being raised: resuming continues with that */
 
 	struct buf out;
 	size_t out_at;
-	bool answering; /* the headers are on their way */
+	bool answering; /* the headers are being sent */
 	enum grpc_code code;
 	char text[1024]; /* grpc-message */
 };
@@ -70,7 +70,7 @@ void stream_gone(struct grpc_stream *st);
 void stream_header(struct grpc_stream *st, const char *name, size_t nname, const char *value,
 		   size_t nvalue);
 
-/* The headers are there. */
+/* The headers are complete. */
 void stream_begin(struct grpc_stream *st);
 
 /* Bytes of messages; the end. */

@@ -32,11 +32,11 @@ enum grpc_code {
 /* The status for a result; every rc has one. The table is in gpucoord(8). */
 enum grpc_code grpc_code_of(enum rc rc);
 
-/* A sentence for grpc-message: '%' and all that is not printable ASCII as %XX. Cut, never overrun; size is
+/* Encode a message for grpc-message: '%' and all but printable ASCII as %XX. Truncated to size, which is
  * at least 1. */
 void grpc_message_encode(const char *text, char *out, size_t size);
 
-/* "100m" and the like: up to eight digits and one of H M S m u n. False: it is none. */
+/* "100m" and the like: up to eight digits and one of H M S m u n. False: malformed. */
 bool grpc_timeout_parse(const char *text, size_t n, uint64_t *ns);
 
 #endif

@@ -231,7 +231,7 @@ finish(struct grpc_stream *st, const char *http_status, enum grpc_code code, con
 	buf_fini(&st->in);
 	st->in_at = 0;
 	st->want = 0;
-	/* Bytes that the client has sent in vain do not close the window for its other calls. */
+	/* Unused bytes of the client must not close the window for its other calls. */
 	nghttp2_session_consume_stream(st->session->h2, st->id, st->unconsumed);
 	st->unconsumed = 0;
 	answer(st, http_status);
@@ -271,7 +271,7 @@ stream_grant(struct grpc_stream *st)
 	return true;
 }
 
-/* Give the client window for n bytes more, or for all bytes that have come. */
+/* Give the client window for n more bytes, or for all received bytes. */
 static void
 consume(struct grpc_stream *st, size_t n)
 {
@@ -281,7 +281,7 @@ consume(struct grpc_stream *st, size_t n)
 	st->unconsumed -= n;
 }
 
-/* Judge a message by its first bytes; 0: it is good. */
+/* Check a message's first bytes; 0: valid. */
 static enum grpc_code
 check_prefix(const struct grpc_stream *st, const unsigned char *p, size_t nbytes, char *text,
 	     size_t size)
@@ -291,16 +291,16 @@ check_prefix(const struct grpc_stream *st, const unsigned char *p, size_t nbytes
 		return GRPC_INTERNAL;
 	}
 	if (p[0] == 1) {
-		snprintf(text, size, "a message is compressed, and no grpc-encoding says how");
+		snprintf(text, size, "a message is compressed without a grpc-encoding");
 		return GRPC_INTERNAL;
 	}
 	if (nbytes > GRPC_MESSAGE_MAX) {
-		snprintf(text, size, "a message of %zu bytes, at most %u", nbytes,
+		snprintf(text, size, "message of %zu bytes: the limit is %u", nbytes,
 			 GRPC_MESSAGE_MAX);
 		return GRPC_RESOURCE_EXHAUSTED;
 	}
 	if (!st->method.many && st->nmessages) {
-		snprintf(text, size, "the method takes one message, and another one came");
+		snprintf(text, size, "the method takes one message, but received more");
 		return GRPC_UNIMPLEMENTED;
 	}
 	return GRPC_OK;
@@ -368,7 +368,7 @@ next_message(struct grpc_stream *st)
 		return false;
 	}
 	if (!st->method.many && left > PREFIX + nbytes) {
-		end_call(st, GRPC_UNIMPLEMENTED, "the method takes one message, and more came");
+		end_call(st, GRPC_UNIMPLEMENTED, "the method takes one message, but received more");
 		return false;
 	}
 	if (!st->method.many && !st->ended)
@@ -400,7 +400,7 @@ take(struct grpc_stream *st)
 	if (st->taking)
 		return;
 	st->taking = true;
-	/* A client that does not take the answers gets no more of its messages handled. */
+	/* If a client does not read its answers, its messages are not handled. */
 	while (!st->finished && !st->held && st->out.len < OUT_ROOM && next_message(st))
 		continue;
 	st->taking = false;
@@ -410,9 +410,9 @@ take(struct grpc_stream *st)
 	if (st->held || !st->ended || st->end_told || st->out.len >= OUT_ROOM)
 		return;
 	if (st->in.len > st->in_at) {
-		end_call(st, GRPC_INTERNAL, "the last message is cut short");
+		end_call(st, GRPC_INTERNAL, "the last message is truncated");
 	} else if (!st->method.many && st->nmessages == 0) {
-		end_call(st, GRPC_UNIMPLEMENTED, "the method takes one message, and none came");
+		end_call(st, GRPC_UNIMPLEMENTED, "the method takes one message, but received none");
 	} else {
 		st->end_told = true;
 		ev->end(ev->arg, st);
@@ -454,13 +454,13 @@ stream_begin(struct grpc_stream *st)
 	else if (st->head_bytes > GRPC_HEAD_MAX)
 		finish(st, "200", GRPC_RESOURCE_EXHAUSTED, "the headers have more than 8192 bytes");
 	else if (!st->trailers)
-		finish(st, "400", GRPC_INTERNAL, "there is no header 'te: trailers'");
+		finish(st, "400", GRPC_INTERNAL, "no header 'te: trailers'");
 	else if (!st->identity)
-		finish(st, "200", GRPC_UNIMPLEMENTED, "messages are taken uncompressed only");
+		finish(st, "200", GRPC_UNIMPLEMENTED, "compressed messages are not supported");
 	else if (st->timed_wrong)
-		finish(st, "200", GRPC_INVALID_ARGUMENT, "the header grpc-timeout is none");
+		finish(st, "200", GRPC_INVALID_ARGUMENT, "malformed header grpc-timeout");
 	else if (!ev->find(ev->arg, st->path, &st->method))
-		finish(st, "200", GRPC_UNIMPLEMENTED, "there is no such method here");
+		finish(st, "200", GRPC_UNIMPLEMENTED, "no such method");
 	else
 		ev->begin(ev->arg, st);
 }
@@ -474,7 +474,7 @@ due(uint64_t at_ns, uint64_t *due_ns)
 		*due_ns = at_ns;
 }
 
-/* A client that takes nothing, or no longer sends its message. */
+/* The client reads nothing, or has stopped sending its message. */
 static void
 check_stall(struct grpc_stream *st, uint64_t *due_ns)
 {
@@ -513,8 +513,7 @@ stream_tick(struct grpc_stream *st, uint64_t *due_ns)
 		return;
 	}
 	if (st->large_ns && now >= st->large_ns) {
-		end_call(st, GRPC_DEADLINE_EXCEEDED,
-			 "a message has taken more than a minute to come");
+		end_call(st, GRPC_DEADLINE_EXCEEDED, "a message took more than a minute to arrive");
 		return;
 	}
 	due(st->deadline_ns, due_ns);

@@ -1,19 +1,19 @@
 /*
- * Design notes. A client streams chunks of any length to a device, and nothing else. So the device is first
- * asked which receive they are for: the only one that has begun. The chunks are then cut anew into the
- * messages that the receive waits for, and handed in one after the other. The last is kept back until the
- * client has ended its stream: chunks that together are fewer or more bytes than the receive wants make it
- * fail, and never look like success. In the end the call waits for the receive, and returns its status.
+ * Design notes. A client streams chunks of any length to a device, and nothing else. So the device is
+ * first asked for the receive that they are for: the only one that has begun. The chunks are then cut
+ * into the messages that the receive expects, and passed in one after the other. The last is held back
+ * until the client has ended its stream: a wrong total length fails the receive, and never looks like
+ * success. At the end the call waits for the receive, and returns its status.
  *
  * ASKING -> FEEDING -> AWAITING -> (the call ends)
  *
- * A client that goes, or whose length differs, leads to GIVING_UP, and then the call ends.
+ * A client that disconnects, or a wrong length, leads to GIVING_UP, and then the call ends.
  *
- * A client may also send the data that the sending device, told to by BeginSend, has sent already. Then the
- * receive has ended, or ends meanwhile, and the client's data are compared with the receive's: if they are
- * equal, the call succeeds.
+ * A client may also send data that the sending device, after BeginSend, has sent already. Then the
+ * receive has ended, or ends meanwhile, and the client's data are compared with the receive's: if they
+ * are equal, the call succeeds.
  *
- * The stream is held while a message of it is not handed in, so a client is as fast as the device.
+ * The stream is held while a message is not passed in, so a client is as fast as the device.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ ask_chunk(struct sending *s, GpuSim__DataChunk *m)
 	job_ask_or_fail(&s->job, &req);
 }
 
-/* Which receive is it? */
+/* Find the receive. */
 static void
 ask(struct sending *s, const GpuSim__DataChunk *first)
 {
@@ -147,12 +147,12 @@ static void
 wrong_length(struct sending *s)
 {
 	snprintf(s->why, sizeof s->why,
-		 "the chunks are %s%" PRIu64 " bytes, the receive wants %" PRIu64,
+		 "the chunks are %s%" PRIu64 " bytes, but the receive expects %" PRIu64,
 		 s->ended ? "" : "more than ", s->ended ? s->came : s->nbytes, s->nbytes);
 	give_up(s);
 }
 
-/* One step: hand in a piece, end, or let the client go on. */
+/* One step: pass in a piece, end, or let the client continue. */
 static void
 feed(struct sending *s)
 {
@@ -232,7 +232,7 @@ found(struct sending *s, const GpuSim__Reply *reply)
 	if (job_failed(&s->job, reply))
 		return;
 	if (reply->body_case != GPU_SIM__REPLY__BODY_STREAM_SEND || r->chunkbytes == 0) {
-		job_finish(&s->job, GRPC_INTERNAL, "the device does not say what it waits for");
+		job_finish(&s->job, GRPC_INTERNAL, "the device did not describe its receive");
 		return;
 	}
 	s->comm = r->commid;
@@ -327,7 +327,7 @@ send_answered(struct job *job, const GpuSim__Reply *reply)
 		return;
 	}
 	if (!job->st && !job->asked && s->state == FEEDING) {
-		snprintf(s->why, sizeof s->why, "the client of StreamSend has gone");
+		snprintf(s->why, sizeof s->why, "the client of StreamSend disconnected");
 		give_up(s);
 	}
 }
@@ -339,7 +339,7 @@ send_gone(struct job *job)
 
 	if (s->state != FEEDING)
 		return;
-	snprintf(s->why, sizeof s->why, "the client of StreamSend has gone");
+	snprintf(s->why, sizeof s->why, "the client of StreamSend disconnected");
 	give_up(s);
 }
 

@@ -18,7 +18,7 @@ enum {
 	DAEMON_FIRST_CLOSED_FD = 6
 };
 
-#define EXIT_NOT_EXECUTABLE 126 /* as env(1) */
+#define EXIT_NOT_EXECUTABLE 126 /* as in env(1) */
 #define EXIT_NOT_FOUND	    127
 
 void
@@ -115,7 +115,7 @@ exec_command(const struct launch *l, int *go_fd)
 	return pid;
 }
 
-/* stdin empty, stdout to stderr, the pipes at their numbers, and nothing else. */
+/* Set up descriptors: stdin empty, stdout to stderr, the pipes at their numbers, and no others. */
 static bool
 arrange_descriptors(int ready_fd, int lifeline_fd, int exits_fd)
 {
@@ -130,7 +130,7 @@ arrange_descriptors(int ready_fd, int lifeline_fd, int exits_fd)
 	       close_range(DAEMON_FIRST_CLOSED_FD, ~0u, 0) == 0;
 }
 
-/* No signal ignored, none blocked; but `stty tostop` must not stop a daemon that logs. */
+/* Ignore and block no signal, except that `stty tostop` must not stop a daemon that logs. */
 static void
 reset_signals(void)
 {
@@ -211,7 +211,7 @@ exec_program(const struct launch *l, int ordinal)
 		grpc_address(cfg, ordinal, w.grpc, sizeof w.grpc);
 		add(&w, "--grpc", w.grpc);
 	}
-	/* When it is loaded, OpenBLAS would start a thread per processor, and each spins for a while.
+	/* At load time, OpenBLAS would start a thread per processor, and each spins for a while.
 	 * --threads sets the number later. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	add(&w, "-N", "3");

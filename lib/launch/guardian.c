@@ -3,7 +3,7 @@
  * the process tree are in launch.c.
  *
  * One thread, one poll over a signalfd (SIGCHLD, SIGTERM), the pipe from the front and, during the
- * start, one readiness pipe a daemon. Each event only records what happened; the phases decide.
+ * start, one readiness pipe a daemon. Each event is only recorded; the phases decide.
  */
 #include "launch/launch_impl.h"
 
@@ -21,8 +21,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define SPARE_FDS     32 /* descriptors beside the readiness pipes */
-#define STARTING_MOST 64 /* daemons at a time */
+#define SPARE_FDS     32 /* descriptors besides the readiness pipes */
+#define STARTING_MOST 64 /* daemons that start at a time */
 
 enum { FD_SIGNAL, FD_FRONT, FD_READY }; /* places in guardian.fds; daemon i's is FD_READY + i */
 enum phase { PHASE_START, PHASE_RUN, PHASE_END };
@@ -32,7 +32,7 @@ struct guardian {
 	enum phase phase;
 	uint64_t begun;	    /* when the start began */
 	int ndaemons;	    /* daemon 0 is gpucoord, daemon k + 1 is gpudev k */
-	pid_t *pids;	    /* 0: never started, or has ended and was waited for */
+	pid_t *pids;	    /* 0: never started, or already reaped */
 	int *statuses;	    /* wait status of the ended */
 	struct pollfd *fds; /* FD_READY + ndaemons */
 	int nready;
@@ -40,9 +40,9 @@ struct guardian {
 	pid_t command;	     /* 0: has ended */
 	int command_status;  /* wait status */
 	int go_fd, lifeline; /* write ends */
-	int exits;	     /* the same: how processes have ended, for gpucoord */
+	int exits;	     /* a write end: how processes have ended, for gpucoord */
 	bool front_gone;
-	uint64_t kill_at; /* the command was asked to end; 0: it was not */
+	uint64_t kill_at; /* when the command got a signal to end; 0: not yet */
 };
 
 static const char *
@@ -82,7 +82,8 @@ daemon_ended(struct guardian *g, int i, int status)
 	g->statuses[i] = status;
 }
 
-/* For the coordinator, which knows the device. A line that it does not read in time is lost. */
+/* Report the end of a process to the coordinator, which knows the device. If it does not read in
+ * time, the line is lost. */
 static void
 tell_exit(const struct guardian *g, pid_t pid, int status)
 {
@@ -93,7 +94,7 @@ tell_exit(const struct guardian *g, pid_t pid, int status)
 		return;
 }
 
-/* Wait for all that have ended: daemons, the command, orphans of the command. */
+/* Reap all that have ended: daemons, the command, orphans of the command. */
 static void
 reap(void *arg)
 {
@@ -165,7 +166,7 @@ on_ready(struct guardian *g, int i)
 	p->fd = -1;
 }
 
-/* Handle the events that are there, or wait for one; a deadline of 0 is none. */
+/* Handle pending events, or wait for one; deadline 0: no deadline. */
 static void
 turn(struct guardian *g, uint64_t deadline)
 {
@@ -188,7 +189,8 @@ earlier(uint64_t a, uint64_t b)
 	return !a || (b && b < a) ? b : a;
 }
 
-/* The command has ended, its time is up, or the front is gone. Without a command only the front ends it. */
+/* Return true if the command has ended, its time is up, or the front has ended. Without a command
+ * only the front counts. */
 static bool
 is_over(const struct guardian *g)
 {
@@ -196,7 +198,7 @@ is_over(const struct guardian *g)
 	       (g->kill_at && clock_now_ns() >= g->kill_at);
 }
 
-/* The readiness pipes may be more than the soft limit allows. */
+/* Raise the soft limit of descriptors: the readiness pipes may be more. */
 static void
 raise_nofile(const struct guardian *g)
 {
@@ -217,8 +219,9 @@ start_deadline(const struct guardian *g)
 	return g->begun + (ms ? ms : LAUNCH_START_MS) * NS_PER_MS;
 }
 
-/* Hundreds of daemons that start at once keep the coordinator from answering any of them: wait until few
- * enough of the first n are still starting. False: a daemon or the command ended; phase_start says so. */
+/* Hundreds of daemons that start at once keep the coordinator from answering any of them: wait
+ * until few enough of the first n are still starting. False: a daemon or the command ended;
+ * phase_start reports it. */
 static bool
 make_way(struct guardian *g, int n)
 {
@@ -266,7 +269,7 @@ out:
 	return good;
 }
 
-/* Say which daemon was first to fail and how it ended. */
+/* Report the first daemon that failed, and how it ended. */
 static int
 report_failed(struct guardian *g)
 {
@@ -280,7 +283,7 @@ report_failed(struct guardian *g)
 		reap(g);
 	}
 	launch_say(g->l, LOG_ERROR, "%s did not start (%s)", daemon_name(i, name, sizeof name),
-		   g->pids[i] ? "still running, never ready"
+		   g->pids[i] ? "still running, but not ready"
 			      : how_ended(g->statuses[i], how, sizeof how));
 	return EXIT_FAILED;
 }
@@ -300,8 +303,7 @@ report_late(const struct guardian *g, uint64_t timeout_ms)
 	return EXIT_TIMEOUT;
 }
 
-/* Until every daemon is ready. EXIT_OK, or the exit status; also ends when the command was killed.
- */
+/* Wait until every daemon is ready. EXIT_OK, or the exit status; also ends if the command was killed. */
 static int
 phase_start(struct guardian *g)
 {
@@ -360,7 +362,7 @@ wait_daemons(struct guardian *g, uint64_t deadline)
 	}
 }
 
-/* Processes that the command left in the background stay, unless the job was ended before its time. */
+/* Processes that the command left in the background stay, unless the job was ended early. */
 static void
 phase_end(struct guardian *g, int status)
 {
@@ -369,12 +371,12 @@ phase_end(struct guardian *g, int status)
 		sweep_children(g->pids, (size_t)g->ndaemons, SIGKILL, reap, g,
 			       deadline_in_ms(LAUNCH_KILL_MS));
 	signal_daemons(g, SIGTERM);
-	close(
-	    g->lifeline); /* for a daemon that ignores signals; after the signals, so that they come first */
+	/* For a daemon that ignores signals; closed after the signals, so that they come first. */
+	close(g->lifeline);
 	wait_daemons(g, deadline_in_ms(LAUNCH_DAEMON_TERM_MS));
 	signal_daemons(g, SIGKILL);
 	wait_daemons(g, deadline_in_ms(LAUNCH_KILL_MS));
-	/* The coordinator's children are ours now that it has ended: devices that it started again. */
+	/* The coordinator has ended, so its children are now this process's: devices that it restarted. */
 	sweep_devices(g->l, SIGTERM, reap, g, deadline_in_ms(LAUNCH_DAEMON_TERM_MS));
 	sweep_devices(g->l, SIGKILL, reap, g, deadline_in_ms(LAUNCH_KILL_MS));
 	sweep_files(g->l);
@@ -413,7 +415,7 @@ guardian_init(struct guardian *g, const struct launch *l)
 	return g->fds[FD_SIGNAL].fd >= 0;
 }
 
-/* Its memory and descriptors go with the process. */
+/* The process's end frees its memory and descriptors. */
 int
 guardian_main(struct launch *l)
 {

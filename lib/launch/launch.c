@@ -22,12 +22,12 @@
  *		   end.
  *
  * The guardian and the keeper are subreapers, so no descendant of the command escapes by double
- * forking. Devices that the coordinator starts again are its children, in their own process groups
- * like the others, with the same lifeline. When it ends the guardian inherits them, recognises them by
- * their sockets in the private folder, and waits for them too. Guardian and keeper block every signal and
- * take what they need by signalfd and sigtimedwait. The keeper has another process name, so that
- * `killall -9 gpuctl` leaves it alive to clean up. When all three are killed, the next launch of this user removes the
- * folder, whose lock is free then.
+ * forking. Devices that the coordinator restarts are its children, in their own process groups like
+ * the others, with the same lifeline. When it ends, the guardian inherits them, recognises them by
+ * their sockets in the private folder, and also waits for them. Guardian and keeper block every
+ * signal and take what they need by signalfd and sigtimedwait. The keeper has a different process
+ * name, so that `killall -9 gpuctl` leaves it alive to clean up. If all three are killed, the next
+ * launch of this user removes the folder, whose lock is then free.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ launch_say(const struct launch *l, enum log_level level, const char *fmt, ...)
 	if (l->cfg.say)
 		l->cfg.say(level, text);
 	if (level == LOG_ERROR && l->ready_fd >= 0 && write(l->ready_fd, text, strlen(text)) < 0)
-		return; /* the front is gone: nobody waits for it */
+		return; /* the front has ended: no one waits for it */
 }
 
 int
@@ -81,8 +81,9 @@ find_bindir(struct launch *l)
 		host_own_folder(l->bindir, sizeof l->bindir);
 }
 
-/* Lock a file in the new folder, for as long as one of front, keeper and guardian lives. It has its name only when it is
- * locked, so that no other launch's sweep_stale finds it unlocked before. A folder without it is never swept. */
+/* Lock a file in the new folder, for as long as front, keeper or guardian lives. The file gets its
+ * name only after it is locked, so that another launch's sweep_stale never finds it unlocked. A
+ * folder without it is never swept. */
 static void
 own_dir(struct launch *l)
 {
@@ -95,7 +96,7 @@ own_dir(struct launch *l)
 		unlink(new);
 }
 
-/* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is fit for sockets, short enough and writable. */
+/* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is short enough for sockets and writable. */
 static enum rc
 make_dir(struct launch *l, struct err *err)
 {
@@ -213,7 +214,7 @@ front_signals(sigset_t *forward, sigset_t *caller)
 	sigprocmask(SIG_BLOCK, &block, caller);
 }
 
-/* Forward signals until the keeper ends; its wait status. ^C of a terminal needs no forwarding. */
+/* Forward signals until the keeper ends; returns its wait status. ^C of a terminal needs no forwarding. */
 static int
 front_wait(pid_t keeper, int signal_fd, int guardian_fd)
 {
@@ -229,12 +230,12 @@ front_wait(pid_t keeper, int signal_fd, int guardian_fd)
 			continue;
 		byte = (unsigned char)si.ssi_signo;
 		if (write(guardian_fd, &byte, 1) < 0)
-			continue; /* the guardian is ending already */
+			continue; /* the guardian is already ending */
 	}
 	return status;
 }
 
-/* The keeper was killed: the guardian is cleaning up. Its end closes done_fd. */
+/* The keeper was killed, and the guardian cleans up: wait for its end, which closes done_fd. */
 static void
 front_clean(struct launch *l, int status)
 {
@@ -249,7 +250,7 @@ front_clean(struct launch *l, int status)
 	sweep_files(l);
 }
 
-/* Descriptors 0, 1, 2 that the caller closed must not become one of our pipes. */
+/* Descriptors 0, 1, 2 that the caller closed must not become pipes of the supervisor. */
 static bool
 fill_standard(void)
 {
@@ -259,7 +260,7 @@ fill_standard(void)
 	return true;
 }
 
-/* There must be a port for each. */
+/* Check that each device has a port. */
 static enum rc
 check_grpc(const struct launch_config *cfg, struct err *err)
 {
@@ -328,7 +329,7 @@ begin(struct launch *l, struct err *err)
 	return l->keeper < 0 ? err->rc : RC_OK;
 }
 
-/* Close what is open, and clean up if nobody else has; the exit status. */
+/* Close open descriptors, and clean up if no other process has; returns the exit status. */
 static int
 finish(struct launch *l, int status)
 {
@@ -363,7 +364,7 @@ launch_run(const struct launch_config *cfg, char *const *argv, struct err *err)
 	return l.keeper < 0 ? rc_exit(err->rc) : status;
 }
 
-/* Until the guardian says that all daemons are ready, or why not. */
+/* Wait until the guardian reports that all daemons are ready, or the reason why not. */
 static enum rc
 wait_ready(struct launch *l, struct err *err)
 {
@@ -399,7 +400,7 @@ launch_start(const struct launch_config *cfg, struct launch **out, struct err *e
 		free(l);
 		return err->rc;
 	}
-	sigfillset(&all); /* no handler of the caller's runs in a child */
+	sigfillset(&all); /* no signal handler of the caller runs in a child */
 	pthread_sigmask(SIG_SETMASK, &all, &l->mask);
 	if (begin(l, err) == RC_OK)
 		wait_ready(l, err);

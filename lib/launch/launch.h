@@ -1,8 +1,8 @@
 /*
- * launch.h - a machine full of simulated GPUs: gpucoord and N gpudev on private ipc sockets, for as long as
- * one command runs (launch_run) or as this program wants (launch_start, launch_end).
+ * launch.h - a machine full of simulated GPUs: gpucoord and N gpudev on private ipc sockets, for
+ * the time of one command (launch_run), or until this program ends them (launch_start, launch_end).
  *
- * Everything is taken down again however the command, this program or the supervisor ends, also by SIGKILL.
+ * Everything is cleaned up however the command, this program or the supervisor ends, even by SIGKILL.
  * launch.c describes the processes.
  */
 #ifndef LAUNCH_LAUNCH_H
@@ -17,32 +17,32 @@
 
 #define LAUNCH_MAX_DEVICES 1024
 
-/* Borrowed from the caller until the function it is given to returns. */
+/* Borrowed from the caller until the called function returns. */
 struct launch_config {
-	int ndevices; /* 1..LAUNCH_MAX_DEVICES */
-	int nspares;  /* gpudev --spare, beside those; both together at most LAUNCH_MAX_DEVICES */
-	const char *mem;      /* gpudev -m, as typed; NULL: gpudev's default */
-	const char *mem_file; /* device K keeps its memory in MEM_FILE.K, which is never removed
-			       * (spares come after the others); NULL: a file under /dev/shm, removed at the end */
-	const char
-	    *grpc; /* "host:port": gpucoord --grpc; device K has the port 1+K above; port 0: any
-			       * free ones; NULL: none */
+	int ndevices;	 /* 1..LAUNCH_MAX_DEVICES */
+	int nspares;	 /* additional gpudev --spare; both together at most LAUNCH_MAX_DEVICES */
+	const char *mem; /* gpudev -m, as typed; NULL: gpudev's default */
+	/* Device K keeps its memory in MEM_FILE.K, which is never removed (spares come after the
+	 * others). NULL: a file under /dev/shm, removed at the end. */
+	const char *mem_file;
+	/* "host:port": gpucoord --grpc; device K has the port plus 1+K; port 0: any free ports; NULL: none */
+	const char *grpc;
 	const char *const *dev_args; /* more arguments for each gpudev; may be NULL when 0 */
 	size_t ndev_args;
 	const char *const *coord_args; /* more arguments for gpucoord; may be NULL when 0 */
 	size_t ncoord_args;
-	const char
-	    *bindir; /* where gpudev and gpucoord are; NULL: beside this program. A program that
-			     * is not there is looked up in PATH. */
-	const char *not_found; /* said of a command that does not exist; NULL: the system's text */
-	bool each;	       /* run the command once for each device, as that device's rank */
-	bool label;	       /* each: put "RANK: " before each line of output */
+	/* The folder of gpudev and gpucoord; NULL: this program's. PATH is searched next. */
+	const char *bindir;
+	/* message for a command that does not exist; NULL: the system's text */
+	const char *not_found;
+	bool each;		   /* run the command once for each device, as that device's rank */
+	bool label;		   /* each: put "RANK: " before each line of output */
 	uint64_t start_timeout_ms; /* until every daemon is ready; 0: LAUNCH_START_MS */
-	/* Each event as a sentence without a newline. Runs in the process that sees the event: this one
-	 * or a child of it. NULL: nobody is told. */
+	/* Called for each event with a message without a newline. Runs in the process that sees the
+	 * event: this one or a child of it. May be NULL. */
 	void (*say)(enum log_level level, const char *sentence);
-	/* launch_run: all daemons are ready, and the command goes when this returns. Runs in a child of this process. NULL:
-	 * nobody is told. */
+	/* launch_run: called when all daemons are ready; the command starts when this returns. Runs
+	 * in a child of this process. May be NULL. */
 	void (*ready)(void *arg, const char *coordinator);
 	void *ready_arg;
 };
@@ -54,8 +54,8 @@ struct launch_config {
  *
  * Returns the exit status to use: the command's own, 128+S when signal S ended it, 127 when it was
  * not found, 126 when it could not be executed, EXIT_FAILED when a daemon did not start and
- * EXIT_TIMEOUT when it was not ready in time. cfg->say has been told of each failure after the first
- * process was started; *err is set only when none was.
+ * EXIT_TIMEOUT when it was not ready in time. cfg->say gets each failure after the first process
+ * was started; *err is set only if none was.
  *
  * The command gets GPUSIM_COORD, GPUSIM_NDEVICES, GPUSIM_DIR and the programs' folder in front of
  * PATH; stdin, stdout, stderr, other descriptors, signal mask and signal dispositions (so also an
@@ -71,7 +71,8 @@ struct launch_config {
  */
 int launch_run(const struct launch_config *cfg, char *const *argv, struct err *err);
 
-/* Give up the user's stdin and stdout, so that only the command holds them: for a child that was forked before. */
+/* Give up the user's stdin and stdout, so that only the command holds them: for a child that was
+ * forked before. */
 void launch_release_stdio(void);
 
 /*
@@ -79,7 +80,7 @@ void launch_release_stdio(void);
  *
  * Call it before the first call of gpusim.h, as it forks. Changes no signal, descriptor or environment
  * variable of this process. Errors: RC_INVAL counts or address; RC_FAILED, RC_TIMEOUT as launch_run, with
- * the sentence in *err; RC_NOMEM. On failure nothing is left behind. Release with launch_end.
+ * the message in *err; RC_NOMEM. On failure nothing is left behind. Release with launch_end.
  */
 struct launch;
 enum rc launch_start(const struct launch_config *cfg, struct launch **out, struct err *err);

@@ -1,5 +1,5 @@
 /*
- * launch_impl.h - what the files of the supervisor share. launch.c has the design notes.
+ * launch_impl.h - shared by the files of the supervisor. launch.c has the design notes.
  */
 #ifndef LAUNCH_LAUNCH_IMPL_H
 #define LAUNCH_LAUNCH_IMPL_H
@@ -17,11 +17,11 @@
 #define LAUNCH_DIR_MAX	80 /* leaves room for "/dev1023.sock" in the 108 bytes of a socket's path */
 #define LAUNCH_URL_MAX	(LAUNCH_DIR_MAX + 32)
 #define LAUNCH_OWNER	"owner" /* a file in the private folder, see sweep_stale */
-#define LAUNCH_NAME_MAX 16	/* of a process, as prctl has it */
+#define LAUNCH_NAME_MAX 16	/* of a process's name, for prctl */
 
 /* One launch. Filled before the first fork; each process has its own copy. */
 struct launch {
-	struct launch_config cfg;   /* its pointers are good in the children */
+	struct launch_config cfg;   /* its pointers are valid in the children */
 	char *const *argv;	    /* the command; NULL: none, the front decides when to end */
 	char name[LAUNCH_NAME_MAX]; /* the caller's */
 	char bindir[PATH_MAX];	    /* "" when unknown */
@@ -36,11 +36,11 @@ struct launch {
 	int done;	 /* front: the other end of done_fd */
 	int ready;	 /* front without a command: the other end of ready_fd */
 	int front_fd;	 /* guardian: bytes are signals to forward, EOF is the front's death */
-	int done_fd;	 /* keeper and guardian hold it; EOF at the front: both are gone */
-	int ready_fd; /* guardian without a command: "\n" when all are ready, else a sentence; or -1 */
+	int done_fd;	 /* keeper and guardian hold it; EOF at the front: both have ended */
+	int ready_fd; /* guardian without a command: "\n" when all are ready, else a message; or -1 */
 };
 
-/* Tell the user's function, and at LOG_ERROR also a front that waits for the daemons. */
+/* Call the user's function, and at LOG_ERROR also report to a front that waits for the daemons. */
 void launch_say(const struct launch *l, enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -59,7 +59,7 @@ int status_exit(int wait_status);
  */
 pid_t exec_command(const struct launch *l, int *go_fd);
 
-/* Say why a program could not be executed, by errno; the exit status for that. */
+/* Report why a program could not be executed, by errno; returns the exit status for that. */
 int exec_failed(const struct launch *l, const char *name, const char *not_found);
 
 /* Run the command once for each device, in this process's children (ranks.c). Returns the exit status. */
@@ -69,7 +69,7 @@ int ranks_main(const struct launch *l);
  * exec_daemon - fork and exec gpucoord (ordinal -1) or gpudev `ordinal`.
  *
  *	lifeline_fd	read end; the daemon ends at its EOF
- *	exits_fd	read end, by which gpucoord hears how processes have ended; gpudev: not used
+ *	exits_fd	read end, from which gpucoord learns how processes have ended; gpudev: not used
  *	ready_fd	[out] "\n" and EOF when the daemon is ready; the caller closes it
  *
  * Returns the pid, or -1 with errno.
@@ -84,23 +84,23 @@ void wait_child(uint64_t deadline_ns);
  * sweep_children - send sig to every child of this process, and to the orphans it inherits as a
  * subreaper, until none is left or the deadline passes.
  *
- *	spare, nspare	pids that are not touched; 0 in it is nobody
- *	reap, arg	called before each look; must wait4 all that have ended
+ *	spare, nspare	pids that are not signalled; 0 entries are ignored
+ *	reap, arg	called before each search; must wait4 all that have ended
  */
 void sweep_children(const pid_t *spare, size_t nspare, int sig, void (*reap)(void *), void *arg,
 		    uint64_t deadline_ns);
 
-/* The same for the daemons of l among them alone, also those that the coordinator started. */
+/* As sweep_children, only for the daemons of l, including those that the coordinator started. */
 void sweep_devices(const struct launch *l, int sig, void (*reap)(void *), void *arg,
 		   uint64_t deadline_ns);
 
-/* Remove the private directory and the memory files. A file that is gone already is no error. */
+/* Remove the private directory and the memory files. A missing file is not an error. */
 void sweep_files(const struct launch *l);
 
-/* Remove the private folders in `base` that launches of this user left, all of whose processes were killed. */
+/* Remove the private folders in `base` of this user's launches whose processes were all killed. */
 void sweep_stale(const char *base);
 
-/* Remove the memory files alone. */
+/* Remove only the memory files. */
 void sweep_mem_files(const struct launch *l);
 
 #endif

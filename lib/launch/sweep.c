@@ -27,7 +27,7 @@ wait_child(uint64_t deadline_ns)
 	sigtimedwait(&chld, NULL, &ts);
 }
 
-/* A file of /proc/PID, or its beginning, with a NUL behind it; how long it is, 0: it cannot be read. */
+/* Read a file of /proc/PID, or its beginning, NUL-terminated; returns its length, 0: cannot be read. */
 static size_t
 read_proc(const char *pid, const char *name, char *text, size_t size)
 {
@@ -66,7 +66,8 @@ is_spared(pid_t pid, const pid_t *spare, size_t nspare)
 	return false;
 }
 
-/* Whether pid is one of our daemons, also one that the coordinator started: it has a socket in the private folder. */
+/* Return true if pid is a daemon of this launch, or one that the coordinator started: its socket is
+ * in the private folder. */
 static bool
 is_daemon(const struct launch *l, const char *pid)
 {
@@ -83,8 +84,8 @@ is_daemon(const struct launch *l, const char *pid)
 	       memmem(args, n, dir, strlen(dir));
 }
 
-/* Signal all children but the spared ones, or, with l, the daemons; returns how many there were. A pid
- * cannot be another process's: none of them is reaped yet. */
+/* Signal all children except the spared ones, or, with l, the daemons; returns their number. A pid
+ * cannot be reused: none of the children is reaped yet. */
 static size_t
 signal_children(const struct launch *l, const pid_t *spare, size_t nspare, int sig)
 {
@@ -107,7 +108,7 @@ signal_children(const struct launch *l, const pid_t *spare, size_t nspare, int s
 	return n;
 }
 
-/* A child's own children become ours before its SIGCHLD arrives, so the last look sees all. */
+/* A child's own children become this process's before its SIGCHLD arrives, so the last search sees all. */
 static void
 sweep(const struct launch *l, const pid_t *spare, size_t nspare, int sig, void (*reap)(void *),
       void *arg, uint64_t deadline_ns)

@@ -1,8 +1,8 @@
 /*
- * times.h - how long the supervisor waits.
+ * times.h - the supervisor's timeouts.
  *
- * launch_config sets the first. The others are fixed: they bound how long a signal may take to end a
- * process, and no user waits for them unless a process ignores it.
+ * launch_config sets the first. The others are fixed: they bound the time that a signal may take to
+ * end a process, and no user waits for them unless a process ignores it.
  */
 #ifndef LAUNCH_TIMES_H
 #define LAUNCH_TIMES_H

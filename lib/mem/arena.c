@@ -1,7 +1,7 @@
 /*
  * Design notes. The blocks, used and free, tile [lo, hi) without gaps and form one treap keyed by
  * address: a search tree, and a heap in a hash of the address. Each node knows the largest hole of
- * its subtree, so first fit goes left whenever the left holds a hole that fits. No two holes touch.
+ * its subtree, so first fit goes left whenever the left subtree has a hole that fits. No two holes touch.
  * The depth is logarithmic in expectation for any order of calls, so recursion is safe.
  *
  * Source: Seidel & Aragon, Algorithmica 16, 1996, doi:10.1007/BF01940876

@@ -27,20 +27,20 @@ enum rc arena_init(struct arena *a, uint64_t lo, uint64_t hi, uint64_t unit, str
 /* Release the bookkeeping, also of live allocations. */
 void arena_fini(struct arena *a);
 
-/* The lowest hole that fits nbytes rounded up to units (0: one unit). RC_NOMEM says how much is
- * free and the largest hole. */
+/* The lowest hole that fits nbytes rounded up to units (0: one unit). RC_NOMEM reports the free bytes and
+ * the largest hole. */
 enum rc arena_take(struct arena *a, uint64_t nbytes, uint64_t *addr, struct err *err);
 
 /* RC_INVAL: addr is not the start of an allocation. Needs no memory. */
 enum rc arena_give(struct arena *a, uint64_t addr, struct err *err);
 
-/* An allocation at this very place, whole units. RC_INVAL: it is not free, or not inside. RC_NOMEM. */
+/* Allocate at this address, whole units. RC_INVAL: it is not free, or not inside. RC_NOMEM. */
 enum rc arena_put(struct arena *a, uint64_t addr, uint64_t nbytes, struct err *err);
 
-/* Bytes of the allocation that begins at addr; 0: none does. */
+/* Bytes of the allocation that begins at addr; 0: there is none. */
 uint64_t arena_size(const struct arena *a, uint64_t addr);
 
-/* Whether [addr, addr + nbytes) is all in allocations; nothing of nothing is. */
+/* Return true if all of [addr, addr + nbytes) is allocated; nbytes 0: true. */
 bool arena_covers(const struct arena *a, uint64_t addr, uint64_t nbytes);
 
 /* Bytes in the largest hole. */

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 
-#define SPINS  100 /* a few us, where there are cores for all: the other side is soon there */
+#define SPINS  100 /* a few us, if there are cores for all: the other side will soon arrive */
 #define FEW    4   /* cores: two ranks with their clients may have to share them */
-#define YIELDS 250 /* where it shares this core, it runs now */
+#define YIELDS 250 /* if the other side shares this core, it runs now */
 #define SLICE_NS \
-	100000000u /* of a sleep: then the deadline and the process of the other side are looked at */
+	100000000u /* longest sleep before the deadline and the other process are checked */
 
 static uint32_t *
 futex_word(_Atomic uint64_t *word)
@@ -33,7 +33,7 @@ cmdq_wake(_Atomic uint64_t *counter)
 void
 cmdq_publish(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n)
 {
-	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
+	/* Sequentially consistent: first this store, then the check for sleepers; they do the reverse. */
 	atomic_store(counter, n);
 	if (atomic_load(sleeps))
 		cmdq_wake(counter);
@@ -53,7 +53,7 @@ sleep_on(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n, uint64_t ns
 	atomic_fetch_sub(sleeps, 1);
 }
 
-/* Where the other side may need this core, spinning keeps it away. */
+/* If the other side may need this core, spinning would block it. */
 static unsigned
 spins(void)
 {

@@ -1,15 +1,15 @@
 /*
- * cmdq.h - a command queue: a ring of commands in a device's memory file. A client process writes commands,
+ * cmdq.h - a command queue: a ring of commands in a device's memory file. A client process writes commands;
  * one thread of the device carries them out in order.
  *
  * The page of a queue lies in the device's own part of the file. Its lines have one writer each, so that no
- * lock is needed: the client writes `tail` and the commands, the device writes `head` and the error. A command
- * is complete when tail has passed it, and carried out when head has. Who waits spins a little, gives the core
- * away a little, then sleeps on the low half of the counter as a futex, having said so in `sleeps`.
+ * lock is needed: the client writes `tail` and the commands, the device writes `head` and the error. A
+ * command is complete when tail has passed it, and carried out when head has. A waiter spins a little, yields
+ * a little, then sets `sleeps` and sleeps on the low half of the counter as a futex.
  *
- * A command that fails stops the queue: the device writes the error, with its number, and passes over all that
- * follows, so that nobody waits in vain and nothing runs on wrong data. When the client has written the
- * error's number to `forgiven`, the device goes on with the commands written after that.
+ * A command that fails stops the queue: the device writes the error, with its number, and skips all later
+ * commands, so that no one waits forever and nothing runs on wrong data. When the client has written the
+ * error's number to `forgiven`, the device continues with the commands written after that.
  */
 #ifndef MEM_CMDQ_H
 #define MEM_CMDQ_H
@@ -25,24 +25,21 @@
 
 enum cmdq_kind {
 	CMDQ_NOP,
-	CMDQ_COLL,     /* one rank's part of a collective: u.coll */
-	CMDQ_SENDRECV, /* one end of a send/recv pair: u.coll; those linked by `more` run together */
-	CMDQ_COPY,     /* within the device: u.bytes */
-	CMDQ_MEMSET,   /* u.bytes; value repeated in units of `width` bytes */
-	CMDQ_STAMP,    /* the time, CLOCK_MONOTONIC ns as a u64, to address u.bytes.dst */
-	CMDQ_WAIT, /* until queue u.wait.queue of this device has carried out u.wait.position commands */
+	CMDQ_COLL, /* one rank's part of a collective: u.coll */
+	CMDQ_SENDRECV, /* one end of a send/recv pair: u.coll; commands linked by CMDQ_MORE run together */
+	CMDQ_COPY,   /* within the device: u.bytes */
+	CMDQ_MEMSET, /* u.bytes; value repeated in units of `width` bytes */
+	CMDQ_STAMP,  /* the time, CLOCK_MONOTONIC ns as a u64, to address u.bytes.dst */
+	CMDQ_WAIT,   /* until queue u.wait.queue of this device has done u.wait.position commands */
 	CMDQ_EXTERN, /* work that a thread or helper of the client does: u.ext */
 };
 
 /* Flags of CMDQ_COLL and CMDQ_SENDRECV. */
-#define CMDQ_MORE 1u /* the next command belongs to the same set of sends and receives */
-#define CMDQ_SCALAR \
-	2u /* premulsum: `scalar` is this rank's factor, in the type's own bits (f64 for f64) */
-#define CMDQ_SCALAR_ADDR \
-	4u /* premulsum: it is the address of the factor, read when the command runs */
-#define CMDQ_DETERMINISTIC \
-	16u	      /* the result depends on the inputs and on the order of ranks alone */
-#define CMDQ_APART 8u /* for cmdq_append_colls: a set of sends and receives begins with this one */
+#define CMDQ_MORE	   1u /* the next command belongs to the same set of sends and receives */
+#define CMDQ_SCALAR	   2u /* premulsum: `scalar` is this rank's factor, in the type's own bits */
+#define CMDQ_SCALAR_ADDR   4u  /* premulsum: `scalar` is the factor's address, read when it runs */
+#define CMDQ_DETERMINISTIC 16u /* the result depends only on the inputs and the order of ranks */
+#define CMDQ_APART	   8u  /* for cmdq_append_colls: a set of sends and receives begins here */
 
 struct cmdq_coll {
 	uint64_t comm;	/* id */
@@ -50,11 +47,10 @@ struct cmdq_coll {
 	uint64_t recv;	/* address; 0: none */
 	uint64_t count; /* elements, as struct gpusim_collective.nelem counts them */
 	uint64_t
-	    number; /* collective: of the communicator, from 0. send, recv: of the ordered pair, from 0 */
+	    number; /* from 0: of the communicator's collective; send, recv: of the ordered pair's */
 	uint64_t scalar;
-	uint32_t root; /* send, recv: the peer */
-	uint32_t
-	    queued; /* when: ticks_now() >> 6 (flight/ticks.h); for the device's recorder alone */
+	uint32_t root;	 /* send, recv: the peer */
+	uint32_t queued; /* time: ticks_now() >> 6 (flight/ticks.h); for the device's recorder */
 };
 
 struct cmdq_bytes {
@@ -68,7 +64,7 @@ struct cmdq_wait {
 
 struct cmdq_ext {
 	uint64_t who; /* 0 .. CMDQ_EXTERNS - 1 */
-	uint64_t n;   /* of its works on this queue, from 1 */
+	uint64_t n;   /* number of its work item on this queue, from 1 */
 };
 
 struct cmdq_command {
@@ -77,8 +73,7 @@ struct cmdq_command {
 	uint8_t coll;  /* enum gpusim_coll */
 	uint8_t dtype; /* enum gpusim_dtype */
 	uint8_t redop; /* enum gpusim_redop */
-	uint8_t
-	    algo; /* 0: the device chooses, else the number of the algorithm + 1, as plan_algo_number() counts */
+	uint8_t algo;  /* 0: the device chooses; else plan_algo_number() + 1 */
 	uint16_t mark; /* algo PLAN_ALGO_FILE + 1: cmdq_algo_mark of its name */
 	union {
 		struct cmdq_coll coll;
@@ -90,7 +85,7 @@ struct cmdq_command {
 };
 _Static_assert(sizeof(struct cmdq_command) == 64, "one cache line");
 
-/* What a command says of the name of an algorithm from a file. */
+/* A hash of the name of an algorithm from a file. */
 static inline uint16_t
 cmdq_algo_mark(const char *name)
 {
@@ -107,11 +102,11 @@ enum cmdq_does { CMDQ_DOES_COPY, CMDQ_DOES_HOST, CMDQ_DOES_WAIT };
 
 /* A kernel that a client's helper runs, for the device's recorder. */
 struct cmdq_kernel {
-	char name[28]; /* "": it is not told */
+	char name[28]; /* "": unknown */
 	uint32_t grid[3], threads, argbytes;
 };
 
-/* Work of the client inside the queue's order. The device writes `go`, whoever does the work writes `done`. */
+/* Work of the client inside the queue's order. The device writes `go`, the worker writes `done`. */
 struct cmdq_extern {
 	_Alignas(CMDQ_LINE) _Atomic uint64_t go;
 	atomic_uint worker_sleeps;
@@ -119,17 +114,17 @@ struct cmdq_extern {
 	atomic_uint device_sleeps;
 	_Atomic uint32_t rc; /* not 0: the work failed, enum gpusim_rc; `text` has the sentence */
 	char text[CMDQ_LINE * 3];
-	/* Told before the work begins, for the device's recorder. */
+	/* Written before the work begins, for the device's recorder. */
 	struct cmdq_kernel kernel; /* that is run */
-	uint32_t tid;		   /* of who does it */
+	uint32_t tid;		   /* of the worker */
 	uint32_t does;		   /* enum cmdq_does */
-	uint64_t queue, device;	   /* CMDQ_DOES_WAIT: of the queue that it waits for */
+	uint64_t queue, device;	   /* CMDQ_DOES_WAIT: the queue that it waits for */
 };
 
 struct cmdq_error {
 	_Alignas(CMDQ_LINE) _Atomic uint64_t number; /* 0: none; written last */
 	_Atomic uint64_t forgiven;		     /* by the client: errors up to this number */
-	uint64_t at;				     /* which command, counted as tail is */
+	uint64_t at;				     /* number of the command, counted as tail is */
 	uint64_t comm;				     /* of the collective; 0: another command */
 	uint32_t rc;				     /* enum gpusim_rc */
 	char text[CMDQ_TEXT];
@@ -140,7 +135,7 @@ struct cmdq_page {
 	uint64_t id;				       /* of the queue, never 0 */
 	uint32_t size;				       /* CMDQ_SIZE */
 	uint32_t pid;				       /* of the client */
-	_Atomic uint32_t closed;		       /* the device serves it no more */
+	_Atomic uint32_t closed;		       /* the device no longer serves it */
 	_Alignas(CMDQ_LINE) _Atomic uint64_t tail;     /* commands written so far */
 	_Alignas(CMDQ_LINE) _Atomic uint64_t head;     /* commands carried out so far */
 	_Alignas(CMDQ_LINE) atomic_uint device_sleeps; /* on tail */
@@ -164,24 +159,24 @@ struct cmdq_comm {
 	uint32_t rc;
 	char text[CMDQ_TEXT];
 	_Alignas(CMDQ_LINE) _Atomic uint64_t done; /* collectives, sends and receives that ended */
-	_Atomic int32_t waits_for;		   /* a rank, -1: nobody */
+	_Atomic int32_t waits_for;		   /* a rank; -1: none */
 	_Atomic uint64_t waits_since_ns;	   /* CLOCK_MONOTONIC */
 	/* By the client: operations that its open group holds, and the first one's time, ticks. */
 	_Alignas(CMDQ_LINE) _Atomic uint32_t grouped;
 	_Atomic uint64_t grouped_at;
 };
 
-/* Publish n, and wake who sleeps on the counter; `sleeps` belongs to it. */
+/* Publish n, and wake the sleepers on the counter; `sleeps` belongs to it. */
 void cmdq_publish(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n);
 
-/* Have those that sleep on a counter look again. */
+/* Wake the sleepers on a counter, so that they check it again. */
 void cmdq_wake(_Atomic uint64_t *counter);
 
 /*
  * Wait until *counter is at least n, or *stop (may be NULL) is not 0. It spins, then yields, then sleeps, in
  * slices of at most 100 ms.
  *
- *	until_ns	CLOCK_MONOTONIC; UINT64_MAX: for ever
+ *	until_ns	CLOCK_MONOTONIC; UINT64_MAX: no limit
  *
  * True: it is. False: stopped, or the deadline passed.
  */

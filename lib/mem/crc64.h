@@ -1,7 +1,8 @@
 /*
- * crc64.h - CRC-64/XZ, the checksum of vectors: polynomial of ECMA-182, reflected, begun and ended inverted.
+ * crc64.h - CRC-64/XZ, the checksum of vectors: polynomial of ECMA-182, reflected, initial and final
+ * inversion.
  *
- * The one of the .xz format: of "123456789" it is 995dc9bbdf1939fa. It tells any change of up to 64 bits in a row.
+ * As in the .xz format: "123456789" has 995dc9bbdf1939fa. It detects every burst error of up to 64 bits.
  */
 #ifndef MEM_CRC64_H
 #define MEM_CRC64_H
@@ -9,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum of n bytes that follow others with the checksum `before`, which is 0 for none. */
+/* Continue the checksum `before` (0 at the start) with n bytes. */
 uint64_t crc64(uint64_t before, const void *data, size_t n);
 
 #endif

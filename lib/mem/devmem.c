@@ -1,16 +1,16 @@
 /*
- * Design notes. The file is DEVMEM_PAGE bytes of struct devmem_header, then the memory, then room
- * for what the device itself keeps (devmem_own_*), at the addresses above the memory, then the table
- * of allocations (devmem_file.h). Who may have the file: devmem_open.c.
+ * Design notes. The file is DEVMEM_PAGE bytes of struct devmem_header, then the memory, then the device's
+ * own memory (devmem_own_*), at the addresses above the memory, then the table of allocations
+ * (devmem_file.h). Ownership of the file: devmem_open.c.
  *
  * Blocks of the file are reserved when a range is first asked for, DEVMEM_BLOCK bytes at a time, so
  * that a device costs what it uses; a full disk is an error then, never a SIGBUS later. reserved[]
  * only ever goes from 0 to 1: reading it needs no lock, setting it is done under one. The table is
  * never mapped, so a full disk is an error there too.
  *
- * An allocation is entered in the table before anybody hears of it, and struck out before its
- * address can be given out again: the arenas, which a killed process loses, are made from the table
- * by the next one. What the device has of its own is not entered, and is lost, but for persistent areas.
+ * An allocation is entered in the table before its address is returned, and removed before its address can
+ * be allocated again: the arenas, which a killed process loses, are made from the table by the next one.
+ * The device's own allocations are not entered, and are lost, except persistent areas.
  *
  * One mutex guards the arenas, the table and the list of persistent areas; everything else is constant
  * between open and close.
@@ -45,7 +45,7 @@ path_of(const char *path, uint64_t device_id)
 		   : p;
 }
 
-/* What a device needs beside its file. */
+/* Map the file, and make the bookkeeping. */
 static enum rc
 map_file(struct devmem *m, struct err *err)
 {
@@ -87,7 +87,7 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 
 	if (nbytes == 0 || nbytes > DEVMEM_MOST)
 		return err_set(err, RC_INVAL,
-			       "device memory of %" PRIu64 " bytes: not in 1 to %" PRIu64, nbytes,
+			       "device memory of %" PRIu64 " bytes: must be 1 to %" PRIu64, nbytes,
 			       DEVMEM_MOST);
 	nbytes = (nbytes + DEVMEM_PAGE - 1) / DEVMEM_PAGE * DEVMEM_PAGE;
 	m = alloc_zeroed(1, sizeof *m);
@@ -191,7 +191,7 @@ is_reserved(const struct devmem *m, uint64_t first, uint64_t last)
 	return true;
 }
 
-/* Lock held. The file's blocks behind [off, off + nbytes) of the memory; an errno, or 0. */
+/* Lock held. Reserve the file's blocks for [off, off + nbytes) of the memory; an errno, or 0. */
 static int
 reserve_locked(const struct devmem *m, uint64_t off, uint64_t nbytes)
 {

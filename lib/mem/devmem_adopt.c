@@ -1,10 +1,10 @@
 /*
- * Taking over the memory of a device that is gone: by copying what is in its file.
+ * Take over the memory of a device that has ended: copy the contents of its file.
  *
- * Design notes. The other file is read by pread only: whatever becomes of it meanwhile, and whoever
- * has it, what comes is bytes or an error. Its table is read once, first, and says what there is;
- * then come the contents, then what the other device had kept of its own, and the allocations last.
- * Nothing can be allocated here meanwhile (`adopting`), which also keeps a second one out.
+ * Design notes. The other file is read by pread only: whatever happens to it meanwhile, the result is bytes
+ * or an error. Its table is read once, first; then the contents are copied, then the other device's
+ * persistent areas, and the allocations are made last. Nothing can be allocated here meanwhile
+ * (`adopting`), which also prevents a second adoption.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +107,7 @@ read_all(struct adoption *a, uint64_t from, uint64_t n, struct err *err)
 			continue;
 		if (k <= 0)
 			return err_set(err, RC_FAILED, "%s: cannot read: %s", a->from->path,
-				       k ? strerror(errno) : "it has got shorter");
+				       k ? strerror(errno) : "it has become shorter");
 		dst += k;
 		from += (uint64_t)k;
 		n -= (uint64_t)k;
@@ -115,7 +115,7 @@ read_all(struct adoption *a, uint64_t from, uint64_t n, struct err *err)
 	return RC_OK;
 }
 
-/* The first byte of [at, end) that is in no hole; end: none. And where what begins there ends. */
+/* The first byte of [at, end) that is not in a hole; end: none. *until: the end of the data there. */
 static uint64_t
 next_data(int fd, uint64_t at, uint64_t end, uint64_t *until)
 {
@@ -130,7 +130,7 @@ next_data(int fd, uint64_t at, uint64_t end, uint64_t *until)
 	return *until > (uint64_t)data ? (uint64_t)data : end;
 }
 
-/* [from, from + n) of the other file is zeros: so must [to, to + n) be here, where it is not. */
+/* [from, from + n) of the other file is a hole: write zeros to [to, to + n) here, unless it is one too. */
 static enum rc
 clear(struct adoption *a, uint64_t n, uint64_t to, struct err *err)
 {
@@ -147,7 +147,7 @@ clear(struct adoption *a, uint64_t n, uint64_t to, struct err *err)
 	return rc;
 }
 
-/* [from, from + n) of the other file to `to` of this one. */
+/* Copy [from, from + n) of the other file to `to` of this one. */
 static enum rc
 copy(struct adoption *a, uint64_t from, uint64_t n, uint64_t to, struct err *err)
 {
@@ -180,8 +180,7 @@ copy_contents(struct adoption *a, struct err *err)
 	return rc == RC_OK ? clear(a, rest, DEVMEM_PAGE + n, err) : rc;
 }
 
-/* A persistent area is of the same bytes here, wherever it lies. Its first page comes last, so that it
- * says nothing before the rest is there. */
+/* Copy a persistent area. Its first page is copied last, so that it is not valid before the rest. */
 static enum rc
 copy_kept(struct adoption *a, const struct devmem_entry *e, struct err *err)
 {
@@ -248,7 +247,7 @@ static enum rc
 may_adopt(const struct devmem *m, struct err *err)
 {
 	if (m->adopting)
-		return err_set(err, RC_BUSY, "it takes over a memory already");
+		return err_set(err, RC_BUSY, "it is already taking over a device's memory");
 	if (m->arena.nallocs)
 		return err_set(err, RC_INVAL, "it has %" PRIu64 " allocations of its own",
 			       m->arena.nallocs);

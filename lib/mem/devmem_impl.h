@@ -1,5 +1,5 @@
 /*
- * devmem_impl.h - what the files of a device's memory share. Only for lib/mem.
+ * devmem_impl.h - shared by devmem*.c. Only for lib/mem.
  */
 #ifndef MEM_DEVMEM_IMPL_H
 #define MEM_DEVMEM_IMPL_H
@@ -23,7 +23,7 @@ struct devmem_persist {
 struct devmem {
 	char *path;
 	int fd;
-	unsigned char *map; /* the file but its table */
+	unsigned char *map; /* the file without its table */
 	uint64_t nbytes, own;
 	uint64_t incarnation;
 	struct devmem_table table;
@@ -33,22 +33,22 @@ struct devmem {
 	struct arena arena, own_arena;	/* under lock */
 	struct devmem_persist *persist; /* under lock */
 	bool adopting;			/* under lock: nothing is allocated */
-	atomic_uchar *reserved;		/* by DEVMEM_BLOCK of what is behind the header */
+	atomic_uchar *reserved;		/* by DEVMEM_BLOCK, after the header */
 };
 
-/* The locked and READY file of a device, with this incarnation in it; a new one when there was none.
- * *created: this call made the file. */
+/* Open and lock a device's READY file, or make it, and write this incarnation. *created: this call made the
+ * file. */
 enum rc devmem_file_take(const char *path, bool shared, uint64_t device_id, uint64_t nbytes,
 			 uint64_t incarnation, int *fd, bool *created, struct err *err);
 
-/* Whether path still names the file behind fd. */
+/* Return true if path still names the file of fd. */
 bool devmem_same_file(const char *path, int fd);
 
-/* Take what is in the table into the arenas of a device that has just opened its file. The entries of
- * its own are what outlives it. RC_BADDATA: they overlap, or the table is damaged. */
+/* Enter the table's allocations in the arenas of a device that has just opened its file, including
+ * persistent areas. RC_BADDATA: they overlap, or the table is damaged. */
 enum rc devmem_load_table(struct devmem *m, struct err *err);
 
-/* Lock held. An allocation at this very address, entered in the table too; and undone. */
+/* Lock held. Allocate at this address, and enter it in the table; undo that. */
 enum rc devmem_put(struct devmem *m, const struct devmem_entry *e, struct err *err);
 void devmem_take_back(struct devmem *m, uint64_t addr);
 

@@ -1,12 +1,12 @@
 /*
- * Opening a device's memory file: whose it is, and at what stage.
+ * Open a device's memory file: ownership and stages.
  *
- * Design notes. Whoever holds the lock of the file at the path owns it; the lock is taken first and
- * dropped last, and a file is only written or unlinked under it. It is one of an open file
- * description, because others can ask whether it is held without trying to take it. The header says
- * READY once the file has its size, so a device killed while it was creating the file leaves one
- * that the next device of the same id completes. The header is written whole by each device that
- * takes the file, with its incarnation, so that others tell it from the one before.
+ * Design notes. The holder of the lock of the file at the path owns it; the lock is taken first and
+ * released last, and a file is only written or unlinked under it. It is an open file description lock,
+ * because others can test it without trying to take it. The header's state is READY once the file has its
+ * size, so a device killed while it was creating the file leaves one that the next device of the same id
+ * completes. The header is written whole by each device that takes the file, with its incarnation, so that
+ * others can distinguish it from the one before.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +30,8 @@ devmem_same_file(const char *path, int fd)
 }
 
 /*
- * Open or create the file and lock it. In a directory that everybody writes to (`shared`) a
- * symbolic link or somebody else's file is a trap. *created: this call made the file.
+ * Open or create the file and lock it. In a world-writable directory (`shared`) a symbolic link or another
+ * user's file may be a trap. *created: this call made the file.
  */
 static enum rc
 open_locked(const char *path, bool shared, int *fd_out, bool *created, struct err *err)
@@ -74,7 +74,7 @@ open_locked(const char *path, bool shared, int *fd_out, bool *created, struct er
 	return err_set(err, RC_BUSY, "%s: a dangling link, or it keeps vanishing", path);
 }
 
-/* What is in the file: nothing, or a header of this id and size; *ready tells which stage. */
+/* Check the file's contents: nothing, or a header of this id and size; *ready: its state is READY. */
 static enum rc
 check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool *empty,
 	     bool *ready, struct err *err)
@@ -126,7 +126,7 @@ write_header(const char *path, int fd, const struct devmem_header *h, struct err
 		       "%s: %s", path, strerror(errno));
 }
 
-/* Make the locked file a READY one of its full size. The file is as it was, or longer, on error. */
+/* Make the locked file a READY one of its full size. On error the file is unchanged, or longer. */
 static enum rc
 prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, uint64_t incarnation,
 	struct err *err)
@@ -155,8 +155,9 @@ prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, uint64_t 
 	rc = write_header(path, fd, &h, err);
 out:
 	if (rc && empty && ftruncate(fd, 0) != 0)
-		rc = err_set(err, rc, "%s: cannot have %" PRIu64 " bytes, nor empty it again: %s",
-			     path, nbytes, strerror(errno));
+		rc =
+		    err_set(err, rc, "%s: cannot have %" PRIu64 " bytes, nor truncate it again: %s",
+			    path, nbytes, strerror(errno));
 	return rc;
 }
 

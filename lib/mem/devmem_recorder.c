@@ -1,10 +1,11 @@
 /*
- * The recorder's area in a device's memory file: behind the table of allocations, as long as the header says.
+ * The recorder's area in a device's memory file: after the table of allocations, of the length in the
+ * header.
  *
- * Design notes. A file that is longer than its header says is legal; one that is shorter is not. So the file grows
- * before the header tells of the area, and the header forgets it before the file shrinks: a device that is killed
- * between leaves a file that the next one takes. An area of another size is made anew, for its rings would lie
- * elsewhere.
+ * Design notes. A file that is longer than its header says is legal; one that is shorter is not. So the
+ * file grows before the header mentions the area, and the header drops it before the file shrinks: a device
+ * that is killed in between leaves a file that the next one accepts. An area of another size is created
+ * again, because its rings would lie elsewhere.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +49,7 @@ devmem_file_recorder(const char *path, int fd, uint64_t device_id, uint64_t *off
 	return RC_OK;
 }
 
-/* In the header. */
+/* Write the area's size to the header. */
 static enum rc
 tell(const struct devmem *m, uint64_t nbytes, struct err *err)
 {

@@ -8,17 +8,17 @@
 #include "mem/devmem.h"
 #include "mem/devmem_file.h"
 
-#define UNIT_BITS 40 /* of the size in units; the check is above */
+#define UNIT_BITS 40 /* of the size in units; the check is in the bits above */
 
 /* One place. Two words of zeros: no allocation begins here. */
 struct place {
-	uint64_t size; /* units, and a check of it all */
+	uint64_t size; /* units, and a check of the whole place */
 	uint64_t owner;
 };
 
 #define PLACES (DEVMEM_PAGE / sizeof(struct place)) /* read at a time */
 
-/* Places for the memory, and for what comes behind it. */
+/* Places for the memory, and for the device's own part. */
 static uint64_t
 mem_places(uint64_t nbytes)
 {
@@ -46,7 +46,7 @@ place_of(const struct devmem_table *t, uint64_t addr)
 			       : mem_places(t->nbytes) + (off - t->nbytes) / DEVMEM_PAGE;
 }
 
-/* Bits that random bytes have by accident only, shifted to where they go. */
+/* Check bits, in place, which random bytes have only by accident. */
 static uint64_t
 check_of(uint64_t place, uint64_t units, uint64_t owner)
 {
@@ -72,7 +72,7 @@ put(const struct devmem_table *t, uint64_t at, const struct place *p, struct err
 		errno = ENOSPC;
 	return err_set(err,
 		       errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? RC_NOMEM : RC_FAILED,
-		       "%s: cannot write down an allocation: %s", t->path, strerror(errno));
+		       "%s: cannot enter an allocation: %s", t->path, strerror(errno));
 }
 
 enum rc
@@ -91,7 +91,7 @@ devmem_table_strike(const struct devmem_table *t, uint64_t addr, struct err *err
 	return put(t, place_of(t, addr), &(struct place){0}, err);
 }
 
-/* What a place says; RC_BADDATA: nothing that was written there. */
+/* Decode a place; RC_BADDATA: no device wrote it. */
 static enum rc
 decode(const struct devmem_table *t, uint64_t at, const struct place *p, struct devmem_entry *e,
        struct err *err)
@@ -134,7 +134,7 @@ scan_page(const struct devmem_table *t, uint64_t first, uint64_t n, devmem_table
 	return rc;
 }
 
-/* The first place from `at` on, which begins a page, that is not in a hole; `end`: none. */
+/* The first place from `at` on (a page's beginning) that is not in a hole; `end`: none. */
 static uint64_t
 skip_hole(const struct devmem_table *t, uint64_t at, uint64_t end)
 {

@@ -1,5 +1,5 @@
 /*
- * dtype.h - element types: one row a type, and what follows from it.
+ * dtype.h - element types: one row per type, and everything derived from it.
  */
 #ifndef MEM_DTYPE_H
 #define MEM_DTYPE_H
@@ -12,13 +12,13 @@
 #include "mem/half.h"
 
 /*
- * DTYPES - one row an element type, in the order of enum gpusim_dtype.
+ * DTYPES - one row per element type, in the order of enum gpusim_dtype.
  *
  *	constant	GPUSIM_constant, and DataType's in gpu_sim.proto
  *	name		on command lines, and in the names of functions for the type
  *	type		in C; the short floats are bits in an integer
- *	kind		REAL computes as it is, HALF (shorter than f32) in float; SIGNED and UNSIGNED are integers
- *	nccl		the name in NCCL's tables, which command lines take as well
+ *	kind		REAL computes in the type, HALF (shorter than f32) in float; the others are integers
+ *	nccl		the name in NCCL's tables, also accepted on command lines
  *
  * A type that has a constant and no row, or a row and no constant, does not compile; neither does a
  * switch that forgets it.
@@ -43,20 +43,19 @@
 #define DTYPE_NAME(constant, name, ...) " " #name
 #define DTYPE_NAMES			DTYPES(DTYPE_NAME)
 
-/* Bytes of one element; 0 for a number that is no type (so: also the validity check). */
+/* Bytes of one element; 0: not a type (so this is also the validity check). */
 size_t dtype_size(enum gpusim_dtype t);
 
-/* "f32"; "?" for a number that is no type. Static storage. */
+/* "f32"; "?": not a type. Static storage. */
 const char *dtype_name(enum gpusim_dtype t);
 const char *dtype_nccl_name(enum gpusim_dtype t); /* "float" */
 
-/* From a name; the error lists the names there are. Also takes float double half bfloat16 int8 e4m3 ...
- */
+/* Parse a name; the error lists the names. Also accepts float double half bfloat16 int8 e4m3 ... */
 enum rc dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err);
 
 bool dtype_is_float(enum gpusim_dtype t);
 
-/* f16, bf16, f8e4m3 or f8e5m2: it computes in float. */
+/* f16, bf16, f8e4m3 or f8e5m2, which compute in float. */
 bool dtype_is_half(enum gpusim_dtype t);
 
 /* An integer with a sign. */

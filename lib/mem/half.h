@@ -3,10 +3,11 @@
  *
  * All are rounded to nearest even. Overflow of binary16 and bfloat16 is infinity, and a NaN keeps the
  * top of its payload and becomes quiet, as the F16C instructions do. The two of 8 bits saturate, as
- * CUDA's conversions do by default: what is larger than the largest number becomes that, infinity too.
- * e4m3 has no infinity, and one NaN of each sign; e5m2 is the upper byte of a binary16.
+ * CUDA's conversions do by default: values above the largest number, infinity included, become the largest
+ * number. e4m3 has no infinity, and one NaN of each sign; e5m2 is the upper byte of a binary16.
  *
- * Source: OCP 8-bit Floating Point Specification (OFP8), revision 1.0; F. Giesen, "half <-> float conversions", https://gist.github.com/rygorous/2156668
+ * Source: OCP 8-bit Floating Point Specification (OFP8), revision 1.0; F. Giesen, "half <-> float
+ * conversions", https://gist.github.com/rygorous/2156668
  */
 #ifndef MEM_HALF_H
 #define MEM_HALF_H
@@ -52,8 +53,8 @@ f64_of_bits(uint64_t u)
 }
 
 /*
- * yes where cond, else no. In masks, because a compiler that minds floating-point traps turns ?:
- * into a branch when an arm was computed in floating point, and then vectorises nothing.
+ * yes where cond, else no. In masks, because a compiler that honours floating-point traps turns ?: into a
+ * branch if an arm was computed in floating point, and then does not vectorise.
  */
 static inline uint32_t
 pick32(bool cond, uint32_t yes, uint32_t no)

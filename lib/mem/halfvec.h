@@ -1,6 +1,5 @@
 /*
- * halfvec.h - whole vectors of binary16 to and from f32, by the processor's own instructions where
- * it has them.
+ * halfvec.h - whole vectors of binary16 to and from f32, by the processor's own instructions if it has them.
  *
  * Same results, bit for bit, as f16_to_f32 and f16_from_f32 on each element.
  */

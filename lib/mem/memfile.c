@@ -1,10 +1,10 @@
 /*
- * Design notes. Two ways into the file, by GRANULE. What is copied for the first time goes by pread
- * and pwrite: that needs no page tables, and a page that is overwritten whole is not zeroed before.
- * What is copied again is mapped, which is twice as fast from then on. Touching a mapped page whose
- * block cannot be had would be a SIGBUS, so a granule is touched only after MADV_POPULATE_WRITE has
- * made its pages, or said that it cannot; they stay, because a device's file never gets shorter or
- * gets holes. Where the kernel lacks that call (before 5.14), pread and pwrite do it all.
+ * Design notes. Two ways into the file, by GRANULE. The first copy of a granule uses pread and pwrite,
+ * which need no page tables, and do not zero a page that is overwritten whole. Later copies use a mapping,
+ * which is twice as fast from then on. Touching a mapped page whose block cannot be had would be a SIGBUS,
+ * so a granule is touched only after MADV_POPULATE_WRITE has made its pages, or failed; they stay, because
+ * a device's file never shrinks or gets holes. Where the kernel lacks that call (before 5.14), pread and
+ * pwrite do it all.
  *
  * use[] only goes up, so it needs no lock: two threads that populate a granule both succeed.
  */
@@ -127,7 +127,7 @@ populate(struct memfile *f, uint64_t granule)
 
 enum want { WANT_IF_USED, WANT_NOW };
 
-/* Where [off, ..) of one granule is mapped; NULL: it goes by pread and pwrite. */
+/* The mapped address of [off, ..) in one granule; NULL: use pread and pwrite. */
 static unsigned char *
 mapped(struct memfile *f, uint64_t off, enum want want)
 {
@@ -142,7 +142,7 @@ mapped(struct memfile *f, uint64_t off, enum want want)
 	return use == USE_MAPPED || populate(f, granule) ? f->map + DEVMEM_PAGE + off : NULL;
 }
 
-/* How much of nbytes from off on is in one granule. */
+/* The part of nbytes from off on that is in one granule. */
 static uint64_t
 piece(uint64_t off, uint64_t nbytes)
 {
@@ -191,7 +191,7 @@ read_piece(struct memfile *f, unsigned char *dst, uint64_t off, uint64_t n, stru
 	for (; n; off += (uint64_t)k, dst += k, n -= (uint64_t)k) {
 		k = pread(f->fd, dst, n, (off_t)(DEVMEM_PAGE + off));
 		if (k == 0)
-			errno = EIO; /* it has got shorter */
+			errno = EIO; /* it has become shorter */
 		if (k == 0 || (k < 0 && errno != EINTR))
 			return failed("read", off, err);
 		k = k < 0 ? 0 : k;

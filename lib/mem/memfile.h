@@ -16,13 +16,13 @@
 struct memfile;
 
 /*
- * memfile_open - trust a file, or not.
+ * memfile_open - open and check a device's memory file.
  *
- *	path, device_id, nbytes	as the device says they are; nbytes without the header
+ *	path, device_id, nbytes	as reported by the device; nbytes without the header
  *	out	[out] the caller's, to memfile_close
  *
  * RC_NOTFOUND: cannot be opened. RC_BADDATA: not a regular file, not this user's, not the memory of
- * that device in that size. RC_FAILED: no device lives in it (see memfile_lives), or this process
+ * that device in that size. RC_FAILED: no live device uses it (see memfile_lives), or this process
  * may not write files that long (RLIMIT_FSIZE, which would be a signal). RC_NOMEM.
  */
 enum rc memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, struct memfile **out,
@@ -32,18 +32,17 @@ enum rc memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, stru
 void memfile_close(struct memfile *f);
 
 /*
- * Whether the device that had this very file for its memory when it was opened has it still: false
- * once it has ended, however it did, also when another one has since begun with the same file, or
- * with a new one at the same path. Two system calls.
+ * Return true if the device that used this file when it was opened still uses it: false once it has ended
+ * in any way, also if another one has since started with the same file, or with a new one at the same path.
+ * Two system calls.
  */
 bool memfile_lives(const struct memfile *f);
 
 uint64_t memfile_nbytes(const struct memfile *f);
 
 /*
- * Copy [off, off + nbytes), which must lie inside. Blocks that the file lacks are made, or the
- * write fails: a full disk is RC_NOMEM, never a SIGBUS. After a failure part of it may have been
- * copied.
+ * Copy [off, off + nbytes), which must lie inside. Missing blocks of the file are allocated, or the write
+ * fails: a full disk is RC_NOMEM, never a SIGBUS. After a failure part of it may have been copied.
  */
 enum rc memfile_write(struct memfile *f, uint64_t off, const void *src, uint64_t nbytes,
 		      struct err *err);
@@ -54,8 +53,8 @@ enum rc memfile_copy(struct memfile *dst, uint64_t dst_off, struct memfile *src,
 		     uint64_t nbytes, struct err *err);
 
 /*
- * memfile_map - map a part of the file, of the memory or of the device's own, by its offset in the file. The
- * device has told it, so its blocks are there. memfile_unmap takes what memfile_map gave.
+ * memfile_map - map a part of the file, of the memory or of the device's own, by its offset in the file.
+ * The device has reported the offset, so its blocks exist. Release it with memfile_unmap.
  *
  * RC_BADDATA: it is outside. RC_NOMEM.
  */

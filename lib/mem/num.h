@@ -8,24 +8,23 @@
 
 #include "gpusim.h"
 
-#define NUM_MAX_CHARS 32 /* no formatted element is longer */
+#define NUM_MAX_CHARS 32 /* the longest formatted element */
 
 enum num_status {
 	NUM_OK,
 	NUM_SYNTAX, /* not a number of this type */
-	NUM_RANGE,  /* a number, but none that the type holds */
+	NUM_RANGE,  /* a number outside of the type's range */
 	NUM_NOMEM,
 };
 
 /*
- * num_parse - the element that text[0..len) spells.
+ * num_parse - parse text[0..len) as an element.
  *
  *	out	[out] one element, at any alignment; untouched on failure
  *
- * Integers: an optional sign and decimal digits. Floats: what strtod takes in the C locale
+ * Integers: an optional sign and decimal digits. Floats: the syntax of strtod in the C locale
  * (decimal, hexadecimal, inf, nan), rounded once to nearest even; one that rounds to infinity
- * without saying inf is NUM_RANGE. The whole text must be the number: no blanks around it. len is
- * exact; no terminator is read.
+ * without saying inf is NUM_RANGE. The whole text must be the number, without blanks. No terminator is read.
  */
 enum num_status num_parse(enum gpusim_dtype t, const char *text, size_t len, void *out);
 
@@ -36,8 +35,7 @@ enum num_status num_parse(enum gpusim_dtype t, const char *text, size_t len, voi
  *	dst	room for NUM_MAX_CHARS; not terminated
  *
  * Returns the length. Integral floats below 1e15 look like integers; other magnitudes from 1e-5 to
- * 1e15 have a point, and the rest an exponent. "nan", "inf", "-inf", "-0". 0 for a number that is
- * no type.
+ * 1e15 have a point, and the rest an exponent. "nan", "inf", "-inf", "-0". 0: not a type.
  */
 size_t num_format(enum gpusim_dtype t, const void *src, char *dst);
 

@@ -1,9 +1,8 @@
 /*
- * Design notes. A float's shortest decimal is looked for in three places, the cheap ones first:
- * integral values are printed as integers; then m * 10^-k for k = 1, 2 .. with an m of few digits,
- * where m / 10^k in double is correctly rounded, so comparing it with the ends of the interval that
- * rounds to the element is exact (an end itself decides nothing); then printf with more and more
- * digits, each tried by reading it back.
+ * Design notes. A float's shortest decimal is searched in three ways, the cheap ones first: integral values
+ * are printed as integers; then m * 10^-k for k = 1, 2 .. with an m of few digits, where m / 10^k in double
+ * is correctly rounded, so comparing it with the ends of the interval that rounds to the element is exact
+ * (an end itself decides nothing); then printf with more and more digits, each tried by reading it back.
  */
 #include "mem/num.h"
 
@@ -135,7 +134,7 @@ value_of(enum gpusim_dtype t, uint64_t bits)
 	}
 }
 
-/* x > 0 in a type narrower than f64: the interval of what rounds to it has ends that f64 holds. */
+/* x > 0 in a type narrower than f64: f64 holds the ends of the interval that rounds to x. */
 static bool
 fast_narrow(enum gpusim_dtype t, uint64_t bits, double x, struct decimal *out)
 {
@@ -184,7 +183,7 @@ fast_f64(double x, struct decimal *out)
 	return false;
 }
 
-/* Does v read back as these bits? */
+/* Return true if v reads back as these bits. */
 static bool
 reads_back(enum gpusim_dtype t, struct decimal v, uint64_t bits)
 {

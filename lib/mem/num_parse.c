@@ -2,7 +2,7 @@
  * Design notes. A decimal m * 10^e with m < 2^53 and |e| <= 22 is one correctly rounded
  * multiplication or division of two exact doubles. Everything else goes to strtod. A type narrower
  * than f64 must not be rounded twice, so the narrow result is made from a double *rounded to odd*:
- * truncated, and its last bit set when that lost anything. Rounding such a double again is as good
+ * truncated, with its last bit set if the truncation was inexact. Rounding such a double again is as good
  * as rounding the exact value.
  *
  * Source: Clinger, PLDI 1990, doi:10.1145/93542.93557; Boldo & Melquiond, IEEE TC 57(4), 2008,
@@ -78,7 +78,7 @@ parse_int(enum gpusim_dtype t, const char *s, size_t len, uint64_t *out)
 	return NUM_OK;
 }
 
-/* text as +-m * 10^e10; false when it is anything but a plain decimal of at most 18 digits. */
+/* Parse text as +-m * 10^e10; false: not a plain decimal of at most 18 digits. */
 static bool
 scan_decimal(const char *s, size_t len, bool *negative, uint64_t *m, int *e10)
 {
@@ -112,7 +112,7 @@ scan_decimal(const char *s, size_t len, bool *negative, uint64_t *m, int *e10)
 
 /*
  * *d: the decimal's value, rounded to nearest for f64 and such that rounding again is right for the
- * narrower types. False: this way cannot tell.
+ * narrower types. False: undecided.
  */
 static bool
 fast_decimal(enum gpusim_dtype t, const char *text, size_t len, double *d)
@@ -204,7 +204,7 @@ f32_to_odd(double d)
 }
 
 /*
- * The conversions of 8 bits saturate, so what rounds to no number is found before: e4m3 has none
+ * The 8-bit conversions saturate, so overflow is detected before: e4m3 has none
  * from 464 on (halfway to 480; 464 itself goes to the even 448), e5m2 none from 61440 on.
  */
 static enum num_status

@@ -19,8 +19,8 @@ union number {
 /* The whole number v, as far as the type holds it. */
 union number number_of(enum gpusim_dtype t, int64_t v);
 
-/* From and to an element, at any alignment. Putting rounds to nearest even, integers wrap; what is infinite stays so where
- * the type can. */
+/* Load and store an element, at any alignment. Storing rounds to nearest even; integers wrap; infinity
+ * stays infinite if the type has it. */
 union number number_get(enum gpusim_dtype t, const void *element);
 void number_put(enum gpusim_dtype t, void *element, union number n);
 
@@ -28,13 +28,13 @@ void number_put(enum gpusim_dtype t, void *element, union number n);
 union number number_fold(enum gpusim_dtype t, enum gpusim_redop redop, union number a,
 			 union number b);
 
-/* What a rank's element enters a reduction as: of premulsum the element times the rank's factor, rounded to the type; else
- * itself. A rank alone has that as its result. */
+/* A rank's element as it enters a reduction: for premulsum times the rank's factor, rounded to the type;
+ * else unchanged. With one rank this is the result. */
 union number number_enter(enum gpusim_dtype t, enum gpusim_redop redop, union number n,
 			  union number factor);
 
-/* Of what nranks elements were folded to: the mean, where the redop is one, and the largest number where the redop rounds
- * and the type's sums do not overflow to infinity. */
+/* Finish a fold of nranks elements: divide for a mean, and saturate if the redop rounds and the type's sums
+ * do not overflow to infinity. */
 union number number_finish(enum gpusim_dtype t, enum gpusim_redop redop, union number n,
 			   uint32_t nranks);
 

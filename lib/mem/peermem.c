@@ -17,7 +17,7 @@ struct peermem {
 	uint64_t nbytes;
 };
 
-/* The very file the peer means, and a device's memory; *nbytes of the file. */
+/* Check that it is the peer's file, and a device's memory; *nbytes: length to map. */
 static enum rc
 check(const struct peermem_id *id, int fd, uint64_t *nbytes, struct err *err)
 {

@@ -16,20 +16,20 @@ struct peermem_id {
 	const char *path;
 	uint64_t dev, inode; /* as devmem_inode said there */
 	uint64_t device_id;
-	uint64_t incarnation; /* as devmem_incarnation said there; 0: any */
-	uint32_t user;	      /* effective user id there, + 1; 0: not known */
+	uint64_t incarnation; /* from devmem_incarnation there; 0: any */
+	uint32_t user;	      /* effective user id there, + 1; 0: unknown */
 };
 
-/* Whether it is to be opened here, by all that is known without trying: it lies beside this device's own
- * file, in the same file system, and the same user made it. */
+/* Return true if it is expected to open here: it is next to this device's own file, in the same file
+ * system, of the same user. */
 bool peermem_is_near(const struct peermem_id *own, const struct peermem_id *id);
 
-/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, no such
- * memory, or another process has it. */
+/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, not that memory, or another
+ * process has it. */
 enum rc peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err);
 void peermem_close(struct peermem *p); /* NULL is legal */
 
-/* A range of the file behind its header; NULL: it has none such. */
+/* A range of the file after its header; NULL: out of range. */
 void *peermem_at(const struct peermem *p, uint64_t offset, uint64_t nbytes);
 
 #endif

@@ -19,7 +19,7 @@ reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void
 	reduce_many(t, redop, &dst, 1, src, 2, nelem, REDUCE_PARTIAL);
 }
 
-/* n elements as f32: where they lie, or widened into room. */
+/* n elements as f32: in place, or widened into room. */
 static const void *
 as_f32(const struct reduce_isa *isa, enum gpusim_dtype t, const unsigned char *from, bool wide,
        size_t at, size_t n, float *room)
@@ -35,7 +35,7 @@ static void
 fold_wide(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_redop redop, void *dst,
 	  const void *a, bool a_wide, const void *b, bool b_wide, size_t at, size_t n)
 {
-	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+	/* Not 4096 bytes apart: a load would wait for a store that differs only in higher address bits. */
 	_Alignas(64) float x[HALF_BLOCK + 144], y[HALF_BLOCK];
 	const void *src[2] = {as_f32(isa, t, a, a_wide, at, n, x),
 			      as_f32(isa, t, b, b_wide, at, n, y)};

@@ -16,21 +16,21 @@
  *	dst	may be a or b exactly; no other overlap. All three at any alignment
  *	redop	a mean (avg) is not divided here: reduce_finish does that at the end
  *
- * Floats shorter than f32 are computed in f32 and rounded once per call. Integer sums and products wrap modulo
- * 2^bits. min and max are IEEE 754-2019 minimum and maximum: NaN when either is NaN, and -0 < +0.
- * A number that is no type or redop does nothing, here and below; neither does a redop of bits on floats.
+ * Floats shorter than f32 are computed in f32 and rounded once per call. Integer sums and products wrap
+ * modulo 2^bits. min and max are IEEE 754-2019 minimum and maximum: NaN when either is NaN, and -0 < +0. An
+ * invalid type or redop does nothing, here and below, as does a bitwise redop on floats.
  */
 void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		  const void *b, size_t nelem);
 
 /*
- * reduce_wide - the same of floats shorter than f32 where some are f32 already: dst[i] = a[i] redop b[i] as f32.
+ * reduce_wide - dst[i] = a[i] redop b[i] as f32, for floats shorter than f32, where operands may already be
+ * f32.
  *
  *	a, b	nelem elements of the type, or (a_wide, b_wide) of f32
  *	dst	f32; may be a wide a or b exactly
- *
- * Nothing is rounded to the type. reduce_last does that at the end: its dst is of the type, divided by nranks
- * where the redop is a mean, and may be an a or b of the type exactly.
+ * Nothing is rounded to the type. reduce_last does that at the end: its dst is of the type, divided by
+ * nranks where the redop is a mean, and may be an a or b of the type exactly.
  */
 void reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		 bool a_wide, const void *b, bool b_wide, size_t nelem);

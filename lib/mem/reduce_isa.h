@@ -1,9 +1,9 @@
 /*
  * reduce_isa.h - the innermost loops of the reductions, once for each instruction set.
  *
- * Inside of the room: reduce.c, reduce_many.c and halfvec.c build on them, and a test asks each set
- * the processor has for the same bits. Unlike the clones of clones.h the sets are chosen by a call,
- * so they can be named, and are there under the sanitizers.
+ * Internal to lib/mem: reduce.c, reduce_many.c and halfvec.c use them, and a test compares the bits of all
+ * sets of the processor. Unlike the clones of clones.h the sets are chosen by a call, so they can be named,
+ * and also work under the sanitizers.
  *
  * The results do not depend on the set: an element's operations are the same IEEE 754 operations in
  * the same order, as the loops are compiled from one text (reduce_loops.inc), a vector lane holds
@@ -34,12 +34,13 @@ struct reduce_isa {
 	void (*fold[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[],
 						     unsigned nsrc, size_t nelem);
 
-	/* dst[i] = (src[0][i] redop src[1][i]) redop (src[2][i] redop src[3][i]), else as fold. f32 and f64 only. */
+	/* As fold: dst[i] = (src[0][i] redop src[1][i]) redop (src[2][i] redop src[3][i]). f32 and f64
+	 * only. */
 	void (*fold_pairs[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[4],
 							   size_t nelem);
 
-	/* The same of 2 to 4 sources, and every NaN becomes the quiet one without sign and payload: the last step of a
-	 * canonical tree. f32 and f64 only; dst may be one of the sources exactly. */
+	/* As fold_pairs, for 2 to 4 sources; every NaN becomes the quiet NaN without sign and payload: the
+	 * last step of a canonical tree. f32 and f64 only; dst may be one of the sources exactly. */
 	void (*fold_last[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[],
 							  unsigned nsrc, size_t nelem);
 
@@ -56,19 +57,20 @@ struct reduce_isa {
 	/*
 	 * dst[j][i] = src[0][i] + ... + src[nsrc-1][i], from the left, for nbytes off bytes on, all
 	 * past the caches; with avg divided by nsrc. nbytes and dst[j] + off are multiples of
-	 * REDUCE_LINE; no destination is a source. Not floats shorter than f32, nor avg of integers. NULL where
-	 * the processor cannot.
+	 * REDUCE_LINE; no destination is a source. Not floats shorter than f32, nor avg of integers. NULL
+	 * where the processor cannot.
 	 */
 	void (*stream_sum)(enum gpusim_dtype t, bool avg, void *const dst[], unsigned ndst,
 			   const void *const src[], unsigned nsrc, size_t off, size_t nbytes);
 
-	/* The same by the canonical tree, settled. f32 and f64 only; 2 <= nsrc <= REDUCE_TREE_STREAM. */
+	/* As stream_sum, by the canonical tree, with the one NaN. f32 and f64 only; 2 <= nsrc <=
+	 * REDUCE_TREE_STREAM. */
 	void (*stream_tree)(enum gpusim_dtype t, bool avg, void *const dst[], unsigned ndst,
 			    const void *const src[], unsigned nsrc, size_t off, size_t nbytes);
 };
 
 /* The i-th instruction set of this processor, the best first and the portable one last; then NULL.
- * They live for ever. */
+ * Static storage. */
 const struct reduce_isa *reduce_isa_at(unsigned i);
 
 /* Order what `stream` stored before the stores that follow. */

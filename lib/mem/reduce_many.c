@@ -2,9 +2,9 @@
  * Design notes. The vectors are taken in blocks that stay in the first-level cache: all sources of
  * a block are folded, up to REDUCE_FOLD_MAX at a time, the last fold writes the block's result, and
  * from there it is copied to the other destinations. A block's destinations are written after its
- * sources were read, so a destination may be any source. Only short floats, which are folded in
- * f32, and folds that go on need a buffer. Past the caches a result is staged, but for sums, which
- * go from registers to all destinations: reading and storing overlap better.
+ * sources were read, so a destination may be any source. Only short floats, which are folded in f32, and
+ * unfinished folds need a buffer. Past the caches a result is staged, but for sums, which go from registers
+ * to all destinations: reading and storing overlap better.
  *
  * The canonical tree is walked for each block. A partial result has a room of its own, and there are as many
  * rooms as levels: the right half begins when the left one is done.
@@ -21,7 +21,7 @@
 #define BLOCK_BYTES 2048
 #define BLOCK_HALF  (BLOCK_BYTES / 2) /* elements of floats shorter than f32 */
 #define ALIAS_MAX   64		      /* sources among which a destination is looked for */
-#define TREE_ROOMS  20 /* a level each of REDUCE_TREE_MAX sources, and of four leaves */
+#define TREE_ROOMS  20 /* one per level of REDUCE_TREE_MAX sources, and four leaves */
 #define SUM_MAX	    8  /* vectors on each side of a sum that goes past the caches */
 
 struct many {
@@ -35,7 +35,7 @@ struct many {
 	size_t size; /* bytes of an element */
 };
 
-/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+/* Not 4096 bytes apart: a load would wait for a store that differs only in higher address bits. */
 struct room {
 	_Alignas(64) float wide[BLOCK_HALF + 144];
 };
@@ -53,7 +53,7 @@ dst_at(const struct many *m, unsigned j, size_t off)
 	return (unsigned char *)m->dst[j] + off;
 }
 
-/* As f32 where it is shorter. */
+/* Widen short floats to f32. */
 static const void *
 leaf(const struct many *m, unsigned k, size_t off, size_t n, struct room *room)
 {
@@ -63,8 +63,8 @@ leaf(const struct many *m, unsigned k, size_t off, size_t n, struct room *room)
 	return room->wide;
 }
 
-/* From f32. Min and max take one of the elements as it is, so there an infinity of f8e5m2, the upper byte of a binary16,
- * is no overflow. */
+/* Narrow from f32. Min and max return one of the elements, so an infinity of f8e5m2, the upper byte of a
+ * binary16, is then not an overflow. */
 static void
 narrow(const struct many *m, void *dst, const float *src, size_t n)
 {
@@ -84,7 +84,7 @@ left_half(unsigned n)
 	return 1u << (31 - __builtin_clz(n - 1));
 }
 
-/* Sources [lo, lo + k) of a block by the canonical tree: where the result lies, which may be a source. */
+/* Reduce sources [lo, lo + k) of a block by the canonical tree; return the result, which may be a source. */
 static const void *
 fold_tree(const struct many *m, unsigned lo, unsigned k, size_t off, size_t n, struct room *room)
 {
@@ -107,7 +107,7 @@ fold_tree(const struct many *m, unsigned lo, unsigned k, size_t off, size_t n, s
 	return room;
 }
 
-/* Some n of the elements by the canonical tree into out, which may be a destination. */
+/* Reduce n elements by the canonical tree into out, which may be a destination. */
 static void
 tree_block(const struct many *m, void *out, size_t off, size_t n)
 {
@@ -131,7 +131,7 @@ tree_block(const struct many *m, void *out, size_t off, size_t n)
 		narrow(m, out, sum, n);
 }
 
-/* Some n of the elements, off bytes on: reduced into out, which may be a destination. */
+/* Reduce n elements, off bytes on, into out, which may be a destination. */
 static void
 fold_block(const struct many *m, void *out, size_t off, size_t n)
 {
@@ -155,7 +155,7 @@ fold_block(const struct many *m, void *out, size_t off, size_t n)
 static void
 fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 {
-	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+	/* Not 4096 bytes apart: a load would wait for a store that differs only in higher address bits. */
 	_Alignas(64) float wide[REDUCE_FOLD_MAX][BLOCK_HALF + 144];
 	const void *group[REDUCE_FOLD_MAX] = {wide[0], wide[1], wide[2], wide[3]};
 	unsigned taken = 0, g = 0;
@@ -171,7 +171,7 @@ fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 	narrow(m, out, wide[0], n);
 }
 
-/* A destination that was just read is in the cache, and storing past it gains nothing. */
+/* A destination that was just read is in the cache, so storing past it gains nothing. */
 static bool
 is_source(const struct many *m, const void *dst)
 {
@@ -223,7 +223,7 @@ copy_block(const struct many *m, size_t off, size_t n)
 	}
 }
 
-/* One source, or few for one destination, go straight from place to place. */
+/* One source, or few for one destination, need no staging. */
 static bool
 is_straight(const struct many *m)
 {
@@ -248,7 +248,7 @@ reduce_range(const struct many *m, size_t i, size_t end)
 	}
 }
 
-/* Does it pay to store past the caches? */
+/* Return true if storing past the caches pays. */
 static bool
 wants_stream(const struct many *m, unsigned flags)
 {

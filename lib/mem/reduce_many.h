@@ -29,10 +29,10 @@ enum reduce_flags {
  * sources, a mean divides there, and the result is rounded once. One source is copied as it is. The
  * rest is as with reduce_apply.
  *
- * With REDUCE_CANONICAL floats are reduced by the canonical tree over the sources instead: the first half of n
- * sources, which is the largest power of two below n, with the rest, each half in the same way:
- * ((0 + 1) + (2 + 3)) + 4. A result that is not a number has one pattern of bits. So then all bits follow from
- * the sources and their order alone. Integers are not rounded, so they need no order. nsrc <= REDUCE_TREE_MAX.
+ * With REDUCE_CANONICAL floats are reduced by the canonical tree over the sources instead: the first half of
+ * n sources, which is the largest power of two below n, with the rest, each half in the same way: ((0 + 1) +
+ * (2 + 3)) + 4. A NaN result has one bit pattern. So all bits depend only on the sources and their order.
+ * Integers are not rounded, so they need no order. nsrc <= REDUCE_TREE_MAX.
  */
 #define REDUCE_TREE_MAX 65536
 

@@ -1,7 +1,8 @@
 /*
- * Design notes. What is exact is computed in long double, which has 11 digits more than f64 on x86-64 and 60 on arm64;
- * what it rounds itself is added to the bounds. An interval's ends are then moved inwards to numbers that a partial
- * result can be. From there to the type all steps are monotone, so the results are those between the ends'.
+ * Design notes. Exact values are computed in long double, which has 11 digits more than f64 on x86-64 and
+ * 60 on arm64; its own rounding is added to the bounds. An interval's ends are then moved inwards to
+ * possible partial results. From there to the type all steps are monotone, so the results are those between
+ * the results of the ends.
  */
 #include "mem/rounding.h"
 
@@ -11,19 +12,19 @@
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
-/* Of the partial results' type. */
+/* Properties of the partial results' type. */
 struct kind {
 	bool wide;		       /* f64, not f32 */
 	long double unit, most, least; /* rounding, largest number, smallest with all digits */
 };
 
-/* What the last partial result may be: from lo to hi, or something else. */
+/* Possible values of the last partial result: from lo to hi, or special values. */
 struct reach {
 	double lo, hi;
 	bool finite, above, below, nan; /* above, below: infinite */
 };
 
-/* The nearest number towards `to` that a partial result can be, x too. */
+/* The nearest possible partial result to x, towards `to`; may be x. */
 static double
 inside(const struct kind *k, long double x, double to)
 {
@@ -66,7 +67,7 @@ sums(const struct kind *k, const union number x[], uint32_t n)
 		down -= v < 0 ? v : 0;
 	}
 	e = (n - 1) * (k->unit + 2 * LDBL_EPSILON) * (up + down);
-	if ((up + down) * k->unit <= least) /* no sum has more digits than there are */
+	if ((up + down) * k->unit <= least) /* every sum is exact */
 		e = 0;
 	return (struct reach){
 	    .lo = inside(k, s - e, INFINITY),
@@ -105,9 +106,9 @@ products(const struct kind *k, const union number x[], uint32_t n)
 	g /= 1 - g;
 	over = up * (1 + g) > k->most;
 	under = down * (1 - g) < k->least;
-	/* Half of the last place of the smallest numbers, each time, and times what follows. */
+	/* Half of the last place of the smallest numbers, each time, times the later factors. */
 	lost = under ? (n - 1) * k->least * k->unit * (1 + g) * up : 0;
-	if (ldexpl(k->unit, all) <= 1 && !under) /* no product has more digits than there are */
+	if (ldexpl(k->unit, all) <= 1 && !under) /* every product is exact */
 		g = 0;
 	lo = p * (1 - g) - lost;
 	hi = p * (1 + g) + lost;
@@ -121,7 +122,7 @@ products(const struct kind *k, const union number x[], uint32_t n)
 	return r;
 }
 
-/* The result, of the last partial one. */
+/* The result from the last partial result. */
 static double
 result(enum gpusim_dtype t, enum gpusim_redop redop, double x, uint32_t n)
 {

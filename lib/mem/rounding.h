@@ -1,5 +1,5 @@
 /*
- * rounding.h - which results of a reduction of floats its roundings explain, in whatever order they were made.
+ * rounding.h - the results of a reduction of floats that rounding explains, in any order of the operations.
  */
 #ifndef MEM_ROUNDING_H
 #define MEM_ROUNDING_H
@@ -9,20 +9,20 @@
 #include "mem/number.h"
 
 /*
- * rounding_explains - may got be the result of these elements?
+ * rounding_explains - return true if got may be the result of these elements.
  *
- *	x	what n ranks' elements enter the reduction as (number_enter)
+ *	x	n ranks' elements as they enter the reduction (number_enter)
  *	got	an element of the type
  *
- * Of sums s, with partial results in f32, or f64 of f64: the numbers of those types within (n-1) u (|x1| + ... + |xn|)
- * of s, u = 2^-24 or 2^-53, then divided where the redop is a mean, then rounded to the type once. Of products within
- * (n-1) u of their size, and by what partial results lose that are too small for all their digits. Where none needs more
- * digits than its type has, the exact one alone. Also infinity and NaN where partial results can overflow. Min, max and up
- * to two elements have one result, number_fold's; any NaN is the same. Not for integers.
+ * Sums s, with partial results in f32 (f64 for f64): the numbers of that type within (n-1) u (|x1| + ... +
+ * |xn|) of s, u = 2^-24 or 2^-53, divided for a mean, then rounded once to the type. Products: within (n-1)
+ * u of their size, plus the loss of partial results that are subnormal. If no partial result needs more
+ * digits than its type has: only the exact result. Also infinity and NaN if partial results can overflow.
+ * Min, max and up to two elements have one result, number_fold's; all NaNs are equal. Not for integers.
  *
- * Sources: C.-P. Jeannerod, S. M. Rump, "Improved error bounds for inner products in floating-point arithmetic", SIAM J.
- * Matrix Anal. Appl. 34(2), 2013: sums, for any order, without terms of higher order. N. J. Higham, "Accuracy and
- * Stability of Numerical Algorithms", 2002, section 3.1: products.
+ * Sources: C.-P. Jeannerod, S. M. Rump, "Improved error bounds for inner products in floating-point
+ * arithmetic", SIAM J. Matrix Anal. Appl. 34(2), 2013: sums, for any order, without terms of higher order.
+ * N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1: products.
  */
 bool rounding_explains(enum gpusim_dtype t, enum gpusim_redop redop, const union number x[],
 		       uint32_t n, const void *got);

@@ -1,8 +1,7 @@
 /*
- * Design notes. A device takes the lock of its file before it believes what is in it, and begins anew when the
- * path names another file by then (devmem_open.c). So the holder of the lock may unlink the file.
- * The lock is tried only when all else speaks for it: a device that finds it held by a sweeper
- * would be refused.
+ * Design notes. A device takes the lock of its file before it reads it, and starts over if the path then
+ * names another file (devmem_open.c). So the holder of the lock may unlink the file. The lock is tried
+ * last, after all other checks: a device that finds it held by a sweeper would fail.
  */
 #include "mem/sweep.h"
 

@@ -17,7 +17,7 @@ struct line {
 	bool more;
 };
 
-/* Where we are: a line's number, and that of the first. */
+/* The number of the current line, and of the first. */
 struct at {
 	size_t line, first;
 };
@@ -35,7 +35,7 @@ skip_blanks(struct line *l)
 		l->p++;
 }
 
-/* Cut the line that starts at text; returns where the next starts. */
+/* Cut the line that starts at text; returns the start of the next. */
 static const char *
 line_cut(const char *text, const char *end, struct line *l)
 {
@@ -91,7 +91,7 @@ count_lines(const char *text, const char *end)
 	return n;
 }
 
-/* The sentence for an element that num_parse refused. */
+/* The message for an element that num_parse rejected. */
 static enum rc
 refuse(enum num_status st, enum gpusim_dtype t, size_t line, size_t ielem, const char *elem,
        size_t len, struct err *err)
@@ -109,8 +109,8 @@ refuse(enum num_status st, enum gpusim_dtype t, size_t line, size_t ielem, const
 		return err_set(err, RC_BADDATA,
 			       "line %zu, element %zu: '%s%s' is out of range for %s (%s)", line,
 			       ielem + 1, quoted, dots, dtype_name(t), num_range(t));
-	return err_set(err, RC_BADDATA, "line %zu, element %zu: '%s%s' is not a %s number", line,
-		       ielem + 1, quoted, dots, dtype_name(t));
+	return err_set(err, RC_BADDATA, "line %zu, element %zu: '%s%s' is not a number of type %s",
+		       line, ielem + 1, quoted, dots, dtype_name(t));
 }
 
 static enum rc

@@ -1,10 +1,9 @@
 /*
- * vectext.h - vectors as text: one line is one vector, one vector is one rank's.
+ * vectext.h - vectors as text: one line per vector, one vector per rank.
  *
- * Elements are separated by blanks (space, tab), by one comma, or by a comma among blanks; blanks
- * around a line mean nothing. Lines end in \n or \r\n; the last may lack it. Every line has the
- * same number of elements, so blank lines are vectors of no elements, and stand only among their
- * like.
+ * Elements are separated by blanks (space, tab), by one comma, or by a comma among blanks; blanks around a
+ * line are ignored. Lines end in \n or \r\n; the last may lack it. Every line has the same number of
+ * elements, so blank lines (vectors of no elements) occur only among blank lines.
  */
 #ifndef MEM_VECTEXT_H
 #define MEM_VECTEXT_H
@@ -24,13 +23,13 @@ struct vectext {
 /*
  * vectext_parse - all lines of text[0..nbytes).
  *
- *	t	element type; see num.h for what spells an element
- *	text	no terminator is read; a NUL is just no part of a number
+ *	t	element type; see num.h for the syntax of an element
+ *	text	no terminator is read; a NUL is not part of a number
  *	first	the number of the first line, for errors: 1, unless others came before
  *	out	[out] the caller's, to vectext_fini; untouched on failure
  *
- * Takes time linear in nbytes and memory for the elements alone. Errors: RC_BADDATA with line and
- * element, which counts from 1, RC_NOMEM, RC_INVAL (t is no type).
+ * Takes linear time, and memory only for the elements. Errors: RC_BADDATA with line and element, which
+ * counts from 1, RC_NOMEM, RC_INVAL (t is not a type).
  */
 enum rc vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, size_t first,
 		      struct vectext *out, struct err *err);
@@ -43,7 +42,7 @@ void vectext_fini(struct vectext *v);
  *
  *	data	nelem elements at any alignment
  *
- * Errors: RC_NOMEM (nothing is appended), RC_INVAL (t is no type).
+ * Errors: RC_NOMEM (nothing is appended), RC_INVAL (t is not a type).
  */
 enum rc vectext_format(enum gpusim_dtype t, const void *data, size_t nelem, struct buf *out,
 		       struct err *err);

@@ -1,6 +1,6 @@
 /*
- * Algorithms by name: NCCL_ALGO and NCCL_TUNER_CONFIG_FILE. Where they say nothing the devices choose, by the
- * coordinator's table. All ranks must have the same values, as in NCCL.
+ * Algorithms by name: NCCL_ALGO and NCCL_TUNER_CONFIG_FILE. Where neither names an algorithm the
+ * devices choose, by the coordinator's table. All ranks must have the same values, as in NCCL.
  */
 #include "nccl/algos.h"
 
@@ -15,9 +15,9 @@
 #include "nccl/nccl_impl.h"
 
 struct nccl_algos {
-	struct tuner tuner, plain; /* plain: as if nothing was said */
-	struct tune_files files;   /* that the coordinator keeps */
-	bool msccl;		   /* NCCL_ALGO allows those of MSCCL_XML_FILES */
+	struct tuner tuner, plain; /* plain: as if neither was set */
+	struct tune_files files;   /* the coordinator's */
+	bool msccl;		   /* NCCL_ALGO allows the algorithms of MSCCL_XML_FILES */
 };
 
 static bool
@@ -32,7 +32,7 @@ is_of_gpus(const char *word, size_t n)
 	return false;
 }
 
-/* One list, from `from` to `end`. */
+/* Copy one list, from `from` to `end`. */
 static bool
 add_list(const char *from, const char *end, struct buf *out, bool *gone, bool *msccl)
 {
@@ -91,7 +91,7 @@ warn_of_names(const char *why)
 
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
 		buf_addf(&names, "%s%s:%s", names.len ? " " : "", coll_name(row->coll), row->name);
-	nccl_log_waiting(-1, "NCCL_ALGO : %s; there are %s", why, names.data ? names.data : "");
+	nccl_log_waiting(-1, "NCCL_ALGO : %s; available are %s", why, names.data ? names.data : "");
 	buf_fini(&names);
 }
 
@@ -107,7 +107,7 @@ read_algo(const char *text)
 	else if (tuner_select(&algos.tuner, lists.data, &err) != RC_OK)
 		warn_of_names(err.text);
 	else if (gone)
-		warn_of_names("algorithms that only GPUs have are passed over");
+		warn_of_names("algorithms that exist only on GPUs are ignored");
 	buf_fini(&lists);
 }
 
@@ -157,7 +157,7 @@ keep(const struct gpusim_algo *from)
 	snprintf(v[algos.files.n++].name, sizeof v->name, "%s", from->name);
 }
 
-/* Calls of its collective take it where it fits: before all else, as in NCCL's MSCCL fork. */
+/* Calls of its collective use the algorithm where it fits, before all others, as in NCCL's MSCCL fork. */
 static void
 prefer(const struct gpusim_algo *a)
 {
@@ -172,7 +172,7 @@ prefer(const struct gpusim_algo *a)
 		snprintf(s->file[s->nfiles++], sizeof s->file[0], "%s", a->name);
 }
 
-/* A file that is wrong is passed over with a warning, as by the fork. */
+/* An invalid file is skipped with a warning, as in the fork. */
 static void
 add_file(struct gpusim *g, const char *path)
 {
@@ -202,7 +202,7 @@ add_files(struct gpusim *g, const char *paths)
 	free(copy);
 }
 
-/* A name of NCCL_ALGO, which was put in lower case. */
+/* Find a name of NCCL_ALGO, which is in lower case. */
 static const struct tune_file *
 find_any_case(const char *name)
 {
@@ -212,7 +212,8 @@ find_any_case(const char *name)
 	return NULL;
 }
 
-/* The names of a collective that the coordinator has, as it spells them. Nothing is left: as if nothing was said. */
+/* Keep the names that the coordinator has for a collective, in its spelling. An empty result means
+ * that NCCL_ALGO is not set. */
 static void
 resolve(enum gpusim_coll coll, char missing[static TUNE_FILE_NAME])
 {
@@ -255,7 +256,7 @@ find_listed(struct gpusim *g)
 		resolve((enum gpusim_coll)c, missing);
 	if (!*missing)
 		return;
-	snprintf(why, sizeof why, "no algorithm '%s'", missing);
+	snprintf(why, sizeof why, "unknown algorithm '%s'", missing);
 	warn_of_names(why);
 }
 

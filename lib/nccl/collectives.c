@@ -1,7 +1,7 @@
 /*
  * Collectives, sends and receives: their checks, then a command.
  *
- * The checks take no lock and no call: a pointer's device follows from the range that it lies in.
+ * The checks need no lock and no call: a pointer's device follows from its address range.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "mem/dtype.h"
 #include "nccl/nccl_impl.h"
 
-/* How much of a buffer an operation uses: nothing, count elements, or count of each rank. */
+/* The part of a buffer that an operation uses: nothing, count elements, or count elements of each rank. */
 enum span { NONE, PART, WHOLE };
 
 static const struct shape {
 	const char *name;
-	uint8_t send, recv;	      /* of the root, if there is one */
+	uint8_t send, recv;	      /* of the root, if any */
 	uint8_t send_else, recv_else; /* of the other ranks */
 	bool rooted, reduces;
 } shapes[GPUSIM_NCOLLS] = {
@@ -116,9 +116,10 @@ refuse_pointer(const struct call *a, const struct shape *s, const char *which, c
 	if (!p)
 		return nccl_fail(ncclInvalidArgument, "%s : %s argument is NULL", s->name, which);
 	if (at->host)
-		return nccl_fail(ncclInvalidArgument,
-				 "%s : %s %p is host memory: gpusim's devices reach their own only",
-				 s->name, which, p);
+		return nccl_fail(
+		    ncclInvalidArgument,
+		    "%s : %s %p is host memory, but gpusim's devices reach only their own memory",
+		    s->name, which, p);
 	return nccl_fail(ncclInvalidArgument,
 			 "%s : %s %p is not a valid pointer to %" PRIu64 " bytes of device memory",
 			 s->name, which, p, nbytes);
@@ -143,7 +144,8 @@ find(const struct call *a, const struct shape *s, const char *which, const void 
 	return ncclSuccess;
 }
 
-/* One buffer in two roles: the same, or a rank's part of the whole, as NCCL defines in place for each collective. */
+/* One buffer in two roles: the same, or a rank's part of the whole, as NCCL defines in place for
+ * each collective. */
 static ncclResult_t
 check_overlap(const struct call *a, const struct shape *s, const struct range *send,
 	      const struct range *recv)
@@ -159,9 +161,9 @@ check_overlap(const struct call *a, const struct shape *s, const struct range *s
 		return ncclSuccess;
 	if (a->comm->nranks == 1 && send->addr == recv->addr)
 		return ncclSuccess;
-	return nccl_fail(ncclInvalidArgument,
-			 "%s : sendbuff and recvbuff overlap, and not as the call does in place",
-			 s->name);
+	return nccl_fail(
+	    ncclInvalidArgument,
+	    "%s : sendbuff and recvbuff overlap, but not in the way of an in-place call", s->name);
 }
 
 static ncclResult_t
@@ -181,7 +183,7 @@ set_buffers(const struct call *a, const struct shape *s, struct nccl_op *op)
 	return r;
 }
 
-/* Elements as the command counts them: of the whole vector. */
+/* The number of elements of the whole vector, as commands count. */
 static ncclResult_t
 set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
 {
@@ -201,7 +203,7 @@ set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
 	return ncclSuccess;
 }
 
-/* NCCL's line of a call. */
+/* Log a call as NCCL does. */
 static void
 tell(const struct call *a, const struct shape *s)
 {
@@ -212,7 +214,7 @@ tell(const struct call *a, const struct shape *s)
 		 (void *)a->comm, a->comm->nranks, (void *)a->stream);
 }
 
-/* Its order of sums matters, and is to be the canonical one. */
+/* Return true if the order of sums matters and must be canonical. */
 static bool
 is_canonical(const struct call *a)
 {
@@ -251,7 +253,7 @@ perform(const struct call *a)
 	return nccl_submit(&op);
 }
 
-/* A call of NCCL's, with the parameters that stand before its communicator. */
+/* Define a call of NCCL's, with the parameters before its communicator. */
 #define CALL(name, coll, send, recv, count, op, root, ...)                                      \
 	ncclResult_t name(__VA_ARGS__, ncclComm_t comm, cudaStream_t stream)                    \
 	{                                                                                       \

@@ -1,4 +1,4 @@
-/* Communicators: the registry of those that this process has, and what the other files ask of them. */
+/* Communicators: the process's registry of them, and functions for the other files. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "nccl/memory.h"
 #include "nccl/nccl_impl.h"
 
-#define CALL_MS 10000 /* longest call: then the log says who is missing, and the call is repeated */
+#define CALL_MS \
+	10000 /* longest call: then the log names the missing ranks, and the call is repeated */
 
 pthread_mutex_t nccl_registry = PTHREAD_MUTEX_INITIALIZER;
 static struct ncclComm *all;
@@ -30,9 +31,9 @@ nccl_comm_check(const struct ncclComm *comm, const char *call)
 	if (!comm)
 		return nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
 	if (comm->magic != NCCL_COMM_MAGIC)
-		return nccl_fail(ncclInvalidArgument,
-				 "%s : comm is no communicator: it was destroyed, or never made",
-				 call);
+		return nccl_fail(
+		    ncclInvalidArgument,
+		    "%s : comm is not a communicator: it was destroyed, or never created", call);
 	return ncclSuccess;
 }
 
@@ -48,15 +49,16 @@ nccl_comm_refuse(const struct ncclComm *comm, const char *call)
 				 "returned ncclSuccess",
 				 call);
 	case NCCL_USE_FAILED:
-		return nccl_fail(ncclInvalidArgument, "%s : the communicator could not be made: %s",
-				 call, comm->failure.text);
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : the communicator could not be created: %s", call,
+				 comm->failure.text);
 	case NCCL_USE_FINALIZED:
 		return nccl_fail(ncclInvalidArgument, "%s : the communicator is finalized", call);
 	case NCCL_USE_REVOKED:
 		return nccl_fail(ncclInvalidUsage, "%s : the communicator was revoked", call);
 	case NCCL_USE_SUSPENDED:
 		return nccl_fail(ncclInvalidUsage,
-				 "%s : the communicator is suspended; ncclCommResume ends that",
+				 "%s : the communicator is suspended; call ncclCommResume first",
 				 call);
 	}
 	return ncclSuccess;
@@ -178,7 +180,7 @@ nccl_connect(const char *address, struct gpusim **out)
 
 	pthread_mutex_lock(&lock);
 	if (!connection) {
-		/* CUDA's calls come first in most programs, and have found the coordinator then. */
+		/* Most programs call CUDA first, which then has already found the coordinator. */
 		rc = gpusim_cuda_connect(&cuda);
 		if (rc != GPUSIM_OK && *address && !getenv("GPUSIM_COORD")) {
 			setenv("GPUSIM_COORD", address, 0);
@@ -203,15 +205,16 @@ nccl_timeout_ms(void)
 	uint32_t ms = UINT32_MAX;
 
 	if (text && *text && parse_ms(text, &ms, &err) != RC_OK) {
-		nccl_log_waiting(-1, "GPUSIM_TIMEOUT : %s; operations wait for ever", err.text);
+		nccl_log_waiting(-1, "GPUSIM_TIMEOUT : %s; operations wait without limit",
+				 err.text);
 		ms = UINT32_MAX;
 	}
 	return ms;
 }
 
-/* ---- what a communicator is */
+/* ---- properties of communicators */
 
-/* One of the numbers that a communicator has had since it is there. */
+/* Return one of a communicator's constant numbers. */
 static ncclResult_t
 ask(const struct ncclComm *comm, const char *call, const void *out)
 {

@@ -5,7 +5,7 @@
 
 #define SIM_MAGIC 0x74685283
 
-/* An attribute that is a number: where it lies, and its range. */
+/* An attribute that is a number: its offset and range. */
 static const struct number {
 	const char *name;
 	size_t at;
@@ -46,8 +46,8 @@ check_numbers(const ncclConfig_t *c, struct err *err)
 }
 
 /*
- * The fields that both headers have; the rest is undefined. NVIDIA's later headers go on with fields of their own where
- * ours go on with ours.
+ * Take the fields that both headers have, and leave the rest undefined. After these fields NVIDIA's
+ * later headers differ from ours.
  */
 static enum rc
 normalise(const ncclConfig_t *in, ncclConfig_t *out, struct err *err)

@@ -1,8 +1,9 @@
 /*
- * Operations into a stream's queue.
+ * Appends operations to a stream's queue.
  *
- * Design notes. A burst is what one launch appends. cudart owns it until it calls recycle, at once or with the graph
- * that has captured it, on any thread. Each thread keeps one small burst, so that a call does not allocate.
+ * Design notes. A burst is the commands of one launch. cudart owns it until it calls recycle, at
+ * once or with the graph that captured it, on any thread. Each thread keeps one small burst, so
+ * that a call does not allocate.
  */
 #include <stdlib.h>
 

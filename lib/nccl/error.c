@@ -1,4 +1,4 @@
-/* Failures: their results, and their sentences for ncclGetLastError. */
+/* Failures: their results, and their messages for ncclGetLastError. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * The end of a program that has not destroyed its communicators: ranks that have nothing left to do leave them, so
- * that a program may simply return from main. A rank with work that goes on is left to its device, which tells the
- * others that the process has ended.
+ * The end of a program that has not destroyed its communicators: ranks that have nothing left to do
+ * leave them, so that a program may simply return from main. For a rank with pending work, the
+ * device notifies the other ranks that the process has ended.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ leave(struct ncclComm *comm, void *arg)
 	comm->handle = NULL;
 }
 
-/* A child of fork has the parent's memory, and none of its communicators. */
+/* A child of fork has the parent's memory, but none of its communicators. */
 static void
 at_end(void)
 {

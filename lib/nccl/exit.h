@@ -4,7 +4,7 @@
 
 #include "nccl/nccl_impl.h"
 
-/* Once a communicator is there; before the client's own end, as calls are made. */
+/* Called once a communicator exists. Runs before the client's own exit handler, because it makes calls. */
 void nccl_leave_at_exit(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct group {
 	int depth;
-	uint32_t inner;	     /* groups inside that have begun or ended */
+	uint32_t inner;	     /* nested groups that have begun or ended */
 	ncclResult_t result; /* the first failure of a call */
 	struct nccl_op *op;
 	size_t nops, cap;
@@ -101,7 +101,7 @@ nccl_group_job(const struct nccl_job *job)
 
 /* ---- the end */
 
-/* Operations of the group are dropped; of communicators that were released meanwhile nothing is left. */
+/* Drop the group's operations; communicators that were released meanwhile must not be touched. */
 static void
 ungroup(struct ncclComm *comm, void *nops)
 {
@@ -110,7 +110,8 @@ ungroup(struct ncclComm *comm, void *nops)
 			cmdq_bind_ungrouped(comm->bind);
 }
 
-/* Streams of one communicator wait for each other: before the operations the lead for the others, then these for it. */
+/* Streams of one communicator wait for each other: before the operations the lead stream waits for
+ * the others, afterwards they wait for it. */
 static ncclResult_t
 join(const struct nccl_edge *e, bool before)
 {
@@ -133,7 +134,8 @@ join(const struct nccl_edge *e, bool before)
 	return rc == cudaSuccess ? ncclSuccess : nccl_fail_cuda(rc, "GroupEnd");
 }
 
-/* The part of a launch that is next, of all launches in turn, so that no queue is full while another has nothing. */
+/* Enqueue the next part of a launch; called for all launches in turn, so that no queue is full
+ * while another is empty. */
 static ncclResult_t
 enqueue_all(struct nccl_op *op, size_t n, size_t launches)
 {
@@ -181,7 +183,7 @@ launch(struct nccl_op *op, size_t n)
 	return r;
 }
 
-/* Everything that can be wrong with the group as a whole. */
+/* Check the group as a whole. */
 static ncclResult_t
 check(struct nccl_op *op, size_t *n)
 {

@@ -26,8 +26,9 @@ nccl_id_read(const ncclUniqueId *in, struct gpusim_unique_id *id, char *address,
 	    in->internal[NCCL_ID_ADDRESS - 1] != '\0' ||
 	    strspn(in->internal + ID_TEXT, "0123456789abcdef") != sizeof id->text - 1 ||
 	    in->internal[NCCL_UNIQUE_ID_BYTES - 1] != '\0')
-		return err_set(err, RC_INVAL,
-			       "the ncclUniqueId was not made by ncclGetUniqueId of this library");
+		return err_set(
+		    err, RC_INVAL,
+		    "the ncclUniqueId does not come from this library's ncclGetUniqueId");
 	memcpy(id->text, in->internal + ID_TEXT, sizeof id->text);
 	memcpy(address, in->internal + NCCL_ID_ADDRESS, NCCL_ID_ROOM);
 	return RC_OK;

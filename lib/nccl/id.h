@@ -1,9 +1,9 @@
 /*
- * id.h - what an ncclUniqueId holds. Pure.
+ * id.h - the contents of an ncclUniqueId. Pure.
  *
  *	 0	"gpusim1\0"
  *	 8	gpusim's id: 32 hexadecimal digits and a NUL
- *	41	the coordinator's address and a NUL; empty: it is too long for the rest
+ *	41	the coordinator's address and a NUL; empty: the address is too long
  */
 #ifndef NCCL_ID_H
 #define NCCL_ID_H
@@ -20,7 +20,7 @@ void nccl_id_make(const struct gpusim_unique_id *id, const char *address, ncclUn
 enum rc nccl_id_read(const ncclUniqueId *in, struct gpusim_unique_id *id, char *address,
 		     struct err *err);
 
-/* An id that follows from n of them in their order. One of one is itself. */
+/* Derive one id from n ids in order. From one id it is the id itself. */
 void nccl_id_join(const struct gpusim_unique_id *ids, size_t n, struct gpusim_unique_id *out);
 
 #endif

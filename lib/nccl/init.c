@@ -94,7 +94,7 @@ check(const char *call, const ncclComm_t *newcomm, int nranks, int rank)
 	return ncclSuccess;
 }
 
-/* Set job's id from n of them. */
+/* Set a job's id from n ids. */
 static ncclResult_t
 read_ids(const char *call, const ncclUniqueId *ids, int n, struct nccl_job *job)
 {

@@ -1,9 +1,9 @@
 /*
- * Jobs: work that waits for other ranks. A blocking one runs in the call, those of a group each on its own thread,
- * one of a communicator with blocking=0 in the background.
+ * Jobs: work that waits for other ranks. A blocking job runs in the call; each job of a group on
+ * its own thread; a job of a communicator with blocking=0 in the background.
  *
- * Design notes. A job's communicator is `busy` until its job has ended, which the registry's lock guards. A program
- * may abort a communicator that is busy: then the job releases it.
+ * Design notes. A job's communicator is `busy` until the job has ended; the registry's lock guards
+ * that. A program may abort a busy communicator: then the job releases it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ execute(struct nccl_job *job)
 	job->ranks = NULL;
 }
 
-/* What became of it, for the communicator; releases the communicator if nobody has it any more. */
+/* Store a job's result in the communicator; release the communicator if it was aborted meanwhile. */
 static void
 finish(struct nccl_job *job)
 {
@@ -51,7 +51,7 @@ finish(struct nccl_job *job)
 		nccl_comm_free(comm);
 }
 
-/* A blocking call that fails makes nothing. */
+/* A blocking call that fails creates nothing. */
 static void
 undo(struct nccl_job *job)
 {
@@ -86,7 +86,7 @@ begin_background(struct nccl_job *job)
 		undo(job);
 		free(job->ranks);
 		free(job);
-		return nccl_fail(ncclSystemError, "%s : no thread can be started", call);
+		return nccl_fail(ncclSystemError, "%s : cannot start a thread", call);
 	}
 	pthread_detach(thread);
 	return ncclInProgress;
@@ -120,7 +120,7 @@ nccl_job_start(const struct nccl_job *job)
 	return begin_background(copy);
 }
 
-/* ---- of a group */
+/* ---- jobs of a group */
 
 static void *
 run_beside(void *job)

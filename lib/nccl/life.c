@@ -1,4 +1,4 @@
-/* The end of communicators, and what goes wrong with them meanwhile. */
+/* The end of communicators, and their asynchronous errors. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,10 +7,10 @@
 #include "nccl/nccl_impl.h"
 
 #define SLICE_MS   20
-#define SETTLE_MS  5000 /* operations of a communicator that has failed end by themselves */
-#define ABORTED_MS 2000 /* until the coordinator's word of it has come back */
+#define SETTLE_MS  5000 /* within this time, operations of a failed communicator end by themselves */
+#define ABORTED_MS 2000 /* until the coordinator's notice of the failure arrives */
 
-/* Wait until this rank's operations have ended, well or not. */
+/* Wait until this rank's operations have ended, with or without error. */
 static ncclResult_t
 quiesce(struct ncclComm *comm, const char *call)
 {
@@ -29,7 +29,7 @@ quiesce(struct ncclComm *comm, const char *call)
 	return ncclSuccess;
 }
 
-/* Fail the communicator for all its ranks, and wait until nothing of it runs here. */
+/* Fail the communicator for all its ranks, and wait until none of its operations runs here. */
 static ncclResult_t
 stop(struct ncclComm *comm, const char *call)
 {
@@ -204,7 +204,7 @@ ncclCommRevoke(ncclComm_t comm, int revokeFlags)
 }
 NCCL_ALIAS(ncclCommRevoke);
 
-/* ---- nothing is suspended but the right to call */
+/* ---- suspension only forbids calls */
 
 ncclResult_t
 ncclCommSuspend(ncclComm_t comm, int flags)

@@ -1,9 +1,9 @@
 /*
  * NCCL's log.
  *
- * Design notes. The level and the file are set once, by the first line or nccl_log_reset, under the lock; a line is
- * one write, so that lines of processes that share a file do not mix. The file is never closed: another thread may
- * be writing.
+ * Design notes. The level and the file are set once, by the first line or nccl_log_reset, under the
+ * lock; a line is one write, so that lines of processes that share a file do not mix. The file is
+ * never closed: another thread may be writing.
  */
 #include "nccl/log.h"
 
@@ -28,7 +28,7 @@ static atomic_uint subsys_now;
 static atomic_int fd_now = STDOUT_FILENO;
 static char host[LOG_HOST];
 
-/* Lock held. A word that is none of NCCL's counts as nothing, as in NCCL. */
+/* Lock held. A word that NCCL does not know is ignored, as in NCCL. */
 static void
 read_environment(void)
 {

@@ -1,5 +1,6 @@
 /*
- * log.h - NCCL's log: NCCL_DEBUG, NCCL_DEBUG_SUBSYS, NCCL_DEBUG_FILE; lines as "host:pid:tid [device] NCCL INFO text".
+ * log.h - NCCL's log: NCCL_DEBUG, NCCL_DEBUG_SUBSYS, NCCL_DEBUG_FILE; lines as "host:pid:tid
+ * [device] NCCL INFO text".
  */
 #ifndef NCCL_LOG_H
 #define NCCL_LOG_H
@@ -13,11 +14,11 @@ void nccl_log_reset(void);
 
 bool nccl_log_has(enum log_level level, enum log_subsys subsys);
 
-/* A line, if level and subsystem are asked for. device: CUDA's ordinal, -1: none. */
+/* Log a line, if level and subsystem are enabled. device: CUDA's ordinal, -1: none. */
 void nccl_log(enum log_level level, enum log_subsys subsys, int device, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* A line that users without NCCL_DEBUG see as well, on standard error: that a wait goes on. */
+/* Log a line that users see even without NCCL_DEBUG, on standard error: a wait that goes on. */
 void nccl_log_waiting(int device, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* "NCCL version 2.27.7+cuda12.4", once, if the level is VERSION or above. */

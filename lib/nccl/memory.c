@@ -1,8 +1,8 @@
 /*
  * Memory: NCCL's allocation, registered buffers, windows.
  *
- * A window is registered by all ranks, which tell each other where theirs lies: an all-gather of the communicator,
- * on a stream of its own.
+ * All ranks register a window, and exchange the addresses of their parts: an all-gather of the
+ * communicator, on a separate stream.
  */
 #include "nccl/memory.h"
 
@@ -35,7 +35,7 @@ ncclMemFree(void *ptr)
 }
 NCCL_ALIAS(ncclMemFree);
 
-/* Whether a range is memory of the communicator's device. */
+/* Check that a range is memory of the communicator's device. */
 static ncclResult_t
 check_range(const struct ncclComm *comm, const char *call, const void *buff, size_t size,
 	    const void *out, uint64_t *addr)
@@ -65,7 +65,7 @@ check_range(const struct ncclComm *comm, const char *call, const void *buff, siz
 	return ncclSuccess;
 }
 
-/* ---- registered buffers: a handle, so that the second release of one is found */
+/* ---- registered buffers: handles, so that a second release is noticed */
 
 #define REGISTERED_MAGIC 0x6e63636c72656731ull
 
@@ -101,11 +101,10 @@ ncclCommDeregister(const ncclComm_t comm, void *handle)
 	if (r != ncclSuccess)
 		return nccl_group_note(r);
 	if (!h || h->magic != REGISTERED_MAGIC || h->comm != comm)
-		return nccl_group_note(
-		    nccl_fail(ncclInvalidUsage,
-			      "ncclCommDeregister : handle %p is not one of this "
-			      "communicator's registrations",
-			      handle));
+		return nccl_group_note(nccl_fail(
+		    ncclInvalidUsage,
+		    "ncclCommDeregister : handle %p is not a registration of this communicator",
+		    handle));
 	h->magic = 0;
 	free(h);
 	return ncclSuccess;
@@ -114,7 +113,7 @@ NCCL_ALIAS(ncclCommDeregister);
 
 /* ---- windows */
 
-/* What a rank tells of its window. */
+/* A rank's message about its window. */
 struct told {
 	uint64_t addr, size, signals;
 };
@@ -141,7 +140,7 @@ nccl_memory_release(struct ncclComm *comm)
 	free(comm->waited);
 }
 
-/* All ranks' words about theirs, from this rank's own. */
+/* Exchange the ranks' messages about a window. */
 static ncclResult_t
 exchange(struct ncclComm *comm, struct told *all, struct told *on_device, cudaStream_t stream)
 {
@@ -163,7 +162,7 @@ exchange(struct ncclComm *comm, struct told *all, struct told *on_device, cudaSt
 	return e == cudaSuccess ? ncclSuccess : nccl_fail_cuda(e, "ncclCommWindowRegister");
 }
 
-/* The counts of signals, with the first window. */
+/* Allocate the counts of signals, with the first window. */
 static ncclResult_t
 have_signals(struct ncclComm *comm)
 {
@@ -284,7 +283,7 @@ ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *w
 }
 NCCL_ALIAS(ncclCommWindowRegister);
 
-/* The place in the communicator's list; NULL: it is none of its windows. */
+/* A window's link in the communicator's list; NULL: not a window of it. */
 static struct ncclWindow **
 find_window(struct ncclComm *comm, const struct ncclWindow *win)
 {
@@ -308,7 +307,7 @@ ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 	at = find_window(comm, win);
 	if (!at)
 		return nccl_group_note(nccl_fail(ncclInvalidArgument,
-						 "%s : win %p is no window of this communicator",
+						 "%s : win %p is not a window of this communicator",
 						 call, (void *)win));
 	*at = win->next;
 	free_window(win);
@@ -325,8 +324,9 @@ ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr)
 	if (r == ncclSuccess && !outUserPtr)
 		r = nccl_fail(ncclInvalidArgument, "%s : outUserPtr argument is NULL", call);
 	if (r == ncclSuccess && !find_window(comm, win))
-		r = nccl_fail(ncclInvalidArgument, "%s : win %p is no window of this communicator",
-			      call, (void *)win);
+		r = nccl_fail(ncclInvalidArgument,
+			      "%s : win %p is not a window of this communicator", call,
+			      (void *)win);
 	if (r == ncclSuccess)
 		*outUserPtr = win->own;
 	return r;

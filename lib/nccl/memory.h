@@ -10,11 +10,11 @@ struct ncclWindow {
 	struct ncclComm *comm;
 	void *own; /* this rank's pointer */
 	size_t size;
-	uint64_t *peer;	     /* by rank: its address at the rank's device */
+	uint64_t *peer;	     /* by rank: the address on the rank's device */
 	uint64_t *peer_size; /* by rank */
 };
 
-/* Free the windows and what belongs to them. */
+/* Free the windows and their memory. */
 void nccl_memory_release(struct ncclComm *comm);
 
 #endif

@@ -13,8 +13,9 @@ same_stream(const struct nccl_op *a, const struct nccl_op *b)
 }
 
 /*
- * Each operation's lead and launch: the first operation of its communicator, and the first whose communicator begins
- * on the same stream as that. Leads are few and are chained, so this takes no longer than a group has operations.
+ * Find each operation's lead and launch: the first operation of its communicator, and the first
+ * whose communicator begins on the same stream. Leads are few and chained, so the time is linear in
+ * the number of operations.
  */
 static void
 find_leads(struct nccl_op *op, size_t n)
@@ -58,9 +59,9 @@ compare(const void *left, const void *right)
 	return a->call < b->call ? -1 : a->call > b->call;
 }
 
-/* ---- where sets are cut */
+/* ---- cutting sets */
 
-/* Of a receive what it writes, of a send what it reads. */
+/* The address that a receive writes or a send reads. */
 static uint64_t
 first_byte(const struct nccl_op *o)
 {
@@ -74,7 +75,7 @@ overlap(const struct nccl_op *a, const struct nccl_op *b)
 	       first_byte(b) < first_byte(a) + a->nbytes;
 }
 
-/* Bounds of ranges: most groups need no closer look. */
+/* Bounds of ranges: in most groups they suffice. */
 struct bounds {
 	uint64_t low, high;
 };
@@ -184,7 +185,7 @@ nccl_edges(struct nccl_op *op, size_t n, struct nccl_edge *edge)
 	return nedges;
 }
 
-/* ---- what a queue takes at once */
+/* ---- the capacity of a queue */
 
 #define AT_ONCE (CMDQ_SIZE / 2)
 
@@ -202,7 +203,7 @@ nccl_piece(const struct nccl_op *op, size_t n)
 	return piece ? piece : AT_ONCE;
 }
 
-/* Rarely is a group that long, so the search may be slow. */
+/* Groups are rarely that long, so the search may be slow. */
 enum rc
 nccl_check_sets(const struct nccl_op *op, size_t n, struct err *err)
 {
@@ -217,8 +218,8 @@ nccl_check_sets(const struct nccl_op *op, size_t n, struct err *err)
 		if (set > AT_ONCE)
 			return err_set(
 			    err, RC_INVAL,
-			    "%zu sends and receives of a communicator in a group: at most %d", set,
-			    AT_ONCE);
+			    "%zu sends and receives of a communicator in a group; the limit is %d",
+			    set, AT_ONCE);
 	}
 	return RC_OK;
 }
@@ -231,7 +232,7 @@ to_self(const struct nccl_op *o, enum gpusim_coll coll)
 	return o->c.kind == CMDQ_SENDRECV && o->c.coll == coll && o->c.u.coll.root == o->rank;
 }
 
-/* The first receive from oneself of the send's communicator that no send has met. */
+/* The first unmatched receive from oneself of the send's communicator. */
 static struct nccl_op *
 other_half(struct nccl_op *op, size_t n, const struct nccl_op *send)
 {
@@ -241,7 +242,7 @@ other_half(struct nccl_op *op, size_t n, const struct nccl_op *send)
 	return NULL;
 }
 
-/* Copies carry no collective, so the order needs no rank of them. */
+/* Copies are not collectives, so the order does not need their rank. */
 static void
 make_copy(struct nccl_op *send, struct nccl_op *recv)
 {

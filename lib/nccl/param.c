@@ -27,7 +27,7 @@ ncclParamBind(ncclParamHandle_t *out, const char *key)
 			*out = (ncclParamHandle_t)&keys[i];
 			return ncclSuccess;
 		}
-	return nccl_fail(ncclInvalidArgument, "ncclParamBind : no parameter '%s'",
+	return nccl_fail(ncclInvalidArgument, "ncclParamBind : unknown parameter '%s'",
 			 key ? key : "(null)");
 }
 NCCL_ALIAS(ncclParamBind);
@@ -38,7 +38,7 @@ is_key(ncclParamHandle_t h)
 	return (const char *const *)h >= keys && (const char *const *)h < keys + NKEYS;
 }
 
-/* The value as a whole number in lo .. hi. */
+/* The value as an integer in lo .. hi. */
 static ncclResult_t
 number(ncclParamHandle_t h, const void *out, int64_t lo, uint64_t hi, int64_t *value)
 {
@@ -47,7 +47,7 @@ number(ncclParamHandle_t h, const void *out, int64_t lo, uint64_t hi, int64_t *v
 
 	if (!is_key(h) || !out)
 		return nccl_fail(ncclInvalidArgument, "ncclParamGet : %s",
-				 out ? "no such handle" : "out argument is NULL");
+				 out ? "invalid handle" : "out argument is NULL");
 	text = value_of(h);
 	errno = 0;
 	*value = hi == UINT64_MAX ? (int64_t)strtoull(text, &end, 0) : strtoll(text, &end, 0);
@@ -84,7 +84,7 @@ ncclParamGetStr(ncclParamHandle_t h, const char **out)
 {
 	if (!is_key(h) || !out)
 		return nccl_fail(ncclInvalidArgument, "ncclParamGetStr : %s",
-				 out ? "no such handle" : "out argument is NULL");
+				 out ? "invalid handle" : "out argument is NULL");
 	*out = value_of(h);
 	return ncclSuccess;
 }
@@ -99,7 +99,8 @@ ncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len)
 	if (r != ncclSuccess)
 		return r;
 	if (!out || !len || maxLen < 0 || strlen(text) > (size_t)maxLen)
-		return nccl_fail(ncclInvalidArgument, "ncclParamGet : no room for %zu bytes",
+		return nccl_fail(ncclInvalidArgument,
+				 "ncclParamGet : the buffer is smaller than %zu bytes",
 				 strlen(text));
 	memcpy(out, text, strlen(text));
 	*len = (int)strlen(text);

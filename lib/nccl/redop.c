@@ -1,11 +1,11 @@
-/* Reduction operators of a program's own: premulsum. */
+/* A program's own reduction operators: premulsum. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "nccl/nccl_impl.h"
 
-/* The place of a new operator. */
+/* Find a slot for a new operator. */
 static struct nccl_redop *
 reserve(struct ncclComm *comm, size_t *n)
 {
@@ -22,8 +22,8 @@ reserve(struct ncclComm *comm, size_t *n)
 	return &v[comm->nredops++];
 }
 
-/* A scalar that the device reads when the collective runs: its own memory, or pinned host memory, of which each
- * collective first makes a copy in stream order. */
+/* A scalar that the device reads when the collective runs: in device memory, or in pinned host
+ * memory, which each collective first copies in stream order. */
 static ncclResult_t
 take_device_scalar(struct ncclComm *comm, const void *scalar, size_t size, struct nccl_redop *op)
 {
@@ -44,8 +44,8 @@ take_device_scalar(struct ncclComm *comm, const void *scalar, size_t size, struc
 	}
 	if (!at.host)
 		return nccl_fail(ncclInvalidArgument,
-				 "%s : scalar %p is neither device memory nor pinned", call,
-				 scalar);
+				 "%s : scalar %p is neither device memory nor pinned host memory",
+				 call, scalar);
 	e = cudaGetDevice(&device);
 	if (e == cudaSuccess)
 		e = cudaSetDevice(comm->ordinal);

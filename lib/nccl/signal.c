@@ -1,9 +1,10 @@
 /*
  * One-sided: put, signal, wait for signals.
  *
- * Each is a host function in the stream's order, on the stream's own thread: a copy to the peer's device, then the new
- * count of this rank's signals into the peer's table. The table has one writer a slot. A wait looks at its own table.
- * This works across hosts too, and a rank whose copy fails aborts the communicator, so nobody waits for ever.
+ * Each is a host function in the stream's order, on the stream's own thread: a copy to the peer's
+ * device, then the new count of this rank's signals into the peer's table. Each slot of the table
+ * has one writer. A wait reads its own rank's table. This also works across hosts, and a rank whose
+ * copy fails aborts the communicator, so no rank waits forever.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -98,14 +99,14 @@ check(const struct ncclComm *comm, const char *call, int sigIdx, int ctx, unsign
 		return r;
 	if (sigIdx != 0 || ctx != 0 || flags != 0)
 		return nccl_fail(ncclInvalidArgument,
-				 "%s : sigIdx %d, ctx %d, flags 0x%x: there are only 0, 0 and 0",
-				 call, sigIdx, ctx, flags);
+				 "%s : sigIdx %d, ctx %d, flags 0x%x: all must be 0", call, sigIdx,
+				 ctx, flags);
 	if (!comm->windows)
-		return nccl_fail(ncclInvalidUsage,
-				 "%s : the communicator has no window (ncclCommWindowRegister)",
-				 call);
+		return nccl_fail(
+		    ncclInvalidUsage,
+		    "%s : the communicator has no window: call ncclCommWindowRegister first", call);
 	if (gpusim_cuda_is_capturing(stream))
-		return nccl_fail(ncclInvalidUsage, "%s : gpusim cannot capture it in a graph",
+		return nccl_fail(ncclInvalidUsage, "%s : capture in a graph is not supported",
 				 call);
 	return ncclSuccess;
 }
@@ -170,8 +171,9 @@ ncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int 
 	for (w = r == ncclSuccess ? comm->windows : NULL; w && w != peerWin;)
 		w = w->next;
 	if (r == ncclSuccess && !w)
-		r = nccl_fail(ncclInvalidArgument, "%s : win %p is no window of this communicator",
-			      call, (void *)peerWin);
+		r = nccl_fail(ncclInvalidArgument,
+			      "%s : win %p is not a window of this communicator", call,
+			      (void *)peerWin);
 	if (r == ncclSuccess &&
 	    (nccl_dtype_size(datatype) == 0 ||
 	     __builtin_mul_overflow(count, nccl_dtype_size(datatype), &what.nbytes)))
@@ -180,7 +182,7 @@ ncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int 
 	if (r == ncclSuccess && (peerWinOffset > w->peer_size[peer] ||
 				 what.nbytes > w->peer_size[peer] - peerWinOffset))
 		r = nccl_fail(ncclInvalidArgument,
-			      "%s : %" PRIu64 " bytes at %zu leave rank %d's window of %" PRIu64
+			      "%s : %" PRIu64 " bytes at %zu exceed rank %d's window of %" PRIu64
 			      " bytes",
 			      call, what.nbytes, peerWinOffset, peer, w->peer_size[peer]);
 	if (r == ncclSuccess && what.nbytes &&

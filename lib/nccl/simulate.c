@@ -1,4 +1,4 @@
-/* ncclGroupSimulateEnd: the cost model's answer. */
+/* ncclGroupSimulateEnd: times from the cost model. */
 #include "coll/tune.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
@@ -27,7 +27,7 @@ cost(const struct tuner *t, const struct nccl_op *op)
 	return answer.us;
 }
 
-/* Devices work at the same time, one device's operations one after the other. */
+/* Devices work concurrently; operations of one device run one after the other. */
 float
 nccl_simulate(const struct nccl_op *op, size_t n)
 {

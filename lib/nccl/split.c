@@ -1,4 +1,4 @@
-/* Communicators from communicators: split, shrink, grow. Each rank calls for itself. */
+/* Communicators from communicators: split, shrink, grow. Each rank calls by itself. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ run_shrink(struct nccl_job *job)
 {
 	ncclResult_t r = meet(job, try_shrink, &(struct attempt){0});
 
-	/* Its failure was asked for. */
+	/* The caller requested the failure. */
 	if (r == ncclSuccess && job->abort)
 		gpusim_cuda_forgive(job->other->id);
 	return r;
@@ -92,7 +92,8 @@ run_grow(struct nccl_job *job)
 	return r == ncclSuccess ? meet(job, try_grow, &a) : r;
 }
 
-/* A communicator may have children while it is ready; with `abort` when it has failed or was revoked, too. */
+/* A communicator may have children while it is ready; with `abort` also after it has failed or was
+ * revoked. */
 static ncclResult_t
 check_parent(const struct ncclComm *comm, const char *call, const ncclComm_t *newcomm)
 {
@@ -162,7 +163,7 @@ take_ranks(struct nccl_job *job, const int *list, int n)
 	for (int i = 0; i < n; i++) {
 		if (list[i] < 0 || (uint32_t)list[i] >= comm->nranks)
 			return nccl_fail(ncclInvalidArgument,
-					 "%s : no rank %d of %u can be excluded", job->call,
+					 "%s : cannot exclude rank %d of %u ranks", job->call,
 					 list[i], comm->nranks);
 		if ((uint32_t)list[i] == comm->rank)
 			return nccl_fail(ncclInvalidArgument, "%s : rank %d excludes itself",
@@ -181,7 +182,8 @@ ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, nc
 	ncclResult_t r = check_parent(comm, job.call, newcomm);
 
 	if (r == ncclSuccess && (!excludeRanksList || excludeRanksCount < 1))
-		r = nccl_fail(ncclInvalidArgument, "%s : no ranks are excluded", job.call);
+		r = nccl_fail(ncclInvalidArgument, "%s : the list of excluded ranks is empty",
+			      job.call);
 	if (r == ncclSuccess && (shrinkFlags & ~NCCL_SHRINK_ABORT))
 		r = nccl_fail(ncclInvalidArgument, "%s : invalid flags 0x%x", job.call,
 			      (unsigned)shrinkFlags);
@@ -208,8 +210,7 @@ ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
 	if (r == ncclSuccess && !uniqueId)
 		r = nccl_fail(ncclInvalidArgument, "%s : uniqueId argument is NULL", call);
 	if (r == ncclSuccess && comm->growing)
-		r = nccl_fail(ncclInvalidUsage,
-			      "%s : the id that was given out before is not used yet", call);
+		r = nccl_fail(ncclInvalidUsage, "%s : the previous id has not been used yet", call);
 	if (r == ncclSuccess)
 		r = ncclGetUniqueId(uniqueId);
 	if (r == ncclSuccess) {
@@ -241,8 +242,8 @@ check_grow(struct nccl_job *job, const ncclUniqueId *id, int rank, const ncclCom
 				 job->call, rank);
 	if (comm && (job->nranks < 0 || (uint32_t)job->nranks <= comm->nranks))
 		return nccl_fail(ncclInvalidArgument,
-				 "%s : %d ranks are not more than the communicator's %u", job->call,
-				 job->nranks, comm->nranks);
+				 "%s : %d ranks are not more than the communicator's %u ranks",
+				 job->call, job->nranks, comm->nranks);
 	return ncclSuccess;
 }
 

@@ -1,4 +1,4 @@
-/* NCCL's types and operators as gpusim's. */
+/* Converts NCCL's types and operators to gpusim's. */
 #include "nccl/nccl_impl.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-/* Which NCCL this is. */
+/* The version of NCCL. */
 #include "nccl/nccl_impl.h"
 
 ncclResult_t

@@ -38,7 +38,7 @@ nccl_rendezvous(struct nccl_job *job, nccl_try_fn *attempt, void *arg, struct gp
 		if (rc != GPUSIM_TIMEOUT || (limit_ms != UINT32_MAX && ms >= limit_ms) ||
 		    is_given_up(job->comm))
 			return nccl_fail_rc(rc, job->call);
-		nccl_log_waiting(job->ordinal, "%s : rank %d waits for %" PRIu64 " s: %s",
+		nccl_log_waiting(job->ordinal, "%s : rank %d has waited for %" PRIu64 " s: %s",
 				 job->call, job->rank, ms / 1000, gpusim_error());
 	}
 }

@@ -1,8 +1,9 @@
 /*
- * The watcher: a thread that looks once a second whether an operation waits for another rank for long, and tells.
+ * The watcher: a thread that checks once a second whether an operation has waited long for another
+ * rank, and logs it.
  *
- * Design notes. It begins with the first communicator and never ends. It reads records that devices write, under the
- * registry's lock, so a communicator is not released meanwhile.
+ * Design notes. It begins with the first communicator and never ends. It reads records that devices
+ * write, under the registry's lock, so a communicator is not released meanwhile.
  */
 #include <inttypes.h>
 #include <unistd.h>

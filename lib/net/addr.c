@@ -20,8 +20,8 @@ check_tcp(const char *addr, enum net_reach reach, struct err *err)
 	if (reach == NET_LOOPBACK && !tls_address(addr) &&
 	    !parse_is_loopback(host, (size_t)(colon - host)))
 		return err_set(err, RC_INVAL,
-			       "%s can be reached from other hosts, unencrypted and unchecked; "
-			       "--insecure allows that, tls+tcp:// is better",
+			       "%s is reachable from other hosts, unencrypted and unauthenticated; "
+			       "use tls+tcp://, or allow it with --insecure",
 			       addr);
 	return tls_ready(addr, err);
 }
@@ -47,12 +47,12 @@ net_addr_check(const char *addr, enum net_reach reach, struct err *err)
 		return err_set(err, RC_INVAL, "address is longer than %d bytes", NET_ADDR_MAX - 17);
 	for (const char *p = addr; *p; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
-			return err_set(err, RC_INVAL, "address holds a blank or control character");
+			return err_set(err, RC_INVAL, "address has a blank or control character");
 	if (net_addr_host(addr))
 		return check_tcp(addr, reach, err);
 	if (strncmp(addr, "ipc:///", 7) != 0)
 		return err_set(err, RC_INVAL,
-			       "'%s' is none of ipc:///path, tcp://host:port and "
+			       "'%s': must be ipc:///path, tcp://host:port or "
 			       "tls+tcp://host:port",
 			       addr);
 	if (strlen(addr + 6) > path_max)

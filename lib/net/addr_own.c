@@ -1,4 +1,4 @@
-/* Which of this host's addresses another host sees. */
+/* The address of this host that another host sees. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ own_host(const char *peer, char out[NET_ADDR_MAX], struct err *err)
 	bool good = false;
 	int rv;
 
-	if (!net_addr_host(peer)) { /* a socket of this host's: loopback will do */
+	if (!net_addr_host(peer)) { /* a Unix socket: use loopback */
 		snprintf(out, NET_ADDR_MAX, "127.0.0.1");
 		return RC_OK;
 	}
@@ -65,7 +65,8 @@ own_host(const char *peer, char out[NET_ADDR_MAX], struct err *err)
 	for (const struct addrinfo *a = list; a && !good; a = a->ai_next)
 		good = source_of(a, out);
 	freeaddrinfo(list);
-	return good ? RC_OK : err_set(err, RC_UNREACHABLE, "%s: this host has no way there", peer);
+	return good ? RC_OK
+		    : err_set(err, RC_UNREACHABLE, "%s: this host has no route to it", peer);
 }
 
 enum rc

@@ -1,8 +1,8 @@
 /*
  * closing.h - close an nng socket without hanging. Inside lib/net only.
  *
- * Nobody knows all the things that nng_close may wait for; so a thread of its own calls it, and nobody has
- * to wait for that thread.
+ * nng_close may block for reasons that are not all known. So a separate thread calls it, and no thread
+ * has to wait for that one.
  */
 #ifndef NET_CLOSING_H
 #define NET_CLOSING_H
@@ -13,9 +13,9 @@
 /*
  * closing_start - close a socket on a thread of its own.
  *
- *	before	that thread runs it first; NULL: nothing. False: leave the socket open for ever
+ *	before	that thread runs it first; NULL: nothing. False: leave the socket open
  *	after	that thread runs it last, when nng has released the socket, or never
- *	wait_ms	wait so long for all of it
+ *	wait_ms	longest wait for all of it
  *
  * True: the socket is closed.
  */

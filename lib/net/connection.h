@@ -2,8 +2,8 @@
  * connection.h - one-way connections that carry data frames between devices: a pull at the receiver,
  * a push for each peer. Underneath are nng's byte streams.
  *
- * Frames may be lost when a connection breaks; net_push_generation tells. A sender that needs all of
- * them repeats those that are not acknowledged.
+ * Frames may be lost when a connection breaks, which net_push_generation shows. A sender that needs all
+ * of them repeats unacknowledged frames.
  */
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
@@ -17,46 +17,45 @@
 struct net_frame {
 	struct frame head;
 	const unsigned char *payload;
-	void *mem; /* of this room */
+	void *mem; /* private to this room */
 };
 
 void net_frame_free(struct net_frame *f);
 
-/* A frame as if received: f->head is given, the payload of head.nbytes bytes is copied. RC_NOMEM.
- */
+/* Make a frame as if received: f->head is set, the payload of head.nbytes bytes is copied. RC_NOMEM. */
 enum rc net_frame_copy(struct net_frame *f, const void *payload, struct err *err);
 
 struct net_pull;
 
-/* Takes the frame over. On the thread of its connection: while it waits, the peer waits. */
+/* Takes over the frame. Runs on the thread of its connection: blocking it blocks the peer. */
 typedef void (*net_frame_fn)(void *arg, struct net_frame *f);
 
 enum rc net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **out,
 		       struct err *err);
 const char *net_pull_address(const struct net_pull *p);
 
-/* Bytes that are no proper frame. All but a wrong payload end their connection. */
+/* The number of malformed frames. All but a damaged payload end their connection. */
 uint64_t net_pull_refused(struct net_pull *p);
 
-/* Tell fn of frames whose payload is not what their header says: which it was. On the thread that
- * read it, with the arg of net_pull_start. */
+/* Call fn for frames whose payload does not match their header, which it gets. On the thread that read
+ * the frame, with the arg of net_pull_start. */
 void net_pull_when_damaged(struct net_pull *p, void (*fn)(void *arg, const struct frame *head));
 
-/* Close the connections of a device; it makes new ones. */
+/* Close the connections of a device, which makes new ones. */
 void net_pull_break(struct net_pull *p, uint64_t device);
 
-/* After this fn does not run any more. NULL is legal. */
+/* fn does not run after this. NULL is legal. */
 void net_pull_stop(struct net_pull *p);
 
 /*
  * A thread that waits for a frame may read it itself, which saves waking it.
  *
- * net_pull_take: the connection of the device whose first frame named it; NULL: there is none, or
+ * net_pull_take: the connection of the device, known from its first frame; NULL: none, or
  * another thread is reading. All frames so far have been handed on.
  * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
  * nudged, after a while, or at the end of the connection. If it is the one that `into` (or NULL)
  * describes, its payload is put there, also when it turns out wrong.
- * net_pull_give: give it back. Its own thread reads it again 50 ms later, unless somebody takes it.
+ * net_pull_give: give it back. Its own thread reads it again 50 ms later, unless a thread takes it.
  * net_pull_resume: have the connections read by their own threads for a while, for a thread that
  * waits for any peer, or whose peers wait for it.
  * net_pull_nudge: end the read of the thread that has taken it. A nudge just before the read is
@@ -64,7 +63,7 @@ void net_pull_stop(struct net_pull *p);
  */
 struct net_conn;
 
-/* A frame that is waited for: all of head but the crc; and room for its payload. */
+/* An expected frame: its head without crc, and room for its payload. */
 struct net_into {
 	struct frame head;
 	void *payload;
@@ -84,19 +83,17 @@ enum rc net_push_open(const char *addr, struct net_push **out, struct err *err);
 /* Close the connection and make a new one. */
 void net_push_break(struct net_push *p);
 
-/* Tell fn, before a send waits, that the peer takes bytes more slowly than they come. Before the
- * first send. */
+/* Call fn, before a send waits, when the peer reads more slowly than data are sent. Before the first send. */
 void net_push_when_full(struct net_push *p, void (*fn)(void *), void *arg);
 
-/* How often a connection has been made; 0: never yet. Frames sent before a change may be lost. */
+/* The number of connections made so far. Frames sent before a change may be lost. */
 unsigned net_push_generation(const struct net_push *p);
 
 /*
  * Send one frame. The payload is borrowed until this returns.
  *
- *	timeout_ms	0: queue a copy, do not wait. Else: wait so long for the connection, and for
- *			others who send; then write the frame straight from the payload, and what
- *			the peer has not taken after so long is queued as a copy.
+ *      timeout_ms 0: queue a copy, do not wait. Else wait up to this long for the connection, and for other senders;
+ *      then write the frame straight from the payload, and queue a copy of what the peer has not taken in time.
  *			On tls+tcp all of it is queued as a copy then.
  *
  * Several threads may send; each frame stays whole. RC_OK: it leaves, unless the connection breaks.
@@ -105,8 +102,7 @@ unsigned net_push_generation(const struct net_push *p);
 enum rc net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 		      int timeout_ms);
 
-/* Queued frames still leave, within a second. No send is under way. NULL is legal.
- */
+/* Queued frames are still sent, within a second. No send may be in progress. NULL is legal. */
 void net_push_close(struct net_push *p);
 
 #endif

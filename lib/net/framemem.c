@@ -1,6 +1,6 @@
 /*
- * Design notes. One lock; blocks of a power of two, a list of each size. The size stands before the
- * bytes that are given out.
+ * Design notes. One lock; blocks of a power of two, a list of each size. The size precedes the returned
+ * bytes.
  */
 #include "net/framemem.h"
 

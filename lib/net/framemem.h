@@ -1,8 +1,8 @@
 /*
  * framemem.h - memory for the payloads of received frames. Inside lib/net only.
  *
- * Chunks come and go by the thousand, and fresh memory costs a page fault every 4 KiB. So what is
- * given back is kept for the next frame, the last one first: it is still in the cache.
+ * Chunks come and go by the thousand, and fresh memory costs a page fault every 4 KiB. So returned memory
+ * is kept for the next frame, last in, first out: it is still in the cache.
  */
 #ifndef NET_FRAMEMEM_H
 #define NET_FRAMEMEM_H

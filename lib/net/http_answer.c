@@ -1,7 +1,7 @@
 /*
- * Design notes. A request is answered on the server's thread, by MHD's callback. One that is left for later suspends its
- * connection; http_reply, on any thread, stores the answer and wakes the server's thread, which resumes the connection,
- * and MHD calls again. A stream's connection is suspended whenever all events have been sent.
+ * Design notes. A request is answered on the server's thread, by MHD's callback. A deferred one suspends its
+ * connection; http_reply, on any thread, stores the answer and wakes the server's thread, which resumes the
+ * connection, and MHD calls again. A stream's connection is suspended whenever all events have been sent.
  */
 #include "net/http_impl.h"
 
@@ -16,7 +16,7 @@
 #define PATH_MAX_CHARS 1024
 #define STREAM_BLOCK   16384
 
-/* ---- what was asked */
+/* ---- the request */
 
 const char *
 http_ask_path(const struct http_ask *ask)
@@ -56,7 +56,7 @@ head_bytes(const struct http_ask *ask)
 	return i ? i->header_size : 0;
 }
 
-/* Is there a reason to refuse? Then the answer says it. */
+/* Refuse bad requests, with the reason in the answer. */
 static bool
 refused(struct http_ask *ask, const char *method, const char *version)
 {
@@ -68,18 +68,18 @@ refused(struct http_ask *ask, const char *method, const char *version)
 		status = 431;
 		line = "the request's head is longer than 8 KiB\n";
 	} else if (!is_path(ask->path)) {
-		line = "the request's path is not one\n";
+		line = "the request's path is invalid\n";
 	} else if (!host && strcmp(version, "HTTP/1.0") != 0) {
 		/* RFC 9112, 3.2 */
-		line = "the request has no header Host, which HTTP/1.1 wants\n";
+		line = "the request has no Host header, which HTTP/1.1 requires\n";
 	} else if (!http_host_allowed(host, s->address + strlen("http://"), s->cfg.reach,
 				      s->cfg.names)) {
 		status = 421;
-		line = "this server is not the host that the request names: use localhost, its "
+		line = "the request names another host than this server: use localhost, its "
 		       "address, or a name that its option --http-host allows\n";
 	} else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
 		status = 405;
-		line = "GET and HEAD are answered here\n";
+		line = "only GET and HEAD are supported\n";
 	} else {
 		return false;
 	}
@@ -175,7 +175,7 @@ read_stream(void *cls, uint64_t pos, char *out, size_t max)
 	return got;
 }
 
-/* "Name: value\r\n", again and again. */
+/* Add headers, "Name: value\r\n" each. */
 static bool
 add_headers(struct MHD_Response *r, const char *text)
 {
@@ -223,12 +223,12 @@ queue(struct http_ask *ask)
 	return rv;
 }
 
-/* One more listener, if there is room. */
+/* Add a listener, if there is room. */
 static void
 begin_stream(struct http_ask *ask)
 {
 	static const char full[] =
-	    "as many clients as are allowed listen to events: close one, or try again later\n";
+	    "too many clients listen to events: close one, or try again later\n";
 	struct http_server *s = ask->server;
 
 	if (atomic_load(&s->nlisteners) < HTTP_SERVER_MAX_STREAMS) {
@@ -244,7 +244,7 @@ enum MHD_Result
 http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
 		const char *version, const char *upload, size_t *nupload, void **req)
 {
-	static const char missing[] = "there is nothing of that name\n";
+	static const char missing[] = "not found\n";
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct http_ask *ask = info ? info->socket_context : NULL;

@@ -5,7 +5,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* The host of "host", "host:port", "[v6]" or "[v6]:port", without brackets. False: it is none of them. */
+/* The host of "host", "host:port", "[v6]" or "[v6]:port", without brackets. False: malformed. */
 static bool
 host_of(const char *value, char out[NET_ADDR_MAX])
 {

@@ -12,12 +12,12 @@
 
 #include "net/http_stream.h"
 
-#define HTTP_PLACES (2 * HTTP_SERVER_MAX_CONNS) /* with those that are on their way out */
+#define HTTP_PLACES (2 * HTTP_SERVER_MAX_CONNS) /* those being closed included */
 #define HTTP_DRAINS 32
 
 enum http_phase {
-	HTTP_SILENT,   /* nothing has come; MHD does not have it yet */
-	HTTP_HANDED,   /* MHD has it, and has not begun with it */
+	HTTP_SILENT,   /* nothing received; not passed to MHD yet */
+	HTTP_HANDED,   /* passed to MHD, which has not started it */
 	HTTP_READING,  /* its head */
 	HTTP_WAITING,  /* for http_reply; suspended */
 	HTTP_WRITING,  /* its answer */
@@ -27,13 +27,13 @@ enum http_phase {
 struct http_ask {
 	struct http_server *server;
 	struct MHD_Connection *mhd;
-	int fd; /* MHD's, once it has said something; -1: a free place */
+	int fd; /* MHD's, after its first byte; -1: free */
 	struct sockaddr_storage address;
 	socklen_t naddress;
 	unsigned char peer[16]; /* its address, of IPv4 mapped to IPv6 */
 	enum http_phase phase;
 	uint64_t began_ns;
-	uint64_t due_ns; /* it ends then; UINT64_MAX: not by itself */
+	uint64_t due_ns; /* deadline; UINT64_MAX: none */
 	bool suspended;
 	bool ended; /* shut down by us, and no longer counted */
 	const char *path;
@@ -43,8 +43,8 @@ struct http_ask {
 	struct http_reader reader;
 };
 
-/* A connection that has its answer: bytes that the peer still sends are thrown away for a moment, because after a close
- * at once the kernel would throw the answer away. */
+/* An answered connection: what the peer still sends is discarded for a moment, because after an immediate
+ * close the kernel would discard the answer. */
 struct http_drain {
 	int fd; /* -1: none */
 	uint64_t due_ns;
@@ -65,7 +65,7 @@ struct http_server {
 	struct http_drain drain[HTTP_DRAINS];
 };
 
-/* Any thread: have the server's look at what has changed. */
+/* Any thread: wake the server's thread. */
 void http_wake(struct http_server *s);
 
 /* The server's thread: end a connection now. */
@@ -76,7 +76,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
 				const char *method, const char *version, const char *upload,
 				size_t *nupload, void **req);
 
-/* The connection is closed: give back what its answer holds. */
+/* The connection is closed: release its answer. */
 void http_answer_fini(struct http_ask *ask);
 
 #endif

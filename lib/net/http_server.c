@@ -1,11 +1,12 @@
 /*
- * Design notes. libmicrohttpd reads requests and writes answers; connections, their number and their time are ours. One
- * thread polls the listening socket, MHD's epoll and an eventfd. It accepts by itself and hands the socket to MHD. So a
- * crowd keeps nobody out: when a connection is one too many, the oldest that is not being answered is shut down, else the
- * oldest. Each phase of a connection has an end in time, which no trickle of bytes puts off.
+ * Design notes. libmicrohttpd reads requests and writes answers; this file owns connections, their number
+ * and deadlines. One thread polls the listening socket, MHD's epoll and an eventfd, and hands accepted
+ * sockets to MHD. So many clients lock nobody out: for one connection too many, the oldest that is not
+ * being answered is shut down, else the oldest. Each phase of a connection has a deadline that a trickle
+ * of bytes does not extend.
  *
- * Other threads only store an answer (http_reply) or an event (http_publish) and write to the eventfd. Suspending,
- * resuming and ending are the server's thread's. README.md says what MHD does not bound.
+ * Other threads only store an answer (http_reply) or an event (http_publish) and write to the eventfd.
+ * Only the server's thread suspends, resumes and ends. README.md says what MHD does not bound.
  */
 #include "net/http_server.h"
 
@@ -41,7 +42,7 @@ http_end(struct http_ask *ask)
 	ask->ended = true;
 	ask->due_ns = UINT64_MAX;
 	shutdown(ask->fd, SHUT_RDWR);
-	/* The thread that owes an answer has the ask's address. */
+	/* The thread that will answer has the ask's address. */
 	if (ask->suspended && ask->phase != HTTP_WAITING) {
 		ask->suspended = false;
 		MHD_resume_connection(ask->mhd);
@@ -75,7 +76,7 @@ resume_ready(struct http_server *s)
 		}
 }
 
-/* ---- the end of a connection: what the peer still sends is read for a moment */
+/* ---- the end of a connection: read what the peer still sends for a moment */
 
 static void
 drain_close(struct http_drain *d)
@@ -85,7 +86,7 @@ drain_close(struct http_drain *d)
 	d->fd = -1;
 }
 
-/* A place for one more; closes the oldest if there is none. */
+/* Find a free drain; close the oldest if there is none. */
 static void
 drain_begin(struct http_server *s, int fd)
 {
@@ -112,7 +113,7 @@ drain_step(struct http_drain *d, bool readable)
 		drain_close(d);
 }
 
-/* The place of a connection that MHD begins with; NULL if it was given up. */
+/* The entry of a connection that MHD starts; NULL if it was given up. */
 static struct http_ask *
 place_of(struct http_server *s, struct MHD_Connection *mhd)
 {
@@ -125,7 +126,7 @@ place_of(struct http_server *s, struct MHD_Connection *mhd)
 	return NULL;
 }
 
-/* MHD begins with a connection, in MHD_add_connection or in MHD_run as its version likes, or closes one. */
+/* MHD starts a connection, in MHD_add_connection or MHD_run, depending on its version, or closes one. */
 static void
 on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 	      enum MHD_ConnectionNotificationCode what)
@@ -164,7 +165,7 @@ peer_of(const struct sockaddr_storage *ss, unsigned char out[16])
 		memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
 }
 
-/* Of those from an address (NULL: of all): how many, and which would go. */
+/* Count the connections from an address (NULL: all), and find the one to close. */
 static size_t
 crowd(struct http_server *s, const unsigned char *peer, struct http_ask **worst)
 {
@@ -234,13 +235,13 @@ accept_one(struct http_server *s)
 	memcpy(ask->peer, peer, sizeof peer);
 }
 
-/* The first byte of a connection has come: MHD gets it, but for one that begins like no request. */
+/* The first byte of a connection has arrived: pass it to MHD, unless it cannot begin a request. */
 static void
 hand_over(struct http_server *s, struct http_ask *ask)
 {
 	static const char none[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
-				   "Content-Length: 19\r\nConnection: close\r\n\r\n"
-				   "that is no request\n";
+				   "Content-Length: 14\r\nConnection: close\r\n\r\n"
+				   "not a request\n";
 	char first = '\0';
 	ssize_t n = recv(ask->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
 
@@ -299,7 +300,7 @@ end_late(struct http_server *s)
 			http_end(&s->ask[i]);
 }
 
-/* What is polled: three of the server, its drains, and the connections that have said nothing yet. */
+/* The polled descriptors: three of the server, its drains, and silent connections. */
 enum { WAKE, LISTEN, EPOLL, DRAIN, SILENT = DRAIN + HTTP_DRAINS, NPOLLED = SILENT + HTTP_PLACES };
 
 static void
@@ -332,14 +333,13 @@ step(struct http_server *s, const struct pollfd p[NPOLLED])
 			hand_over(s, &s->ask[i]);
 	resume_ready(s);
 	MHD_run(s->mhd);
-	MHD_run(
-	    s->mhd); /* libmicrohttpd 1.0 reads a request in the run after the one that begins with it */
-	/* Those that MHD has refused: it has closed their sockets. */
+	MHD_run(s->mhd); /* libmicrohttpd 1.0 reads a request only in the second run */
+	/* MHD has refused these and closed their sockets. */
 	for (size_t i = 0; i < HTTP_PLACES; i++)
 		if (s->ask[i].phase == HTTP_HANDED)
 			s->ask[i] = (struct http_ask){.fd = -1};
 	end_late(s);
-	/* Last: a new connection must not push out one whose request has come. */
+	/* Last: a new connection must not displace one whose request has arrived. */
 	if (p[LISTEN].revents)
 		accept_one(s);
 }
@@ -405,9 +405,9 @@ http_listeners(struct http_server *s)
 	return atomic_load(&s->nlisteners);
 }
 
-/* ---- beginning and end */
+/* ---- start and stop */
 
-/* Escapes stay as they came: a path of them is a name like any other. */
+/* Escapes are not decoded. */
 static size_t
 keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
 {
@@ -430,7 +430,7 @@ begin_mhd(struct http_server *s, struct err *err)
 	    (size_t)POOL_BYTES, MHD_OPTION_END);
 	info = s->mhd ? MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
-		return err_set(err, RC_FAILED, "the HTTP library does not start");
+		return err_set(err, RC_FAILED, "cannot start the HTTP library");
 	s->epoll = info->epoll_fd;
 	return RC_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * http_server.h - answer GET and HEAD over HTTP/1.1, and send events to those who listen: bounded in connections, bytes
- * and time. libmicrohttpd speaks the protocol.
+ * http_server.h - answer GET and HEAD over HTTP/1.1, and send events to listeners; bounded in
+ * connections, bytes and time. Uses libmicrohttpd.
  */
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
@@ -14,7 +14,7 @@
 #define HTTP_SERVER_MAX_PEER	  96   /* of them from one address */
 #define HTTP_SERVER_MAX_STREAMS	  16   /* of them that listen to events */
 #define HTTP_SERVER_HEAD_MAX	  8192 /* bytes of a request's head */
-#define HTTP_SERVER_BACKLOG	  64   /* events that a slow listener may be behind */
+#define HTTP_SERVER_BACKLOG	  64   /* events by which a slow listener may lag */
 #define HTTP_SERVER_BACKLOG_BYTES (8u << 20)
 
 struct http_server;
@@ -32,9 +32,9 @@ struct http_answer {
 };
 
 enum {
-	HTTP_LATER = 1, /* http_reply will say; the other fields count for nothing */
+	HTTP_LATER = 1, /* http_reply will answer; ignore the other fields */
 	HTTP_STREAM =
-	    2 /* 200, text/event-stream: the body, then all that http_publish sends from now on */
+	    2 /* 200, text/event-stream: the body, then all later events of http_publish */
 };
 
 /* Runs on the server's one thread: do not block. */
@@ -43,8 +43,8 @@ typedef void (*http_server_fn)(void *arg, struct http_ask *ask, struct http_answ
 struct http_config {
 	const char *host;     /* "host:port", port 0: any free one */
 	enum net_reach reach; /* beyond loopback only with NET_ANY_HOST */
-	const char
-	    *names; /* hosts that browsers may name besides, with commas between them; or NULL */
+	/* more hosts that browsers may name, with commas between them; or NULL */
+	const char *names;
 	http_server_fn fn;
 	void *arg;
 };
@@ -60,10 +60,10 @@ void http_server_stop(struct http_server *s);
 
 /* ---- in fn */
 
-/* Begins with a slash and is of printable ASCII, as it came but without its query. */
+/* The raw path without its query; begins with a slash, printable ASCII. */
 const char *http_ask_path(const struct http_ask *ask);
 
-/* Of the query (as it came), and of the head; NULL: it is not there. */
+/* An argument of the query (raw); a header. NULL: not found. */
 const char *http_ask_argument(const struct http_ask *ask, const char *name);
 const char *http_ask_header(const struct http_ask *ask, const char *name);
 
@@ -78,28 +78,28 @@ const char *http_ask_header(const struct http_ask *ask, const char *name);
  */
 void http_answer_text(struct http_answer *out, unsigned status, const char *type, struct buf *text);
 
-/* The same with a sentence, and a line's end behind it. */
+/* The same with a message, and a newline appended. */
 void http_answer_error(struct http_answer *out, unsigned status, const char *sentence);
 
-/* Answer what fn left for later, exactly once, with any status but those two. */
+/* Answer a deferred request, exactly once, with any HTTP status. */
 void http_reply(struct http_ask *ask, const struct http_answer *answer);
 
 /*
  * http_publish - send a server-sent event to all that listen.
  *
- * Never waits: a listener that is too far behind (HTTP_SERVER_BACKLOG) is dropped.
- * RC_NOMEM: nobody gets it.
+ * Never waits: a listener that lags by HTTP_SERVER_BACKLOG events is dropped.
+ * RC_NOMEM: no listener gets it.
  */
 enum rc http_publish(struct http_server *s, const char *event, uint64_t id, const char *data,
 		     size_t n);
 
-/* A comment, by which both ends see that the other is there. */
+/* Send a comment, by which both ends see that the other is alive. */
 enum rc http_heartbeat(struct http_server *s);
 
-/* How many listen. */
+/* The number of listeners. */
 unsigned http_listeners(struct http_server *s);
 
-/* The event as it is sent, appended: for the body of a stream. False: out of memory. */
+/* Append an event as it is sent, for the body of a stream. False: out of memory. */
 bool http_event(struct buf *out, const char *event, uint64_t id, const char *data, size_t n);
 
 #endif

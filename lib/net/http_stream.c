@@ -98,7 +98,7 @@ http_feed_next(struct http_feed *f)
 
 /* ---- a reader */
 
-/* Hold the next message. False: there is none, or it was lost. */
+/* Hold the next message. False: none, or it was lost. */
 static bool
 take(struct http_feed *f, struct http_reader *r, bool *lost)
 {

@@ -1,8 +1,8 @@
 /*
- * http_stream.h - private to the HTTP server: the last events, in order, and who has read how far.
+ * http_stream.h - private to the HTTP server: the last events, in order, and their readers.
  *
- * An event is kept until its place is needed or all of them have too many bytes; a reader who is behind the oldest has
- * lost one. Thread-safe.
+ * An event is kept until its slot is needed or all of them have too many bytes; a reader that lags behind
+ * the oldest has lost one. Thread-safe.
  */
 #ifndef NET_HTTP_STREAM_H
 #define NET_HTTP_STREAM_H
@@ -12,7 +12,7 @@
 
 #include "net/http_server.h"
 
-struct http_message; /* never changes; lives as long as somebody holds it */
+struct http_message; /* never changes; lives while it is held */
 
 struct http_feed {
 	pthread_mutex_t lock;
@@ -21,7 +21,7 @@ struct http_feed {
 	size_t nbytes;
 };
 
-/* Zeroed is not enough: these. */
+/* Initialise; zeroes are not enough. */
 void http_feed_init(struct http_feed *f);
 void http_feed_fini(struct http_feed *f);
 
@@ -30,14 +30,14 @@ enum rc http_feed_put(struct http_feed *f, struct buf *b);
 
 uint64_t http_feed_next(struct http_feed *f);
 
-/* A reader: zeroed and `at` set. */
+/* A reader: zeroed, except `at`. */
 struct http_reader {
 	uint64_t at; /* number of the next message */
 	struct http_message *held;
 	size_t off;
 };
 
-/* The next bytes, at most max: their number; 0: there are none now; -1: some were lost. */
+/* Read at most max bytes. Returns their number; 0: none now; -1: some were lost. */
 ssize_t http_feed_read(struct http_feed *f, struct http_reader *r, char *out, size_t max);
 void http_reader_fini(struct http_feed *f, struct http_reader *r);
 

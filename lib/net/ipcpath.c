@@ -16,7 +16,7 @@ ipcpath_clear(const char *addr, struct err *err)
 	if (lstat(addr + 6, &st) != 0)
 		return RC_OK;
 	if (!S_ISSOCK(st.st_mode))
-		return err_set(err, RC_INVAL, "%s: there is a file that is no socket", addr);
+		return err_set(err, RC_INVAL, "%s: a file that is not a socket exists", addr);
 	unlink(addr + 6);
 	return RC_OK;
 }

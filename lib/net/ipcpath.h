@@ -1,8 +1,8 @@
 /*
  * ipcpath.h - the owner of the path of an ipc address. Inside lib/net only.
  *
- * nng lets a second process take a path from the first. So a server holds a lock file beside it as long as
- * it listens, and removes a dead process's socket under the lock.
+ * nng lets a second process take over a path. So a server holds a lock file beside it while it listens,
+ * and removes a dead process's socket under the lock.
  */
 #ifndef NET_IPCPATH_H
 #define NET_IPCPATH_H
@@ -14,17 +14,17 @@
 
 struct ipcpath {
 	char lockpath[NET_ADDR_MAX];
-	int fd; /* of the lock; -1: not held, or no ipc address */
+	int fd; /* of the lock; -1: not held, or not an ipc address */
 };
 
-/* Take the path of addr. RC_BUSY: another process has it. Other addresses have none: RC_OK. */
+/* Take the path of addr. RC_BUSY: another process has it. Other addresses have no path: RC_OK. */
 enum rc ipcpath_lock(struct ipcpath *p, const char *addr, struct err *err);
 
-/* Does a process that is visible here hold the lock of addr? Takes nothing. */
+/* A process that is visible here holds the lock of addr. Does not lock. */
 bool ipcpath_held(const char *addr);
 
-/* Remove the socket of a dead process, and no other kind of file. The path is ours. RC_INVAL: there is a
- * file. */
+/* Remove the socket of a dead process, and no other kind of file. We hold the path. RC_INVAL: not a
+ * socket. */
 enum rc ipcpath_clear(const char *addr, struct err *err);
 
 /* Remove our socket and release the path. */

@@ -13,7 +13,7 @@
 
 #define TCP "tcp://"
 
-/* "host:port" to a socket that listens. */
+/* Make a listening socket for "host:port". */
 static enum rc
 listen_at(const char *host, int backlog, int *fd, struct err *err)
 {

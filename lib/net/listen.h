@@ -1,5 +1,5 @@
 /*
- * listen.h - a TCP socket that listens, for the servers that are not nng's.
+ * listen.h - a listening TCP socket, for servers without nng.
  */
 #ifndef NET_LISTEN_H
 #define NET_LISTEN_H
@@ -9,7 +9,7 @@
 /*
  * net_listen - listen on "host:port", or "port" of loopback; port 0: any free one.
  *
- *	fd	[out] does not block; the caller's
+ *	fd	[out] non-blocking; owned by the caller
  *	addr	[out] "host:port", with the real port
  *
  * Beyond loopback only with NET_ANY_HOST. Errors: RC_INVAL, RC_BUSY the address is taken, RC_FAILED.

@@ -61,7 +61,7 @@ listen_now(struct listener *l)
 	return rv;
 }
 
-/* With the port that port 0 became, and a dialable host for a wildcard. */
+/* Put in the real port for 0, and a dialable host for a wildcard. */
 static void
 learn_address(struct listener *l)
 {
@@ -84,7 +84,7 @@ learn_address(struct listener *l)
 		snprintf(l->dial, sizeof l->dial, "%.*s[::1]%s", scheme, l->addr, colon);
 }
 
-/* With a limit of 0 nng would believe a length of 2^64-40 and abort. */
+/* With a limit of 0 nng would accept a length of 2^64-40 and abort. */
 static int
 set_limits(struct listener *l, size_t max)
 {

@@ -11,22 +11,22 @@
 
 enum listener_event {
 	LISTENER_CAME, /* before the first message of the connection */
-	LISTENER_GONE, /* after which the number means nothing */
+	LISTENER_GONE, /* after this the number is invalid */
 };
 
 struct listener;
 
-/* Called for each connection, on a thread of nng: do not wait in it. */
+/* Called for each connection, on a thread of nng: do not block. */
 typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
 
 /*
  * listener_open - set limits on sock, listen on addr.
  *
- *	sock	REP, open; stays the caller's, to be closed after a failure too
+ *	sock	REP, open; the caller closes it, also after a failure
  *	max	bytes of the largest message taken
  *	fn	or NULL
  *
- * RC_BUSY: somebody listens there already. RC_FAILED: the system's or nng's reason.
+ * RC_BUSY: another process listens there. RC_FAILED: the system's or nng's reason.
  */
 enum rc listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, void *arg,
 		      struct listener **out, struct err *err);
@@ -37,8 +37,8 @@ const char *listener_address(const struct listener *l);
 /* The address by which this process reaches it: a dialable host for a wildcard. */
 const char *listener_self(const struct listener *l);
 
-/* The end goes in this order: listener_stop (nobody listens, socket and lock file removed), nng_close(sock)
- * (until then fn may run), listener_free. */
+/* Close in this order: listener_stop (removes socket and lock file), nng_close(sock) (until then fn may run),
+ * listener_free. */
 void listener_stop(struct listener *l);
 void listener_free(struct listener *l);
 

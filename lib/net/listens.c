@@ -1,4 +1,4 @@
-/* Does any process listen at an address, even a frozen one? */
+/* Check for a listening process at an address, even a frozen one. */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 #include <string.h>

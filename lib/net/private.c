@@ -1,5 +1,5 @@
 /*
- * Design notes. Five defects of nng (1.5.2 to 1.10), each mended where nng calls a function: nng.syms names the calls.
+ * Design notes. Workarounds for five defects of nng (1.5.2 to 1.10), in functions that nng calls (nng.syms).
  *
  * An operation on a byte stream that is posted after its aio was stopped is forgotten: its callback never
  * runs. nng's transports read a message in two operations and post the second from the callback of the
@@ -7,18 +7,18 @@
  * that reaps connections then waits for it until the process ends, and nng_close with it. So an
  * operation that was refused ends here. Right after the call only a refused one shows NNG_ECANCELED.
  *
- * A peer that drops in the handshake makes a listener deaf for good: the transport hands NNG_ECLOSED on, which
- * the listener takes for its own end (nng's issue 1518). Transports get NNG_ECONNSHUT instead.
+ * A peer that drops in the handshake stops a listener permanently: the transport passes NNG_ECLOSED on,
+ * which the listener takes for its own end (nng's issue 1518). Transports get NNG_ECONNSHUT instead.
  *
  * A listener's queue holds 128 connections. A thousand devices that start at once are more, and a dial that
  * finds no room fails.
  *
- * A socket is entered in epoll with no events wanted before it connects. epoll reports a Unix socket that is
- * not connected as hung up, whatever is wanted, and nng's poller spins until another thread connects it.
- * EPOLLONESHOT has it reported once.
+ * nng adds a socket to epoll, with no events, before it connects. epoll reports an unconnected Unix
+ * socket as hung up regardless of events, and nng's poller spins until another thread connects it.
+ * EPOLLONESHOT reports it once.
  *
- * mbedtls since 3.6.3 refuses every server whose name the client has not set, and nng cannot say that there is none
- * to check. Here the authority decides, and names are not checked.
+ * mbedtls since 3.6.3 refuses every server if the client has not set a name, and nng cannot say that
+ * there is no name to check. Here the authority decides, and names are not checked.
  */
 #include "net/private.h"
 
@@ -32,7 +32,7 @@ __attribute__((weak)) int mbedtls_ssl_setup(struct mbedtls_ssl_context *ssl,
 __attribute__((weak)) int mbedtls_ssl_set_hostname(struct mbedtls_ssl_context *ssl,
 						   const char *name);
 
-/* nng prints to these. Its objects cannot name the C library's in a shared library of ours. */
+/* nng prints to these: in our shared library its objects cannot refer to the C library's. */
 FILE *net_nng_stdout, *net_nng_stderr;
 
 __attribute__((constructor)) static void

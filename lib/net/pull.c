@@ -1,17 +1,17 @@
 /*
- * The receiving end: which thread reads a connection.
+ * The receiving end: the thread that reads a connection.
  *
- * Design notes. A connection has a thread of its own, which waits for each read itself and hands the
- * frames on: bytes are copied out of the socket once, straight to the frame's place, and threads
- * hand over nothing but the frame.
+ * Design notes. Each connection has a thread, which waits for each read itself and hands the frames on:
+ * bytes are copied out of the socket once, straight to their place, and threads pass on nothing but the
+ * frame.
  *
- * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that
- * saves waking one more thread. The connection's own thread parks meanwhile, and for a while after,
- * since a thread that waited once will wait again; a ticker brings it back when nobody has read for long, and
- * aborts the read of a waiting thread now and then so that it can look at its clock. Reading passes
- * over between frames only: the own thread posts the read that begins a frame under the lock
- * (`between`), so that an abort cannot miss it. On TLS, where nng ends the connection with an
- * aborted read, nobody takes one.
+ * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that saves
+ * waking one more thread. The connection's own thread parks meanwhile, and for a while after, since a
+ * thread that waited once will wait again; a ticker resumes it when nobody has read for long, and
+ * regularly aborts the read of a waiting thread so that it can check its clock. Ownership changes between
+ * frames only: the own thread posts the read of a frame's first bytes under the lock (`between`), so that
+ * an abort cannot miss it. On TLS, where an aborted read makes nng end the connection, no thread takes
+ * one.
  *
  * `lock` guards the list of connections and who reads them, but not the reading.
  */
@@ -51,7 +51,7 @@ pull_conn_free(struct net_conn *c)
 
 enum progress { CAME, INTERRUPTED, ENDED };
 
-/* The result of a read: *got bytes of `nbytes`; the rest of what came has been read ahead. */
+/* The result of a read: *got bytes of `nbytes`; the rest has been read ahead. */
 static enum progress
 end_read(struct net_conn *c, size_t nbytes, size_t *got)
 {
@@ -82,7 +82,7 @@ begin_read(struct net_conn *c, void *mem, size_t nbytes)
 	nng_stream_recv(c->stream, c->aio);
 }
 
-/* Take up to nbytes of the bytes that were read ahead; how many. */
+/* Take up to nbytes that were read ahead. Returns their number. */
 static size_t
 take_ahead(struct net_conn *c, void *to, size_t nbytes)
 {
@@ -97,10 +97,9 @@ take_ahead(struct net_conn *c, void *to, size_t nbytes)
 }
 
 /*
- * Give the processor to others for a while, until the read has ended: nng's thread that reads the
- * socket is woken at once on a processor that does not sleep, and late on one that does. A read
- * that has brought something has a count; one that has failed has none, which costs the whole
- * while.
+ * Yield the processor for a while, until the read has ended: nng's thread that reads the socket is woken
+ * at once on a processor that does not sleep, and late on one that does. A successful read has a count; a
+ * failed one has none, which costs the whole while.
  */
 static void
 stay_awake(nng_aio *aio)
@@ -175,7 +174,7 @@ take_frame(struct net_conn *c, const struct net_into *into)
 	return CAME;
 }
 
-/* Lock held. Leave the reading to others. */
+/* Lock held. Park: leave the reading to other threads. */
 static void
 park(struct net_conn *c)
 {
@@ -214,7 +213,7 @@ await_header(struct net_conn *c)
 	}
 	if (c->ended)
 		got = ENDED;
-	/* A thread that takes it now, or waits for it, sees that it is gone. */
+	/* A thread that takes it, or waits for it, sees the end. */
 	c->ended = got == ENDED;
 	if (c->ended)
 		pthread_cond_broadcast(&p->changed);
@@ -256,7 +255,7 @@ look_after(struct net_conn *c, uint64_t now)
 
 	if (c->taken && ago >= NET_TAKEN_MS * NS_PER_MS)
 		nng_aio_abort(c->aio, NNG_EINTR);
-	/* Parked and not taken, nobody writes to c->last. */
+	/* While parked and not taken, no thread writes to c->last. */
 	else if (c->parked && !c->taken &&
 		 ago >= (c->last > FITS_BYTES ? NET_BUSY_MS : NET_PARKED_MS) * NS_PER_MS)
 		pull_conn_call_back(c);
@@ -297,7 +296,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 	if (!c || p->stopping || (p->aloof_ns && clock_now_ns() < p->aloof_ns)) {
 		c = NULL;
 	} else if (c->taken) {
-		/* Two threads wait for one connection: its own thread serves both better. */
+		/* Two threads wait for one connection: let its own thread serve both. */
 		p->aloof_ns = deadline_in_ms(NET_ALOOF_MS);
 		c->wanted = false;
 		pthread_cond_broadcast(&p->changed);
@@ -311,7 +310,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 			nng_aio_abort(c->aio, NNG_EINTR);
 		while (!c->parked && !c->ended && c->wanted)
 			pthread_cond_wait(&p->changed, &p->lock);
-		/* Another thread came before the own one had parked, which reads on now. */
+		/* Another thread was first, so the own thread, not parked yet, continues to read. */
 		if (!c->parked && !c->ended) {
 			c->taken = false;
 			pthread_cond_signal(&c->resume);

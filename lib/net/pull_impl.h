@@ -1,6 +1,6 @@
 /*
- * pull_impl.h - what the files of the receiving end share: pull_listen.c (connections come and go) and
- * pull.c (which thread reads).
+ * pull_impl.h - shared by the files of the receiving end: pull_listen.c (connections) and pull.c (the
+ * reading thread).
  */
 #ifndef NET_PULL_IMPL_H
 #define NET_PULL_IMPL_H
@@ -22,18 +22,18 @@ struct net_conn {
 	nng_stream *stream;
 	nng_aio *first; /* reads the first header */
 	nng_aio *aio;
-	uint64_t device; /* that sent its first frame; 0: none yet */
+	uint64_t device; /* sender of its first frame; 0: none yet */
 	bool closed;
 	bool between;	   /* the own thread waits for the beginning of a frame */
-	bool wanted;	   /* the own thread shall park */
+	bool wanted;	   /* the own thread has to park */
 	bool parked;	   /* it has */
 	bool taken;	   /* another thread reads */
-	bool ended;	   /* there is no more to read */
+	bool ended;	   /* nothing more to read */
 	uint64_t since_ns; /* taken or given back */
 	pthread_cond_t resume;
 	atomic_uint_fast64_t heard_ns;
 	uint32_t last; /* bytes of the last payload */
-	size_t nahead; /* bytes of the stream that wait in: */
+	size_t nahead; /* bytes of the stream in: */
 	unsigned char ahead[PULL_AHEAD];
 };
 
@@ -53,23 +53,23 @@ struct net_pull {
 	pthread_cond_t changed;
 	struct net_conn *conns;
 	unsigned nconns, nparked;
-	uint64_t aloof_ns; /* until then nobody takes a connection */
+	uint64_t aloof_ns; /* until then no thread takes a connection */
 	bool stopping;
 	atomic_uint_fast64_t refused;
 };
 
-/* A thread for a connection whose first header is read ahead. It takes no signals of the program's,
- * and frees the connection at its end. */
+/* Start the thread of a connection whose first header is read ahead. It blocks the program's signals, and
+ * frees the connection at its end. */
 bool pull_conn_start(struct net_conn *c);
 
-/* Its last reader lets go of it. From the callback of `first`, too. */
+/* Free it after its last reader. Also from the callback of `first`. */
 void pull_conn_free(struct net_conn *c);
 
-/* Lock held. nng never ends a read that is posted on a closed stream: post none after this, and
- * none with `aio`, which does not take any more. */
+/* Lock held. nng never ends a read on a closed stream: post none after this, and none with `aio`, which
+ * is stopped. */
 void pull_conn_close(struct net_conn *c);
 
-/* Lock held. Have its own thread read it again. */
+/* Lock held. Resume its own thread. */
 void pull_conn_call_back(struct net_conn *c);
 
 /* The ticker's thread; arg is a struct net_pull. */

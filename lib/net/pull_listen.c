@@ -1,12 +1,12 @@
 /*
- * The receiving end: listening, and which connections there are.
+ * The receiving end: listening, and the set of connections.
  *
- * Design notes. A connection is read by nng's threads until its first header has come and is one;
- * then by a thread of its own (pull.c). A peer that connects and sends nothing, or nonsense, gets no thread.
- * Connections are bounded: for one too many, the one that has been silent longest is closed.
+ * Design notes. nng's threads read a connection until its first valid header; then its own thread does
+ * (pull.c). A peer that connects and sends nothing, or garbage, gets no thread. Connections are bounded:
+ * for one too many, the one that has been silent longest is closed.
  *
- * A connection is freed by its own thread, or by nng's while there is none; net_pull_stop closes
- * them and waits until all have gone.
+ * A connection is freed by its own thread, or by nng's while it has none; net_pull_stop closes all and
+ * waits for that.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ on_first(void *arg)
 		pull_conn_free(c);
 }
 
-/* Lock held. Close the connection that has been quiet longest. */
+/* Lock held. Close the connection that has been silent longest. */
 static void
 evict(struct net_pull *p)
 {
@@ -138,7 +138,7 @@ on_pause(void *arg)
 	accept_next(arg, false);
 }
 
-/* Listen, and learn the port that port 0 became. */
+/* Listen, and get the real port for port 0. */
 static int
 listen_at(struct net_pull *p)
 {

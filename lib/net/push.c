@@ -6,15 +6,15 @@
  * the write itself, or nng's threads, which write the queue out (`flush`). The writer that begins a
  * frame ends it, or the queue does, so frames stay whole.
  *
- * A connection has ended when the read that watches it has (`watch`; a receiver never says
- * anything). The last of that read and the writer frees it and connects anew. A writer that meets an
- * error closes the connection, which ends the read.
+ * A connection has ended when its watching read (`watch`) has: a receiver never sends anything. The last
+ * of that read and the writer frees it and connects again. A writer that meets an error closes the
+ * connection, which ends the read.
  *
- * On TLS nng ends the connection with an aborted write, so no write is posted that might have to be
- * aborted: everything goes by the queue, a copy that costs nothing beside the encryption.
+ * On TLS nng ends the connection on an aborted write, so no write is posted that might have to be
+ * aborted: everything is queued, a copy that is cheap next to encryption.
  *
- * No write has a timeout of nng's, which costs a wake-up each: a ticker, which runs only while there
- * is something to time, aborts a write that has waited too long.
+ * No write has a timeout of nng's, which costs a wake-up each: a ticker, which runs only while needed,
+ * aborts a write that is late.
  */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
@@ -42,20 +42,20 @@ struct net_push {
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *retry, *watch, *write, *flush, *tick;
 	nng_stream *stream; /* NULL: no connection */
-	bool closed;	    /* the stream is of no use any more; nng never ends a write to it */
-	bool gone;	    /* and the read that watches it has ended */
-	bool writing;	    /* somebody writes to the stream */
-	bool closing;	    /* nothing is begun any more */
+	bool closed;	    /* the stream is unusable; nng never ends a write to it */
+	bool gone;	    /* and the watching read has ended */
+	bool writing;	    /* a thread writes to the stream */
+	bool closing;	    /* no new sends */
 	bool tls;
 	bool ticking, wrote; /* the ticker runs; something was written since it last did */
-	bool full;	     /* a write was cut short since it last did; the writer's */
+	bool full;	     /* a write was incomplete since then; owned by the writer */
 	void (*full_fn)(void *);
 	void *full_arg;
-	unsigned char spare;	    /* what `watch` reads into */
-	uint64_t write_deadline_ns; /* of the thread that writes; 0: none waits */
+	unsigned char spare;	    /* buffer of `watch` */
+	uint64_t write_deadline_ns; /* of the writing thread; 0: none */
 	int retry_ms;
 	struct buf queue;   /* whole frames */
-	struct buf leaving; /* what `flush` writes; its first frame may be half one */
+	struct buf leaving; /* what `flush` writes; its first frame may be partial */
 	size_t leaving_at;  /* bytes before it are written */
 	atomic_uint generation;
 };
@@ -106,16 +106,16 @@ replace_stream(struct net_push *p)
 	nng_stream_free(p->stream);
 	p->stream = NULL;
 	p->closed = p->gone = false;
-	/* A frame half written cannot be ended on another connection; its sender repeats it. */
+	/* A partly written frame cannot continue on another connection; its sender repeats it. */
 	p->leaving.len = p->leaving_at = 0;
-	/* On TLS a connection may be made and end with the handshake, again and again. */
+	/* On TLS connections may keep ending in the handshake. */
 	if (p->tls && !p->closing)
 		nng_sleep_aio(NET_RECONNECT_MAX_MS, p->retry);
 	else
 		start_dial(p);
 }
 
-/* Let go of the role of the writer. */
+/* Give up the writer's role. */
 static void
 end_writing(struct net_push *p)
 {
@@ -211,7 +211,7 @@ on_tick(void *arg)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Append both parts to the queue, or to what is leaving. */
+/* Append both parts to the queue, or to `leaving`. */
 static enum rc
 append(struct net_push *p, struct buf *to, const nng_iov iov[2])
 {
@@ -227,8 +227,8 @@ append(struct net_push *p, struct buf *to, const nng_iov iov[2])
 	return RC_OK;
 }
 
-/* Everything of nng's that may call back ends, in this order: what makes connections, what uses
- * them. */
+/* End all of nng's operations that may call back, in this order: those that connect, then those that use the
+ * connections. */
 static void
 free_push(struct net_push *p)
 {
@@ -286,8 +286,7 @@ net_push_open(const char *addr, struct net_push **out, struct err *err)
 		free_push(p);
 		return err_set(err, RC_UNREACHABLE, "%s: %s", addr, nng_strerror(rv));
 	}
-	/* Neither is there on ipc. Without the first, TCP holds an acknowledgement back for 40 ms.
-	 */
+	/* ipc has neither. Without the first, TCP delays an acknowledgement by 40 ms. */
 	nng_stream_dialer_set_bool(p->dialer, NNG_OPT_TCP_NODELAY, true);
 	nng_stream_dialer_set_bool(p->dialer, NNG_OPT_TCP_KEEPALIVE, true);
 	nng_aio_set_timeout(p->dial, NET_CONNECT_MS);
@@ -321,7 +320,7 @@ net_push_generation(const struct net_push *p)
 	return atomic_load(&p->generation);
 }
 
-/* Wait for a connection that nobody writes to; nothing is queued then. */
+/* Wait for a connection without a writer; its queue is empty then. */
 static enum rc
 await_turn(struct net_push *p, uint64_t deadline_ns)
 {
@@ -333,7 +332,7 @@ await_turn(struct net_push *p, uint64_t deadline_ns)
 	return RC_OK;
 }
 
-/* In turn, take the role of the writer. */
+/* Take the writer's role, in turn. */
 static enum rc
 begin_writing(struct net_push *p, uint64_t deadline_ns)
 {
@@ -393,7 +392,7 @@ write_out(struct net_push *p, nng_iov iov[2])
 	return rv;
 }
 
-/* Lock held; given up while it writes. */
+/* Lock held, released while it writes. */
 static enum rc
 send_now(struct net_push *p, nng_iov iov[2], int timeout_ms)
 {

@@ -1,8 +1,8 @@
 /*
  * Design notes. A PUSH socket that listens, and PULL sockets that dial.
  *
- * nng writes a message as soon as the kernel takes it, so a taker that stands still holds a socket's
- * buffer full of messages, which die with it. The putting side must bound that.
+ * nng writes a message as soon as the kernel takes it, so a stopped taker holds a socket buffer full of
+ * messages, which are lost with it. The putting side must bound that.
  */
 #include "net/queue.h"
 
@@ -22,7 +22,7 @@
 
 struct net_queue {
 	nng_socket sock;
-	nng_listener listener; /* the server's */
+	nng_listener listener; /* of the server */
 	bool serves;
 	struct ipcpath path;
 	char addr[NET_ADDR_MAX];
@@ -52,7 +52,7 @@ queue_new(const char *addr, struct net_queue **out, struct err *err)
 	return RC_OK;
 }
 
-/* With the port that port 0 became. */
+/* Put in the real port for 0. */
 static void
 learn_port(struct net_queue *q)
 {
@@ -167,7 +167,7 @@ net_queue_put(struct net_queue *q, const void *message, size_t nbytes, int timeo
 	int rv;
 
 	if (nbytes > NET_QUEUE_MAX)
-		return err_set(err, RC_INVAL, "%s: a message of %zu bytes, at most %d", q->addr,
+		return err_set(err, RC_INVAL, "%s: message of %zu bytes: the limit is %d", q->addr,
 			       nbytes, NET_QUEUE_MAX);
 	rv = nng_msg_alloc(&msg, 0);
 	if (rv != 0)
@@ -196,7 +196,7 @@ net_queue_take(struct net_queue *q, void *message, size_t size, size_t *nbytes, 
 	if (rv != 0)
 		return queue_err(q, rv, err);
 	if (nng_msg_len(msg) > size) {
-		rc = err_set(err, RC_BADDATA, "%s: a message of %zu bytes, at most %zu", q->addr,
+		rc = err_set(err, RC_BADDATA, "%s: message of %zu bytes: the limit is %zu", q->addr,
 			     nng_msg_len(msg), size);
 	} else {
 		memcpy(message, nng_msg_body(msg), nng_msg_len(msg));

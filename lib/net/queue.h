@@ -1,10 +1,10 @@
 /*
- * queue.h - messages from one to many: each goes to one of the takers that have room. Underneath are nng's
+ * queue.h - messages from one to many: each goes to one taker that has room. Built on nng's
  * PUSH and PULL.
  *
- * The queue promises little. A message may be lost with the taker's process or its connection, and some
- * messages wait at each taker before it asks for them. So the sender must be able to put a message again,
- * and takers must bear one that comes twice or never.
+ * The guarantees are weak. A message may be lost with the taker's process or its connection, and each
+ * taker prefetches some. So the sender must be able to put a message again, and takers must handle one
+ * that comes twice or never.
  */
 #ifndef NET_QUEUE_H
 #define NET_QUEUE_H
@@ -17,21 +17,20 @@
 
 struct net_queue;
 
-/* Listen; takers come and go. RC_BUSY: the address is taken. */
+/* Listen; takers connect and disconnect. RC_BUSY: the address is taken. */
 enum rc net_queue_serve(const char *addr, struct net_queue **out, struct err *err);
 
 /* The address with the real port; lives as long as the queue. */
 const char *net_queue_address(const struct net_queue *q);
 
-/* Put a message. RC_TIMEOUT: no taker took it, and none will. RC_INVAL: too long. */
+/* Put a message. RC_TIMEOUT: no taker took it; it is dropped. RC_INVAL: too long. */
 enum rc net_queue_put(struct net_queue *q, const void *message, size_t nbytes, int timeout_ms,
 		      struct err *err);
 
-/* Take from the queue at an address; connects in the background, again and again. */
+/* Take from the queue at an address; connects in the background, and again when the connection breaks. */
 enum rc net_queue_join(const char *addr, struct net_queue **out, struct err *err);
 
-/* Take a message of at most `size` bytes. RC_TIMEOUT: there is none. RC_BADDATA: it was longer, and is
- * dropped. */
+/* Take a message of at most `size` bytes. RC_TIMEOUT: none. RC_BADDATA: it was longer, and is dropped. */
 enum rc net_queue_take(struct net_queue *q, void *message, size_t size, size_t *nbytes,
 		       int timeout_ms, struct err *err);
 

@@ -1,16 +1,16 @@
 /*
- * Design notes. nng_dialer_close waits for work that nng runs on a handful of threads, and nng_close
- * miscounts a dialer that is being closed meanwhile. So a thread of ours, a redialer, closes a dialer that
- * may be dialing: never one of nng's threads, nor under a lock that a callback takes; and closing a client
- * lets its redialers end first. A dialer that is closed while another thread starts it leaves that thread
- * waiting for ever: so the thread that started it closes it.
+ * Design notes. nng_dialer_close waits for work that nng runs on a few threads, and nng_close miscounts a
+ * dialer that is being closed. So a thread of ours, a redialer, closes a dialer that may be dialing:
+ * never one of nng's threads, nor under a lock that a callback takes; and closing a client waits for its
+ * redialers first. If a dialer is closed while another thread starts it, that thread hangs: so the thread
+ * that started it closes it.
  *
- * A redialer closes the dialer whose connection is gone, and has nng dial again in the background. nng does
- * not say why such a dial fails; so the redialer of a client that watches dials itself, until there is a
- * connection or it knows that nobody listens. Each try has a dialer of its own.
+ * A redialer closes the dialer of a lost connection, and lets nng dial again in the background. nng does
+ * not say why such a dial fails; so the redialer of a watching client dials itself, until it has a
+ * connection or knows that nothing listens. Each try has its own dialer.
  *
- * A server that starts again is away for some tens of milliseconds. So refusals count when they have
- * lasted, and on ipc only while nobody holds the lock beside the path.
+ * A restarting server is away for tens of milliseconds. So refusals count when they have lasted, and on
+ * ipc only while the lock beside the path is free.
  */
 #include <nng/nng.h>
 #include <pthread.h>
@@ -21,8 +21,8 @@
 #include "net/rpc_client_impl.h"
 #include "net/times.h"
 
-/* One try. False: not ours to try: the client is being closed, or the connection was made and lost again
- * already, which another redialer handles. */
+/* One try. False: the client is being closed, or the connection was made and lost again, which another
+ * redialer handles. */
 static bool
 dial_once(struct rpc_client *c, int *rv)
 {
@@ -47,7 +47,7 @@ dial_once(struct rpc_client *c, int *rv)
 	return ours;
 }
 
-/* The lock is not held. False: the client is being closed. */
+/* Call without the lock. False: the client is being closed. */
 static bool
 pause_between(struct rpc_client *c)
 {
@@ -65,8 +65,7 @@ pause_between(struct rpc_client *c)
 
 enum found { FOUND_SERVER, FOUND_NOBODY, FOUND_NOTHING, FOUND_NOT_OURS };
 
-/* While its process ends, a socket may still accept a connection and then cut it off, so only refusals
- * count. */
+/* While its process ends, a socket may still accept a connection and cut it off, so only refusals count. */
 static enum found
 find_out(struct rpc_client *c)
 {
@@ -113,7 +112,7 @@ nobody_listens(struct rpc_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* By a dialer of nng's that keeps trying. */
+/* Use a dialer of nng's, which keeps trying. */
 static void
 dial_later(struct rpc_client *c)
 {
@@ -200,5 +199,5 @@ client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out)
 	if (started)
 		return;
 	free(r);
-	redial(c, old, false); /* no memory, or no thread: do what can be done at once */
+	redial(c, old, false); /* no memory, or no thread: do what is possible now */
 }

@@ -28,8 +28,8 @@ struct client {
 };
 
 struct replycache {
-	uint64_t
-	    id[REPLYCACHE_CLIENTS]; /* apart from the clients: it is scanned for each request */
+	/* separate from the clients: it is scanned for each request */
+	uint64_t id[REPLYCACHE_CLIENTS];
 	struct client *client[REPLYCACHE_CLIENTS];
 	unsigned nclients;
 	uint64_t tick;
@@ -92,7 +92,7 @@ replycache_free(struct replycache *c)
 	free(c);
 }
 
-/* Forget the quietest client with nothing running. */
+/* Forget the client that has been silent longest and has nothing running. */
 static bool
 evict(struct replycache *c, const struct client *except)
 {
@@ -202,7 +202,7 @@ replycache_ask(struct replycache *c, uint64_t client_id, uint64_t seq, void **ca
 	return REPLYCACHE_NEW;
 }
 
-/* Room for one more in the ring, at the price of the oldest when the window is full. */
+/* Make room for one more in the ring, by dropping the oldest when the window is full. */
 static bool
 done_room(struct replycache *c, struct client *cl)
 {

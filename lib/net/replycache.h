@@ -1,10 +1,10 @@
 /*
- * replycache.h - which requests have been seen, and what they were answered: each runs once.
+ * replycache.h - the requests seen and their answers, so that each runs once.
  *
- * Pure bookkeeping, no lock inside. Memory is bounded: REPLYCACHE_CLIENTS clients, of each the
- * running requests and the answers given last, REPLYCACHE_WINDOW at most of either; answers up to
- * REPLYCACHE_ANSWER bytes, REPLYCACHE_BYTES in all. The client that has been quiet longest is
- * forgotten first. A running request holds its place however many others pass it.
+ * Pure bookkeeping, no lock. Memory is bounded: REPLYCACHE_CLIENTS clients, each with its running
+ * requests and its last answers, REPLYCACHE_WINDOW at most of either; answers up to REPLYCACHE_ANSWER
+ * bytes, REPLYCACHE_BYTES in all. The client that has been silent longest is forgotten first. A running
+ * request keeps its entry however many follow.
  */
 #ifndef NET_REPLYCACHE_H
 #define NET_REPLYCACHE_H
@@ -21,22 +21,22 @@ struct replycache;
 
 enum replycache_verdict {
 	REPLYCACHE_NEW,	    /* never seen: run it; the entry is now running with `call` */
-	REPLYCACHE_RUNNING, /* being run: *call is what was given when it was new */
+	REPLYCACHE_RUNNING, /* running: *call is from when it was new */
 	REPLYCACHE_DONE,    /* answered: *answer, *nbytes, valid until the next change */
 	REPLYCACHE_STALE,   /* older than the window: may have run, the answer is forgotten */
-	REPLYCACHE_FULL,    /* too many unanswered: of this client, or of all; or no memory */
+	REPLYCACHE_FULL,    /* too many unanswered, of this client or in all; or out of memory */
 };
 
 /* NULL: out of memory. */
 struct replycache *replycache_new(void);
 void replycache_free(struct replycache *c);
 
-/* Look the request up; when new, enter it as running. call is in and out. */
+/* Look up the request; if new, add it as running. call is in and out. */
 enum replycache_verdict replycache_ask(struct replycache *c, uint64_t client_id, uint64_t seq,
 				       void **call, const void **answer, size_t *nbytes);
 
-/* The running request has been answered. An answer too large to keep makes a repetition new again
- * (only reads of memory have such answers). */
+/* The running request has been answered. If the answer is too large to keep (only reads of memory), a
+ * repetition counts as new. */
 void replycache_done(struct replycache *c, uint64_t client_id, uint64_t seq, const void *answer,
 		     size_t nbytes);
 

@@ -132,7 +132,7 @@ get_be(const unsigned char *from, size_t nbytes)
 	return v;
 }
 
-/* How long the answer's body is. */
+/* Read the header: the length of the answer's body. */
 static enum rc
 read_head(const unsigned char *head, size_t *nbytes)
 {

@@ -1,9 +1,9 @@
 /*
- * Design notes. One nng_ctx a call; calls are kept and used again, because nng may hang when a context
- * closes while an answer arrives. A call has one aio, whose callback (on nng's threads) walks it through
- * send, receive, done. REQ's own resending is off: when a connection breaks, we send the call again under
- * the same sequence number, until its deadline or until the peer has been away for NET_CONNECT_MS. An
- * operation is started under the client's lock, so that either closing finds it and aborts it, or it finds
+ * Design notes. One nng_ctx per call; calls are reused, because nng may hang when a context closes while
+ * an answer arrives. A call has one aio, whose callback (on nng's threads) walks it through send,
+ * receive, done. REQ's own resending is off: when a connection breaks, we send the call again under the
+ * same sequence number, until its deadline or until the peer has been away for NET_CONNECT_MS. An
+ * operation is started under the client's lock, so that either closing finds and aborts it, or it finds
  * the closing. The caller's callback runs without the lock, exactly once.
  */
 #include <nng/nng.h>
@@ -52,7 +52,7 @@ client_end_waiting(struct rpc_client *c)
 	}
 }
 
-/* Give the call back to its owner and keep its context for the next call. */
+/* Finish the call and keep its context for the next one. */
 static void
 finish(struct call *call, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
@@ -84,15 +84,15 @@ fail(struct call *call, enum rc rc)
 	if (nobody && c->tell)
 		c->tell(c->tell_arg);
 	snprintf(text, sizeof text, "%s: %s", c->addr,
-		 nobody			? "nobody listens there"
-		 : rc == RC_UNREACHABLE ? "nobody answers there"
+		 nobody			? "nothing listens there"
+		 : rc == RC_UNREACHABLE ? "no answer from there"
 		 : rc == RC_TIMEOUT	? "no answer in time"
 		 : rc == RC_NOMEM	? "out of memory"
 					: "closed");
 	finish(call, rc, NULL, text);
 }
 
-/* nng returned rv: try again, or give up with the right reason. */
+/* nng returned rv: try again, or give up with the matching reason. */
 static void
 again_or_fail(struct call *call, int rv)
 {
@@ -110,9 +110,9 @@ again_or_fail(struct call *call, int rv)
 		step_send(call);
 }
 
-/* Note which connection the call goes through; lock held. nng does not say: it is the one that was there
- * when sending began, or the one that came since. When several came since, it is unknown, so that a later
- * connection does not end with this call. */
+/* Note the connection of the call; lock held. nng does not say: it is the one that existed when sending
+ * began, or the one that came since. If several came since, it is unknown, so that a later connection
+ * does not end with this call. */
 static void
 note_pipe(struct call *call, enum call_phase phase)
 {
@@ -126,7 +126,7 @@ note_pipe(struct call *call, enum call_phase phase)
 	}
 }
 
-/* Start the aio for a phase, unless the client is closing: then nobody would abort it. */
+/* Start the aio for a phase, unless the client is closing, after which nothing aborts it. */
 static bool
 begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 {
@@ -142,7 +142,7 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 		away = deadline_in_ms(c->away_ms);
 	if (phase == CALL_SENDING && away < until)
 		until = away;
-	/* Look after the dialer now and then (client_redial). */
+	/* Check the dialer regularly (client_redial). */
 	away = deadline_in_ms(client_stale_ms(c));
 	if (phase == CALL_SENDING && away < until)
 		until = away;
@@ -268,7 +268,7 @@ next_seq(struct rpc_client *c)
 	return seq;
 }
 
-/* Start a call whose request is complete; the request's memory goes to it. */
+/* Start a call with a complete request, whose memory it takes. */
 static enum rc
 start(struct rpc_client *c, struct buf *request, uint64_t deadline_ns, rpc_done_fn done, void *arg,
       struct err *err)
@@ -310,7 +310,7 @@ rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t 
 	enum rc rc;
 
 	if (nbytes > WIRE_CONTROL_MAX - ENVELOPE_ROOM)
-		return err_set(err, RC_INVAL, "request of %zu bytes, at most %u", nbytes,
+		return err_set(err, RC_INVAL, "request of %zu bytes: the limit is %u", nbytes,
 			       WIRE_CONTROL_MAX - ENVELOPE_ROOM);
 	if (!buf_reserve(&b, nbytes + ENVELOPE_ROOM) || !buf_add(&b, body, nbytes) ||
 	    !call_envelope(&b, c, next_seq(c), deadline_ns))
@@ -333,7 +333,7 @@ pack(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns, str
 	bare.timeoutms = bare.version = 0;
 	n = gpu_sim__request__get_packed_size(&bare);
 	if (n > WIRE_CONTROL_MAX - ENVELOPE_ROOM)
-		return err_set(err, RC_INVAL, "request of %zu bytes, at most %u", n,
+		return err_set(err, RC_INVAL, "request of %zu bytes: the limit is %u", n,
 			       WIRE_CONTROL_MAX - ENVELOPE_ROOM);
 	if (!buf_reserve(b, n + ENVELOPE_ROOM))
 		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
@@ -381,7 +381,7 @@ wake(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* By nng. */
+/* Call by nng. */
 static enum rc
 call_and_wait(struct rpc_client *c, struct buf *request, uint64_t deadline_ns, GpuSim__Reply **out,
 	      struct err *err)

@@ -1,12 +1,11 @@
 /*
- * Design notes. One REQ socket a server, opened when it is needed; the calls are in rpc_call.c. `lock` guards the lists of calls and
- * the state of the connection. When a connection closes, we replace it with a new dialer, not nng: nng
- * would do it from the thread that clears connections away, which may hang (closing.h). We learn of its end
- * from nng's event or from a call that it broke, whichever comes first; a redialer does the rest
- * (redial.c).
+ * Design notes. One REQ socket per server, opened when needed; the calls are in rpc_call.c. `lock` guards
+ * the lists of calls and the state of the connection. When a connection closes, we replace it with a new
+ * dialer, not nng: nng would do it from the thread that reaps connections, which may hang (closing.h). We
+ * learn of the end from nng's event or from a broken call, whichever comes first; a redialer does the
+ * rest (redial.c).
  *
- * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end, and close
- * the socket.
+ * Closing: abort the calls. Then, on a separate thread: let the redialers end, and close the socket.
  */
 #include <errno.h>
 #include <nng/nng.h>
@@ -38,8 +37,8 @@ client_stale_ms(const struct rpc_client *c)
 	return strncmp(c->addr, "tls", 3) == 0 ? NET_DIAL_STALE_TLS_MS : NET_DIAL_STALE_MS;
 }
 
-/* Lock held. There is no dialer, or nng's has had its time. If it reached a process that was about to end,
- * so that writing its handshake failed, nng counts it as closed, and it never tries again. */
+/* Lock held. There is no dialer, or nng's has timed out. If it reached a process that was about to end,
+ * so that writing its handshake failed, nng counts it as closed and never tries again. */
 static nng_dialer
 take_stale(struct rpc_client *c)
 {
@@ -70,7 +69,7 @@ client_redial(struct rpc_client *c)
 		client_start_redialer(c, stale, nng_dialer_id(stale) <= 0);
 }
 
-/* Lock held. The connection is gone; the caller closes its dialer and makes another. */
+/* Lock held. The connection is lost; the caller closes its dialer and makes another. */
 static nng_dialer
 forget_connection(struct rpc_client *c)
 {
@@ -102,8 +101,8 @@ client_lost(struct rpc_client *c, int pipe)
 		client_start_redialer(c, old, true);
 }
 
-/* nng is about to replace the connection itself, and its dialer has nothing to do: closing it waits for
- * nobody. A connection's last event may overtake its first: its dialer identifies it too. */
+/* nng is about to replace the connection itself, and its dialer is idle, so closing it does not block. A
+ * connection's last event may overtake its first: its dialer identifies it too. */
 static void
 on_gone(struct rpc_client *c, int id, nng_dialer d)
 {
@@ -148,7 +147,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* A time limit on a dial: when it is over, a thread closes the dialer. */
+/* A time limit on a dial: at its end a thread closes the dialer. */
 struct dial_timer {
 	nng_aio *timer;
 	nng_dialer dialer;
@@ -165,7 +164,7 @@ closer_main(void *arg)
 	return NULL;
 }
 
-/* On a thread of nng's, which must not wait for another of them. */
+/* On a thread of nng's, which must not wait for another one. */
 static void
 on_dial_timer(void *arg)
 {
@@ -193,7 +192,7 @@ client_dial(nng_dialer d, int within_ms)
 	return p.over ? NNG_ETIMEDOUT : rv;
 }
 
-/* The limit and the resending must be set (README.md); the rest only helps. */
+/* The limit and the resending must be set (README.md); the rest is optional. */
 static int
 set_options(struct rpc_client *c)
 {
@@ -238,7 +237,7 @@ client_open_nng(struct rpc_client *c, struct err *err)
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: %s", c->addr, nng_strerror(rv));
 }
 
-/* A client that is not connected yet, and knows nothing of nng. */
+/* Make a client without a connection and without nng. */
 static enum rc
 client_new(const char *addr, struct rpc_client **out, struct err *err)
 {
@@ -274,16 +273,16 @@ add_dialer(struct rpc_client *c, struct err *err)
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: %s", c->addr, nng_strerror(rv));
 }
 
-/* nng says the same of a socket without a listener and of none. */
+/* nng does not distinguish a socket without a listener from a missing one. */
 static enum rc
 unreachable(const struct rpc_client *c, int rv, struct err *err)
 {
 	const char *path = strncmp(c->addr, "ipc://", 6) == 0 ? c->addr + 6 : NULL;
 
 	if (path && access(path, F_OK) != 0 && errno == ENOENT)
-		return err_set(err, RC_UNREACHABLE, "%s: nobody answers there (nothing is at %s)",
+		return err_set(err, RC_UNREACHABLE, "%s: no answer from there (%s does not exist)",
 			       c->addr, path);
-	return err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", c->addr,
+	return err_set(err, RC_UNREACHABLE, "%s: no answer from there (%s)", c->addr,
 		       nng_strerror(rv));
 }
 
@@ -319,8 +318,8 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	return rc;
 }
 
-/* One dial; if a listener is there and has not answered, another dial with all the time that is left. nng
- * does not tell those two cases apart. */
+/* One dial; if a listener exists and has not answered, another dial with the remaining time. nng does not
+ * distinguish these two cases. */
 static int
 dial_within(struct rpc_client *c, uint64_t deadline_ns, bool *listens)
 {
@@ -413,8 +412,8 @@ rpc_client_connected(struct rpc_client *c)
 	return connected;
 }
 
-/* Free the calls before their contexts go with the socket: nng's timer thread may still be about to cancel
- * an operation that has ended, and only nng_aio_free waits for that. Then let the redialers end. */
+/* Free the calls before their contexts go with the socket: nng's timer thread may be about to cancel an ended
+ * operation, and only nng_aio_free waits for that. Then wait for the redialers. */
 static bool
 settle(void *arg)
 {

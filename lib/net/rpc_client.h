@@ -1,5 +1,5 @@
 /*
- * rpc_client.h - call a server: with a deadline, repeated safely, many at once.
+ * rpc_client.h - call a server: with deadlines, safe repetition, many calls at once.
  */
 #ifndef NET_RPC_CLIENT_H
 #define NET_RPC_CLIENT_H
@@ -15,21 +15,21 @@ enum rpc_connect {
 	RPC_CONNECT_TO_CALL, /* as NOW, for rpc_call: on ipc without nng and its threads (rpc_plain.c) */
 };
 
-/* Connect to a server. RC_UNREACHABLE: nobody listens there, or does not answer in NET_CONNECT_MS.
- */
+/* Connect to a server. RC_UNREACHABLE: nothing listens there, or does not answer in NET_CONNECT_MS. */
 enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 			struct err *err);
 
-/* As RPC_CONNECT_TO_CALL, before timeout_ms is over. RC_UNREACHABLE: nobody listens there, or there is no connection for
- * NET_CONNECT_MS. RC_TIMEOUT: a process listens there and has not answered in time: it is frozen. */
+/* As RPC_CONNECT_TO_CALL, before timeout_ms is over. RC_UNREACHABLE: nothing listens there, or there is
+ * no connection for NET_CONNECT_MS. RC_TIMEOUT: a process listens and has not answered in time: it is
+ * frozen. */
 enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out,
 			   struct err *err);
 
 /*
- * Connect in the background, and watch whether the server is there. Once nobody listens at the address any
- * more, calls end at once with RC_UNREACHABLE, and fn is called before their callbacks; on a host that
- * answers this is known within a fifth of a second of the process's end. If the server only dropped the
- * connection, the client connects again, and calls are repeated.
+ * Connect in the background, and watch the server. Once nothing listens at the address, calls end at once
+ * with RC_UNREACHABLE, and fn is called before their callbacks; on a host that answers, within a fifth of
+ * a second of the process's end. If the server only dropped the connection, the client connects again and
+ * repeats the calls.
  *
  *	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
  *		must not close the client
@@ -37,11 +37,10 @@ enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_cli
 enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
 			 struct err *err);
 
-/* How long there may be no connection before a call ends with RC_UNREACHABLE; NET_CONNECT_MS until it is
- * set. */
+/* Set the time without a connection after which a call ends with RC_UNREACHABLE; default: NET_CONNECT_MS. */
 void rpc_client_set_away(struct rpc_client *c, uint32_t ms);
 
-/* Whether there is a connection now. */
+/* There is a connection now. */
 bool rpc_client_connected(struct rpc_client *c);
 
 /* Ends all calls (their callbacks run, with RC_ABORTED) and closes. NULL is legal. */
@@ -70,8 +69,8 @@ enum rc rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, u
 enum rc rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		       rpc_done_fn done, void *arg, struct err *err);
 
-/* Call and wait. On RC_OK *out is a successful reply, the caller's to free; a failure in the server's
- * answer is returned as its code with its sentence. */
+/* Call and wait. On RC_OK *out is a successful reply, freed by the caller; a failure in the server's
+ * answer is returned as its code and message. */
 enum rc rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		 GpuSim__Reply **out, struct err *err);
 

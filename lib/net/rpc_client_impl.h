@@ -10,7 +10,7 @@
 #include "net/net.h"
 #include "net/rpc_client.h"
 
-#define CLIENT_SOCKETS 16 /* most calls at a time that go without nng */
+#define CLIENT_SOCKETS 16 /* most concurrent calls without nng */
 
 enum call_phase { CALL_SENDING, CALL_RECEIVING };
 
@@ -20,11 +20,11 @@ struct call {
 	nng_ctx ctx;
 	nng_aio *aio;
 	enum call_phase phase;
-	int pipe;	 /* the connection it was sent through, or 0: not known */
+	int pipe;	 /* the connection it was sent through, 0: unknown */
 	uint64_t ncame0; /* client.ncame when it was sent */
 	struct buf body;
 	uint64_t deadline_ns;
-	uint64_t grace_ns; /* until then it waits for a connection, however long there was none */
+	uint64_t grace_ns; /* it waits for a connection at least until then */
 	rpc_done_fn done;
 	void *arg;
 };
@@ -39,22 +39,22 @@ struct rpc_client {
 	struct call *free, *running;
 	uint64_t seq;
 	uint64_t away_since;  /* meaningful while pipe is 0 */
-	uint32_t away_ms;     /* the server may be away so long before a call fails */
+	uint32_t away_ms;     /* time without a connection before a call fails */
 	uint64_t ncame;	      /* connections that came up so far */
 	int pipe;	      /* the connection, or 0 */
 	int pipe_gone;	      /* the last one that closed */
 	bool dialing;	      /* there is a dialer, or a redialer makes one */
-	uint64_t later_since; /* when nng began to dial by itself; 0: it does not */
-	bool opened;	      /* sock is */
-	bool plain;	      /* a call that waits goes without nng (rpc_plain.c) */
+	uint64_t later_since; /* when nng began to dial by itself; 0: not dialing */
+	bool opened;	      /* sock is open */
+	bool plain;	      /* waiting calls do not use nng (rpc_plain.c) */
 	int idle[CLIENT_SOCKETS], spent[CLIENT_SOCKETS];
 	unsigned nidle, nspent, nsockets;
 	bool closing;
-	bool shut;	    /* the dialers are nng_close's now */
+	bool shut;	    /* nng_close owns the dialers now */
 	unsigned redialers; /* threads (redial.c) */
 	/* of a client that watches */
 	bool watches;
-	bool nobody;  /* listens there; until there is a connection */
+	bool nobody;  /* nothing listens there; until there is a connection */
 	bool telling; /* the same, found by a redialer */
 	void (*tell)(void *);
 	void *tell_arg;
@@ -63,23 +63,23 @@ struct rpc_client {
 /* A running call says that the connection `pipe` has closed: make a new one. No lock held. */
 void client_lost(struct rpc_client *c, int pipe);
 
-/* Try again after that failed. */
+/* Try again after a failure. */
 void client_redial(struct rpc_client *c);
 
-/* nng may dial by itself so long before a redialer replaces its dialer. */
+/* Time that nng may dial by itself before a redialer replaces its dialer. */
 uint64_t client_stale_ms(const struct rpc_client *c);
 
 /* rpc_plain.c: connect without nng; false: not now. */
 bool plain_open(struct rpc_client *c, uint64_t deadline_ns);
 
-/* A call without nng. False: by nng, under the same number; else *rc is what rpc_call returns. */
+/* Call without nng. False: call by nng, under the same number; else *rc is the result of rpc_call. */
 bool plain_call(struct rpc_client *c, const struct buf *request, uint64_t deadline_ns,
 		GpuSim__Reply **out, enum rc *rc, struct err *err);
 
 /* No call runs any more. */
 void plain_close(struct rpc_client *c);
 
-/* The fields of a request that are ours, behind its packed body. */
+/* Append our fields to a packed request. */
 bool call_envelope(struct buf *b, const struct rpc_client *c, uint64_t seq, uint64_t deadline_ns);
 
 /* Open nng's socket, if it is not open yet; lock not held. */
@@ -88,18 +88,18 @@ enum rc client_open_nng(struct rpc_client *c, struct err *err);
 /* A dialer for the client's address, not started. */
 int client_dialer(struct rpc_client *c, nng_dialer *out);
 
-/* Connect by this dialer within so long, else close it. */
+/* Connect by this dialer within the time, else close it. */
 int client_dial(nng_dialer d, int within_ms);
 
-/* Have a thread close the dialer `old`, if there is one, and dial again; of a client that watches, with
- * find_out, first find out whether anybody listens there. Lock not held; the caller has claimed dialing,
- * and counted the thread in redialers. */
+/* Start a thread that closes the dialer `old`, if any, and dials again; for a watching client with
+ * find_out, it first checks that something listens. Lock not held; the caller has claimed dialing, and
+ * counted the thread in redialers. */
 void client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out);
 
-/* One redialer less; lock not held. The client may be gone after that. */
+/* A redialer ends; lock not held. The client may be freed after that. */
 void client_end_redialer(struct rpc_client *c);
 
-/* Lock held. Nobody listens: end the calls that wait for a connection. */
+/* Lock held. Nothing listens: end the calls that wait for a connection. */
 void client_end_waiting(struct rpc_client *c);
 
 /* Free a call that does not run; its context is left to the closing of the socket. */

@@ -1,11 +1,11 @@
 /*
- * Design notes. A client that was opened for calls that wait (RPC_CONNECT_TO_CALL) starts without nng: each thread
- * that calls takes a socket for the time of its call (reqsock.h), so the program has no threads of ours.
- * At the first trouble it goes over to nng for good: the call is repeated there under its number, so that it takes
- * effect once, and all that is said of broken connections in rpc_client.c and rpc_call.c holds.
+ * Design notes. A client for calls that wait (RPC_CONNECT_TO_CALL) starts without nng: each calling
+ * thread takes a socket for its call (reqsock.h), so the program has no threads of ours. At the first
+ * trouble it changes to nng permanently: the call is repeated there under its number, so that it takes
+ * effect once, as described in rpc_client.c and rpc_call.c.
  *
- * A server takes a client for gone when its last connection closes, and then its leases end. So the socket of a call
- * that has had no answer in time is of no more use, but stays open as long as the client.
+ * For a server a client has disconnected when its last connection closes, which ends its leases. So a
+ * socket whose call had no answer in time is not used again, but stays open as long as the client.
  */
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ put_spent(struct rpc_client *c, int fd, bool trouble)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* A socket for a call; -1: by nng. */
+/* A socket for a call; -1: use nng. */
 static int
 take_socket(struct rpc_client *c)
 {

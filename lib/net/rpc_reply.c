@@ -29,7 +29,7 @@ server_call_free(struct server_call *call)
 	free(call);
 }
 
-/* Reply.seq = 1 as a varint field: a packed message may be followed by further fields of it. */
+/* Reply.seq = 1 as a varint field: further fields may follow a packed message. */
 static size_t
 pack_seq(uint64_t seq, unsigned char out[SEQ_ROOM])
 {
@@ -63,7 +63,7 @@ server_call_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 		rpc_reply_err(rpc, &err);
 		return;
 	}
-	/* Without memory for the answer, forget the call: a repetition runs it again. */
+	/* Out of memory for the answer: forget the call, so that a repetition runs it again. */
 	good = buf_reserve(&out, nbytes + nseq) && buf_add(&out, body, nbytes) &&
 	       buf_add(&out, seq, nseq);
 	pthread_mutex_lock(&s->lock);
@@ -71,7 +71,7 @@ server_call_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 			good ? out.len : REPLYCACHE_ANSWER + 1);
 	pending_drop(call);
 	pthread_mutex_unlock(&s->lock);
-	/* The slot is ours alone now: the cache does not lead to the call any more. */
+	/* The slot is ours alone now: the cache no longer refers to the call. */
 	if (good)
 		slot_send(call->slot, out.data, out.len);
 	else
@@ -104,7 +104,7 @@ rpc_server_remember(struct rpc_server *s, uint64_t client_id, uint64_t seq, cons
 	case REPLYCACHE_NEW:
 		replycache_done(s->cache, client_id, seq, out.data, out.len);
 		break;
-	case REPLYCACHE_RUNNING: /* it has been repeated, and the handler has not taken it up */
+	case REPLYCACHE_RUNNING: /* repeated before the handler took the call */
 		buf_fini(&((struct server_call *)call)->again);
 		((struct server_call *)call)->again = out;
 		out = (struct buf){0};

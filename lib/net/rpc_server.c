@@ -1,11 +1,10 @@
 /*
- * Design notes. nng's REP with one context (a "slot") for each request that is received, being run, or
- * being answered: unlike raw REP, which drops answers beyond 64 that a connection has not yet taken, a
- * context waits its turn. One thread receives, unpacks, asks the reply cache and calls the handler; answers
- * are sent from whatever thread answers, without waiting. A slot belongs to one of: the free list, the
- * receiving thread, a call, the sending aio (whose callback frees it). A repeated request that is still
- * running hands its slot to the call and takes the call's: the answer goes to the connection that asked
- * last.
+ * Design notes. nng's REP with one context (a "slot") for each request that is being received, run or
+ * answered: raw REP would drop answers beyond 64 that a connection has not yet taken; a context waits.
+ * One thread receives, unpacks, asks the reply cache and calls the handler; answers are sent from any
+ * thread, without waiting. A slot belongs to one of: the free list, the receiving thread, a call, the
+ * sending aio (whose callback frees it). A repeated request that is still running gives its slot to the
+ * call and takes the call's: the answer goes to the connection that asked last.
  *
  * `lock` guards the cache, the peers, the slot lists and each call's slot; nng is never called with it
  * held. A call is answered exactly once, by its owner; the server lives until it is stopped and all calls
@@ -38,7 +37,7 @@ rpc_server_self(const struct rpc_server *s)
 	return listener_self(s->listener);
 }
 
-/* Lock held, so that no callback runs once stopping has begun. client_id 0: nobody. */
+/* Lock held, so that no callback runs once stopping has begun. client_id 0: none. */
 static void
 tell_gone(struct rpc_server *s, uint64_t client_id)
 {
@@ -73,7 +72,7 @@ on_peer(void *arg, int pipe, enum listener_event event)
 		nng_pipe_close(surplus);
 }
 
-/* As many as we want, and as leave descriptors for other things. */
+/* The number of connections, which leaves descriptors for other uses. */
 static size_t
 most_peers(void)
 {
@@ -84,7 +83,7 @@ most_peers(void)
 	return files.rlim_cur / 4 * 3;
 }
 
-/* The answer to a request that never became a call. */
+/* Answer a request that did not become a call. */
 static void
 refuse(struct slot *slot, const struct err *err)
 {
@@ -126,11 +125,11 @@ judge(struct rpc_server *s, struct server_call *call, bool *is_new, struct buf *
 		break;
 	case REPLYCACHE_STALE:
 		err_set(&err, RC_BADDATA,
-			"request %llu comes too late to be told from a repetition",
+			"request %llu is too old to be distinguished from a repetition",
 			(unsigned long long)call->call.req->seq);
 		break;
 	case REPLYCACHE_FULL:
-		err_set(&err, RC_BUSY, "too many requests wait for their answers");
+		err_set(&err, RC_BUSY, "too many pending requests");
 		break;
 	}
 	return err;
@@ -186,14 +185,15 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 		server_call_free(call);
 	}
 	buf_fini(&again);
-	/* It may have gone before this message, or before the handler had it: then it counts as gone after that. */
+	/* The client may have disconnected before this message, or before the handler saw it: then it
+	 * disconnects after. */
 	pthread_mutex_lock(&s->lock);
 	if (!peer_find(s, pipe) && !client_connected(s, client_id))
 		tell_gone(s, client_id);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Enter the slot that receives, so that stopping can end that; false: stopping. */
+/* Register the receiving slot, so that stopping can end it; false: stopping. */
 static bool
 receiving(struct rpc_server *s, struct slot *slot)
 {

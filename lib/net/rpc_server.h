@@ -12,8 +12,8 @@
 
 struct rpc_server;
 
-/* A request that waits for its answer, from this server or from another that hands its requests to the same
- * handler (lib/grpc). The transport's own data stands behind it. */
+/* A request that waits for its answer, from this server or from another with the same handler (lib/grpc). The
+ * transport's own data follow it. */
 struct rpc_call {
 	GpuSim__Request *req;
 	uint64_t deadline_ns; /* when the client stops waiting, on our clock */
@@ -25,12 +25,10 @@ struct rpc_handler {
 	/* A new request, on the server's one thread: do not block. The handler owns the call until it
 	 * answers it, which it must do, once. */
 	void (*call)(void *arg, struct rpc_call *call);
-	/* A client's last connection closed (it may come back). On a thread of nng, under the server's
-	 * lock: only take note, call no function of the server. Not after rpc_server_stop. NULL: no
-	 * callback. */
+	/* A client's last connection closed (it may return). On a thread of nng, under the server's lock:
+	 * only take note, call no function of the server. Not after rpc_server_stop. NULL: no callback. */
 	void (*gone)(void *arg, uint64_t client_id);
-	/* A client repeats a request: it is there, or has come back. On the server's one thread, else as
-	 * gone. */
+	/* A client repeats a request, so it is connected. On the server's one thread, else as gone. */
 	void (*back)(void *arg, uint64_t client_id);
 	/* A client no longer waits for the answer to request `seq`, which must still be given, soon if
 	 * possible. As gone; only some transports notice this. */
@@ -68,10 +66,10 @@ void rpc_reply_done(struct rpc_call *call);
 /* A failure with the position of the operation; f is borrowed, NULL is legal. */
 void rpc_reply_failure(struct rpc_call *call, const struct err *err, GpuSim__Failure *f);
 
-/* Remember the answer, a packed Reply, to a request that an earlier process of this server was asked. */
+/* Remember the answer, a packed Reply, to a request to an earlier process of this server. */
 void rpc_server_remember(struct rpc_server *s, uint64_t client_id, uint64_t seq, const void *body,
 			 size_t nbytes);
-/* Answer with what was remembered after the request had come. False: nothing was; the call is the caller's. */
+/* Answer with an answer remembered since the request. False: none; the caller keeps the call. */
 bool rpc_reply_again(struct rpc_call *call);
 
 /* Answer with an already packed Reply. */

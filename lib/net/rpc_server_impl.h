@@ -17,7 +17,7 @@ struct slot {
 	struct slot *next, *next_free;
 	nng_ctx ctx;
 	nng_aio *aio;
-	int pipe; /* whose request it holds */
+	int pipe; /* connection of its request */
 	bool sending;
 	size_t nbytes; /* being sent */
 };
@@ -33,12 +33,12 @@ struct server_call {
 
 struct peer {
 	int pipe;
-	bool closing;	    /* it has been told to close */
-	uint64_t heard_ns;  /* since when it is silent */
+	bool closing;	    /* it is being closed */
+	uint64_t heard_ns;  /* time of its last message */
 	uint64_t client_id; /* the client that spoke last through it; 0: none yet */
 	uint64_t unsent;
-	size_t ncalls;	/* of its requests that are not answered yet, */
-	size_t pending; /* and their memory */
+	size_t ncalls;	/* its unanswered requests */
+	size_t pending; /* their memory */
 };
 
 struct rpc_server {
@@ -56,11 +56,11 @@ struct rpc_server {
 	size_t pending; /* memory of their requests */
 	struct slot *receiving;
 	bool stopping;
-	bool closed; /* nng has let go of the socket */
+	bool closed; /* nng has released the socket */
 };
 
-/* Peers; all with the lock held. peer_remove: the client that has no connection left now, or 0.
- * peer_surplus: the connection that must close when there is one too many, or 0. */
+/* Peers; all with the lock held. peer_remove: the client that has no connection left, or 0. peer_surplus: the
+ * connection that must close when there is one too many, or 0. */
 struct peer *peer_find(struct rpc_server *s, int pipe);
 void peer_add(struct rpc_server *s, int pipe);
 uint64_t peer_remove(struct rpc_server *s, int pipe);
@@ -73,14 +73,14 @@ struct slot *slot_take(struct rpc_server *s);
 /* Give a slot back that is not sending. */
 void slot_release(struct slot *slot);
 
-/* Send the answer and give the slot back when it is on its way. A peer that has gone asks again; one that
- * leaves too many answers lying gets no more. */
+/* Send the answer; the slot is released once it is sent. A peer that has disconnected asks again; one
+ * that leaves too many answers unread gets no more. */
 void slot_send(struct slot *slot, const void *body, size_t nbytes);
 
 /* Free all slots; waits for answers that are being sent. The socket is closed. */
 void slots_free(struct rpc_server *s);
 
-/* Enter the memory of a call's request, or take it out; lock held. RC_BUSY with the sentence: the requests
+/* Count the memory of a call's request, or uncount it; lock held. RC_BUSY with the message: the requests
  * of its connection, or all, take too much. */
 enum rc pending_check(const struct server_call *call, struct err *err);
 void pending_add(const struct server_call *call);

@@ -11,9 +11,9 @@
 #define UNSENT_MAX \
 	(64ull << 20)	/* bytes of answers a peer may leave lying before it gets no more \
 			 */
-#define UNSENT_MIN 1024 /* what the smallest answer counts for */
+#define UNSENT_MIN 1024 /* the size that the smallest answer counts for */
 
-#define PENDING_PEER (128u << 20) /* memory of requests that wait: of one connection, */
+#define PENDING_PEER (128u << 20) /* memory of pending requests: of one connection, */
 #define PENDING_ALL  (512u << 20) /* of all */
 
 struct peer *
@@ -29,11 +29,11 @@ void
 peer_add(struct rpc_server *s, int pipe)
 {
 	if (!alloc_room(&s->peers, s->npeers, &s->peers_cap, sizeof *s->peers))
-		return; /* its client counts as gone after each request */
+		return; /* its client disconnects after each request */
 	s->peers[s->npeers++] = (struct peer){.pipe = pipe, .heard_ns = clock_now_ns()};
 }
 
-/* Does a go before b? First a peer that has never said anything, then the one that has been silent for
+/* a is closed before b: first a peer that has never sent anything, then the one that has been silent
  * longest. */
 static bool
 is_idler(const struct peer *a, const struct peer *b)
@@ -43,7 +43,7 @@ is_idler(const struct peer *a, const struct peer *b)
 	return a->heard_ns < b->heard_ns;
 }
 
-/* A peer that waits for an answer, or has not taken one, stays: then the newest goes. */
+/* Peers that wait for an answer, or have not read one, stay: else close the newest. */
 int
 peer_surplus(struct rpc_server *s, int newest)
 {
@@ -101,7 +101,7 @@ slot_release(struct slot *slot)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The answer is on its way, or lost: the slot is free. */
+/* The answer is sent, or lost: the slot is free. */
 static void
 sent(struct slot *slot)
 {
@@ -117,7 +117,7 @@ sent(struct slot *slot)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The aio's callback. After receiving, the receiving thread goes on. */
+/* The aio's callback. After a receive the receiving thread continues. */
 static void
 on_slot(void *arg)
 {
@@ -177,13 +177,14 @@ pending_check(const struct server_call *call, struct err *err)
 	const struct peer *p = peer_find(call->server, call->pipe);
 
 	if (p && p->pending + call->taken > PENDING_PEER)
-		return err_set(err, RC_BUSY,
-			       "requests of %zu MiB wait for their answers on this connection, at "
-			       "most %u",
-			       p->pending >> 20, PENDING_PEER >> 20);
+		return err_set(
+		    err, RC_BUSY,
+		    "pending requests on this connection already take %zu MiB; the limit "
+		    "is %u",
+		    p->pending >> 20, PENDING_PEER >> 20);
 	if (s->pending + call->taken > PENDING_ALL)
 		return err_set(err, RC_BUSY,
-			       "requests of %zu MiB wait for their answers, at most %u",
+			       "pending requests already take %zu MiB; the limit is %u",
 			       s->pending >> 20, PENDING_ALL >> 20);
 	return RC_OK;
 }
@@ -212,7 +213,7 @@ pending_drop(const struct server_call *call)
 	p->ncalls--;
 }
 
-/* Enter nbytes as on their way to the slot's peer; false: it leaves too many lying. */
+/* Count nbytes as in flight to the slot's peer; false: too many are unread. */
 static bool
 peer_owe(struct slot *slot, size_t nbytes)
 {

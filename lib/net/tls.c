@@ -1,9 +1,9 @@
 /*
  * Design notes. One configuration for all dialers and one for all listeners, made for the first address
- * that needs them; nng counts their users. `lock` guards both and the names of the files. nng (1.5.2, with
- * mbedtls) finds out only in a handshake that a key belongs to another certificate, or that the authority
- * has not signed it. So tls_ready makes one with ourselves: a mistake is reported at once in one sentence,
- * instead of peers that stay away.
+ * that needs them; nng counts their users. `lock` guards both and the names of the files. nng (1.5.2,
+ * with mbedtls) notices only in a handshake that a key belongs to another certificate, or that the
+ * authority has not signed it. So tls_ready makes a handshake with itself: a mistake is reported at once,
+ * instead of peers that cannot connect.
  */
 #include "net/tls.h"
 
@@ -56,7 +56,7 @@ read_pem(const char *path, const char *option, const char *what, struct buf *pem
 	if (!path || !*path)
 		return err_set(
 		    err, RC_INVAL,
-		    "tls+tcp wants a certificate, its key and an authority: %s is not set", option);
+		    "tls+tcp needs a certificate, its key and an authority: %s is not set", option);
 	rc = file_text(path, what, pem, &why);
 	if (rc != RC_OK)
 		err_set(err, rc == RC_FAILED ? RC_INVAL : rc, "%s", why.text);
@@ -74,10 +74,10 @@ make_config(nng_tls_mode mode, const struct net_tls_files *f, const char *cert, 
 	if (rv != 0)
 		return err_set(err, RC_FAILED, "tls: %s", nng_strerror(rv));
 	if (nng_tls_config_ca_chain(config[mode], ca, NULL) != 0)
-		return err_set(err, RC_BADDATA, "%s: not a certificate in PEM", f->ca);
+		return err_set(err, RC_BADDATA, "%s: not a PEM certificate", f->ca);
 	if (nng_tls_config_own_cert(config[mode], cert, key, NULL) != 0)
 		return err_set(err, RC_BADDATA,
-			       "%s, %s: not a certificate and a key without password in PEM",
+			       "%s, %s: not a PEM certificate and a PEM key without password",
 			       f->cert, f->key);
 	return RC_OK;
 }
@@ -171,7 +171,7 @@ shake_hands(void)
 	return rv;
 }
 
-/* The machine failed, not the files. An end that refuses the other may be gone before its alert is read. */
+/* The machine failed, not the files. An end that refuses may have closed before its alert is read. */
 static bool
 ours(int rv)
 {
@@ -232,7 +232,7 @@ tls_ready(const char *addr, struct err *err)
 	return rc;
 }
 
-/* NULL, which nng does not take, when the address was not ready. */
+/* NULL, which nng rejects, when the address was not ready. */
 static nng_tls_config *
 made(nng_tls_mode mode)
 {
@@ -244,7 +244,7 @@ made(nng_tls_mode mode)
 	return c;
 }
 
-/* tls_dialer ...: give one of nng's the configuration that its address needs. */
+/* tls_dialer ...: set the configuration for the address. */
 #define GIVE(what, type, mode)                                                                     \
 	int tls_##what(type x, const char *addr)                                                   \
 	{                                                                                          \

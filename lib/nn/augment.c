@@ -15,20 +15,21 @@ augment_check(uint32_t what, const struct dataset *data, struct err *err)
 {
 	if (what && (data->rows < 2 || data->cols < 2))
 		return err_set(err, RC_INVAL,
-			       "--augment: the samples are no images: they have %ux%ux%u values",
+			       "--augment: the samples are not images: they have %ux%ux%u values",
 			       data->channels, data->rows, data->cols);
 	if (what & AUGMENT_CROP && (data->rows <= AUGMENT_PAD || data->cols <= AUGMENT_PAD))
-		return err_set(err, RC_INVAL,
-			       "--augment crop: images of %ux%u are too small to be moved by up "
-			       "to %d",
-			       data->rows, data->cols, AUGMENT_PAD);
+		return err_set(
+		    err, RC_INVAL,
+		    "--augment crop: images of %ux%u are too small for a shift of up to %d",
+		    data->rows, data->cols, AUGMENT_PAD);
 	return RC_OK;
 }
 
 uint32_t
 augment_draw(uint32_t what, uint64_t seed, uint32_t epoch, uint32_t item)
 {
-	uint64_t state = seed ^ 0x61756720696d6773u, bits; /* apart from those of orders */
+	uint64_t state = seed ^ 0x61756720696d6773u,
+		 bits; /* distinct from the states of the orders */
 	uint32_t row = AUGMENT_PAD, column = AUGMENT_PAD, mirrored = 0;
 
 	state = splitmix64(&state) + epoch;

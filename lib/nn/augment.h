@@ -19,13 +19,13 @@ enum { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 };
 /* "crop,flip", "crop", "flip" or "none". */
 const char *augment_name(uint32_t what);
 
-/* RC_INVAL: the data are no images, or the border is larger than they are. */
+/* RC_INVAL: the data are not images, or the images are smaller than the border. */
 enum rc augment_check(uint32_t what, const struct dataset *data, struct err *err);
 
-/* The word by which the kernel `augment` changes an image. */
+/* The word that tells the kernel `augment` how to change an image. */
 uint32_t augment_draw(uint32_t what, uint64_t seed, uint32_t epoch, uint32_t item);
 
-/* Those of n images. */
+/* The words of n images. */
 void augment_draws(uint32_t what, uint64_t seed, uint32_t epoch, const uint32_t *items, uint64_t n,
 		   uint32_t *draws);
 

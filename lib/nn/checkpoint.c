@@ -19,7 +19,7 @@
 
 #define NAME_FORMAT "ckpt-%012" PRIu64 ".npz"
 #define NAME_DIGITS 12
-#define MAX_STEPS   UINT64_C(999999999999) /* as many as a name has digits for */
+#define MAX_STEPS   UINT64_C(999999999999) /* the most that a name has digits for */
 #define VERSION	    2
 #define MAX_VALUES  (UINT64_C(1) << 30)
 
@@ -59,7 +59,7 @@ static const struct field fields[] = {
     WHOLE("schedule", terms.schedule),
     WHOLE("batch", terms.batch),
     WHOLE("seed", terms.seed),
-    WHOLE("augment", terms.augment), /* 0 where a file has none, as the next */
+    WHOLE("augment", terms.augment), /* 0 where a file has none; also the next */
     WHOLE("leaf", terms.leaf),
     REAL("lr", terms.lr),
     REAL("momentum", terms.momentum),
@@ -165,8 +165,8 @@ checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *e
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
 	if (rc == RC_OK && flock(d->fd, LOCK_EX | LOCK_NB) != 0)
 		rc = errno == EWOULDBLOCK
-			 ? err_set(err, RC_BUSY, "%s: another training keeps its checkpoints there",
-				   path)
+			 ? err_set(err, RC_BUSY,
+				   "%s: another training is writing its checkpoints here", path)
 			 : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
 	if (rc == RC_OK)
 		rc = list(path, true, &names, err);
@@ -243,8 +243,8 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 	if (snprintf(path, sizeof path, "%s/" NAME_FORMAT, d->path, steps) >= PATH_MAX)
 		return err_set(err, RC_FAILED, "%.64s...: %s", d->path, strerror(ENAMETOOLONG));
 	if (steps > MAX_STEPS)
-		return err_set(err, RC_FAILED, "%s: a step count of more than %d digits", d->path,
-			       NAME_DIGITS);
+		return err_set(err, RC_FAILED, "%s: the step count has more than %d digits",
+			       d->path, NAME_DIGITS);
 	array[n++] = named("version", NPZ_I64, 0, 0, &version);
 	for (size_t i = 0; i < NFIELDS; i++)
 		array[n++] =
@@ -261,7 +261,7 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 
 /* ---- reading */
 
-/* A scalar of the file. RC_BADDATA: there is none of that name and type. */
+/* A scalar of the file. RC_BADDATA: the file has none of that name and type. */
 static enum rc
 read_field(const struct npz *npz, const struct field *f, const char *path, void *out,
 	   struct err *err)
@@ -272,13 +272,13 @@ read_field(const struct npz *npz, const struct field *f, const char *path, void 
 		   f->offset == offsetof(struct checkpoint, terms.leaf)))
 		return RC_OK;
 	if (!a || a->type != f->type || a->ndim != 0)
-		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no number %s", path,
+		return err_set(err, RC_BADDATA, "%s: not a checkpoint: it has no number %s", path,
 			       f->name);
 	memcpy(out, a->data, 8);
 	return RC_OK;
 }
 
-/* A vector of the file as memory of its own; NULL *out: it has none of that name. */
+/* A copy of a vector of the file; *out NULL: the file has none of that name. */
 static enum rc
 read_vector(const struct npz *npz, const char *name, uint64_t n, const char *path, float **out,
 	    struct err *err)
@@ -304,7 +304,7 @@ read_net(const struct npz *npz, const char *path, struct checkpoint *c, struct e
 	const struct npz_array *a = npz_find(npz, "net");
 
 	if (!a || a->type != NPZ_U8 || a->ndim != 1 || a->dim[0] != sizeof c->terms.net)
-		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no net", path);
+		return err_set(err, RC_BADDATA, "%s: not a checkpoint: it has no net", path);
 	memcpy(c->terms.net, a->data, sizeof c->terms.net);
 	c->nparams = c->terms.nvalues;
 	if (memchr(c->terms.net, '\0', sizeof c->terms.net) == NULL || c->nparams < 1 ||
@@ -323,7 +323,7 @@ check_position(const struct checkpoint *c, uint64_t steps, const char *path, str
 	    c->epoch > UINT32_MAX || checkpoint_steps(c) != steps)
 		return err_set(err, RC_BADDATA,
 			       "%s: epoch %" PRIu64 ", step %" PRIu64 " of %" PRIu64 ", %" PRIu64
-			       " images a step: that cannot be",
+			       " images a step: these numbers are inconsistent",
 			       path, c->epoch, c->step, c->steps_an_epoch, c->global_batch);
 	return RC_OK;
 }
@@ -337,7 +337,7 @@ parse(const struct npz *npz, const char *path, uint64_t steps, struct checkpoint
 	enum rc rc = read_field(npz, &version_field, path, &version, err);
 
 	if (rc == RC_OK && version != VERSION)
-		rc = err_set(err, RC_BADDATA, "%s: version %" PRIu64 ", this program reads %d",
+		rc = err_set(err, RC_BADDATA, "%s: version %" PRIu64 "; this program reads %d",
 			     path, version, VERSION);
 	for (size_t i = 0; rc == RC_OK && i < NFIELDS; i++)
 		rc = read_field(npz, &fields[i], path, (char *)c + fields[i].offset, err);
@@ -348,7 +348,7 @@ parse(const struct npz *npz, const char *path, uint64_t steps, struct checkpoint
 	if (rc == RC_OK)
 		rc = read_vector(npz, "params", c->nparams, path, &c->params, err);
 	if (rc == RC_OK && !c->params)
-		rc = err_set(err, RC_BADDATA, "%s: not a checkpoint: no params", path);
+		rc = err_set(err, RC_BADDATA, "%s: not a checkpoint: it has no params", path);
 	if (rc == RC_OK)
 		rc = read_vector(npz, "state0", c->nparams, path, &c->state[0], err);
 	if (rc == RC_OK && c->state[0])
@@ -398,7 +398,7 @@ checkpoint_newest(const char *path, checkpoint_damaged_fn damaged, void *arg, st
 		}
 	}
 	if (rc == RC_OK && n > 0 && !*found)
-		rc = err_set(err, RC_BADDATA, "%s: none of its checkpoints can be read", path);
+		rc = err_set(err, RC_BADDATA, "%s: none of the checkpoints can be read", path);
 	buf_fini(&names);
 	return rc;
 }
@@ -417,7 +417,7 @@ checkpoint_fini(struct checkpoint *c)
 static enum rc
 differs(const char *path, const char *what, double then, double now, struct err *err)
 {
-	return err_set(err, RC_INVAL, "%s: was made with %s %.9g, now it is %.9g", path, what, then,
+	return err_set(err, RC_INVAL, "%s: was made with %s %.9g; it is now %.9g", path, what, then,
 		       now);
 }
 
@@ -428,17 +428,18 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 	const struct checkpoint_terms *then = &c->terms;
 
 	if (strcmp(then->net, now->net) != 0 || then->nvalues != now->nvalues)
-		return err_set(err, RC_INVAL, "%s: was made with another model: %.80s, not %.80s",
-			       path, then->net, now->net);
+		return err_set(err, RC_INVAL,
+			       "%s: was made with a different model: %.80s, not %.80s", path,
+			       then->net, now->net);
 	if (then->sync != now->sync)
-		return err_set(err, RC_INVAL, "%s: was made with another --sync", path);
+		return err_set(err, RC_INVAL, "%s: was made with a different --sync", path);
 	if (then->local_steps != now->local_steps)
 		return differs(path, "--local-steps", (double)then->local_steps,
 			       (double)now->local_steps, err);
 	if (then->schedule != now->schedule)
-		return err_set(err, RC_INVAL, "%s: was made with another --lr-schedule", path);
+		return err_set(err, RC_INVAL, "%s: was made with a different --lr-schedule", path);
 	if (then->optimizer != now->optimizer)
-		return err_set(err, RC_INVAL, "%s: was made with another --optimizer", path);
+		return err_set(err, RC_INVAL, "%s: was made with a different --optimizer", path);
 	if (then->leaf != now->leaf)
 		return then->leaf && now->leaf
 			   ? differs(path, "--leaf", (double)then->leaf, (double)now->leaf, err)
@@ -450,12 +451,12 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 	if (then->batch != now->batch)
 		return differs(path, "--batch", (double)then->batch, (double)now->batch, err);
 	if (then->augment != now->augment)
-		return err_set(err, RC_INVAL, "%s: was made with --augment %s, now it is %s", path,
+		return err_set(err, RC_INVAL, "%s: was made with --augment %s; it is now %s", path,
 			       augment_name((uint32_t)then->augment),
 			       augment_name((uint32_t)now->augment));
 	if (then->seed != now->seed)
 		return err_set(err, RC_INVAL,
-			       "%s: was made with --seed %" PRIu64 ", now it is %" PRIu64, path,
+			       "%s: was made with --seed %" PRIu64 "; it is now %" PRIu64, path,
 			       then->seed, now->seed);
 	if (then->lr != now->lr)
 		return differs(path, "--lr", then->lr, now->lr, err);
@@ -465,6 +466,6 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 		return differs(path, "--weight-decay", then->weight_decay, now->weight_decay, err);
 	if (then->train_items != now->train_items || then->test_items != now->test_items ||
 	    then->data_crc != now->data_crc)
-		return err_set(err, RC_INVAL, "%s: was made with other --data", path);
+		return err_set(err, RC_INVAL, "%s: was made with different --data", path);
 	return RC_OK;
 }

@@ -25,8 +25,8 @@ struct checkpoint_terms {
 	uint64_t sync, local_steps;    /* enum sync of the trainer */
 	uint64_t optimizer;	       /* enum optimizer */
 	uint64_t schedule;	       /* enum lr_kind */
-	uint64_t batch, seed;	       /* batch 0: the global batch was given */
-	uint64_t leaf;		       /* of a deterministic training; 0: it is none */
+	uint64_t batch, seed;	       /* batch 0: the user gave the global batch */
+	uint64_t leaf;		       /* of a deterministic training; 0: not deterministic */
 	uint64_t augment;	       /* of training images (augment.h) */
 	double lr, momentum, weight_decay;
 	uint64_t train_items, test_items, data_crc;
@@ -58,7 +58,7 @@ void checkpoint_dir_close(struct checkpoint_dir *d); /* NULL is legal */
 /* Does the folder hold a checkpoint, whole or damaged? A missing folder holds none. */
 enum rc checkpoint_any(const char *path, bool *any, struct err *err);
 
-/* Write one; its arrays stay the caller's. Then remove those that are too old, and those with
+/* Write a checkpoint; its arrays stay the caller's. Then remove the oldest ones, and those with
  * more steps: they were damaged, or the training would have resumed from them. Errors as of
  * npz_write; on failure the folder is as it was. */
 enum rc checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct err *err);
@@ -69,17 +69,17 @@ typedef void (*checkpoint_damaged_fn)(void *arg, const char *reason);
 /*
  * checkpoint_newest - read the newest whole checkpoint.
  *
- *	damaged		called for each newer one that is not
+ *	damaged		called for each newer one that is damaged
  *	c		[out] released with checkpoint_fini; untouched on error
- *	found		[out] false: there is none, and *c is untouched
+ *	found		[out] false: no checkpoint exists, and *c is untouched
  *
- * Errors: RC_BADDATA there are some and none is whole; RC_FAILED, RC_NOMEM.
+ * Errors: RC_BADDATA checkpoints exist and none is whole; RC_FAILED, RC_NOMEM.
  */
 enum rc checkpoint_newest(const char *path, checkpoint_damaged_fn damaged, void *arg,
 			  struct checkpoint *c, bool *found, struct err *err);
 void checkpoint_fini(struct checkpoint *c);
 
-/* RC_INVAL, naming the first thing that differs, when `now` asks for something else. */
+/* RC_INVAL if `now` differs from the checkpoint's terms; err names the first difference. */
 enum rc checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 			 const char *path, struct err *err);
 

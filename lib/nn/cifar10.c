@@ -15,8 +15,9 @@ nomem(const char *path, struct err *err)
 static enum rc
 refuse_label(const char *path, int64_t label, size_t i, struct err *err)
 {
-	return err_set(err, RC_BADDATA, "%s: label %" PRId64 " of record %zu, CIFAR-10 has 0 to %d",
-		       path, label, i, CIFAR10_CLASSES - 1);
+	return err_set(err, RC_BADDATA,
+		       "%s: label %" PRId64 " of record %zu; labels of CIFAR-10 are 0 to %d", path,
+		       label, i, CIFAR10_CLASSES - 1);
 }
 
 enum rc
@@ -27,7 +28,7 @@ cifar10_records(const char *path, const struct buf *file, struct cifar10_batch *
 
 	if (n == 0 || file->len % CIFAR10_RECORD != 0)
 		return err_set(err, RC_BADDATA,
-			       "%s: %zu bytes are no whole number of records of %d", path,
+			       "%s: %zu bytes are not a multiple of the record's %d", path,
 			       file->len, CIFAR10_RECORD);
 	if (!buf_reserve(&batch->images, n * CIFAR10_ITEM) || !buf_reserve(&batch->labels, n))
 		return nomem(path, err);
@@ -61,8 +62,8 @@ take_images(const struct pickle *p, const char *path, struct buf *images, size_t
 	if (a.kind != 'u' || a.size != 1 || (a.ndim != 2 && a.ndim != 4) || a.fortran ||
 	    item != CIFAR10_ITEM || (a.ndim == 4 && a.dim[1] != 3) || a.dim[0] == 0)
 		return err_set(err, RC_BADDATA,
-			       "%s: 'data' is not bytes of images, one a row of %d", path,
-			       CIFAR10_ITEM);
+			       "%s: 'data' is not an array of bytes with one image a row of %d",
+			       path, CIFAR10_ITEM);
 	*n = (size_t)a.dim[0];
 	return buf_add(images, a.data, *n * CIFAR10_ITEM) ? RC_OK : nomem(path, err);
 }
@@ -83,7 +84,7 @@ take_label_array(const struct ndarray *a, const char *path, struct buf *labels, 
 	enum rc rc = RC_OK;
 
 	if (a->ndim != 1 || (a->kind != 'u' && a->kind != 'i'))
-		return err_set(err, RC_BADDATA, "%s: 'labels' are no list of numbers", path);
+		return err_set(err, RC_BADDATA, "%s: 'labels' is not a list of numbers", path);
 	for (size_t i = 0; rc == RC_OK && i < a->dim[0]; i++)
 		rc = add_label(path, labels, (int64_t)ndarray_at(a, i), i, err);
 	return rc;
@@ -102,7 +103,7 @@ take_labels(const struct pickle *p, const char *path, struct buf *labels, size_t
 
 	if (!v)
 		return err_set(err, RC_BADDATA, "%s: no 'labels'%s", path,
-			       pickle_get(p, "fine_labels") ? "; CIFAR-100 is not read" : "");
+			       pickle_get(p, "fine_labels") ? "; CIFAR-100 is not supported" : "");
 	if (pickle_array(p, v, &a)) {
 		rc = take_label_array(&a, path, labels, err);
 	} else {
@@ -110,7 +111,7 @@ take_labels(const struct pickle *p, const char *path, struct buf *labels, size_t
 		     rc == RC_OK && c; c = pickle_next(p, c), i++)
 			rc = pickle_number(pickle_item(p, c), &label)
 				 ? add_label(path, labels, label, i, err)
-				 : err_set(err, RC_BADDATA, "%s: 'labels' are no list of numbers",
+				 : err_set(err, RC_BADDATA, "%s: 'labels' is not a list of numbers",
 					   path);
 	}
 	if (rc == RC_OK && labels->len - first != n)
@@ -155,8 +156,7 @@ check_count(const char *path, size_t n, struct err *err)
 {
 	if (n == CIFAR10_CLASSES)
 		return RC_OK;
-	return err_set(err, RC_BADDATA, "%s: %zu names of classes, not %d", path, n,
-		       CIFAR10_CLASSES);
+	return err_set(err, RC_BADDATA, "%s: %zu class names; needs %d", path, n, CIFAR10_CLASSES);
 }
 
 enum rc

@@ -1,6 +1,5 @@
 /*
- * cifar10.h - the contents of CIFAR-10's files: images of 3 x 32 x 32 bytes, plane by plane, and
- * labels.
+ * cifar10.h - the contents of CIFAR-10's files: images of 3 x 32 x 32 bytes, plane by plane, and labels.
  *
  * Source: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version" and "Python version".
  */
@@ -24,14 +23,15 @@ struct cifar10_batch {
 	struct buf images, labels;
 };
 
-/* Append those of a file's bytes: records of a label and an image, or a pickle. RC_BADDATA "PATH: reason"; RC_NOMEM. */
+/* Append the images and labels in a file's bytes: records, or a pickle. RC_BADDATA "PATH: reason";
+ * RC_NOMEM. */
 enum rc cifar10_records(const char *path, const struct buf *file, struct cifar10_batch *batch,
 			struct err *err);
 enum rc cifar10_pickle(const char *path, const struct buf *file, struct cifar10_batch *batch,
 		       struct err *err);
 
-/* The names of the classes, from a text with one a line, which is cut up, or from a pickle. name[CIFAR10_CLASSES] is
- * the caller's, all NULL; each is malloc'ed. */
+/* The class names, from a text with one a line (its bytes are changed) or from a pickle.
+ * name[CIFAR10_CLASSES]: the caller's, all NULL; each name is malloc'ed. */
 enum rc cifar10_text_names(const char *path, struct buf *file, char **name, struct err *err);
 enum rc cifar10_pickle_names(const char *path, const struct buf *file, char **name,
 			     struct err *err);

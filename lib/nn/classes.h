@@ -1,5 +1,6 @@
 /*
- * classes.h - the classes of a table or a folder: texts, numbered first by arrival, then in order.
+ * classes.h - the classes of a table or a folder: texts, numbered first in order of arrival, then
+ * in sorted order.
  */
 #ifndef NN_CLASSES_H
 #define NN_CLASSES_H
@@ -23,7 +24,7 @@ struct classes {
 
 enum classes_status {
 	CLASSES_OK,
-	CLASSES_FULL, /* it would be the 257th */
+	CLASSES_FULL, /* this would be the 257th class */
 	CLASSES_LONG, /* more than CLASSES_MAX_TEXT bytes */
 	CLASSES_NOMEM,
 	CLASSES_UNCOUNTABLE, /* numbers, but not whole ones */
@@ -36,8 +37,8 @@ enum classes_status classes_id(struct classes *c, const char *text, size_t len, 
  * classes_sort - give each id its label and each label its name.
  *
  * Where all texts are whole numbers they are sorted as such, and "1" and "1.0" are one class; if they
- * are 0 to k-1 there are no names. Else they are sorted by their bytes. The caller may take the
- * names away and leave NULL there.
+ * are 0 to k-1 there are no names. Otherwise they are sorted by their bytes. The caller may take
+ * the names and set the pointer to NULL.
  */
 enum classes_status classes_sort(struct classes *c);
 

@@ -44,7 +44,7 @@ next_byte(struct csv *csv, bool raw, int *c, struct err *err)
 	if (*c == '\n')
 		csv->line++;
 	return *c ? RC_OK
-		  : err_set(err, RC_BADDATA, "%s:%" PRIu64 ": a NUL byte: this is not text",
+		  : err_set(err, RC_BADDATA, "%s:%" PRIu64 ": a NUL byte: the file is not text",
 			    csv->in->name, csv->line);
 }
 
@@ -99,7 +99,8 @@ csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n, s
 		return rc;
 	odd = file_odd_text((const char *)csv->chunk, csv->len);
 	if (odd && strcmp(odd, "UTF-16") == 0)
-		return err_set(err, RC_BADDATA, "%s: it is UTF-16, and UTF-8 is read", in->name);
+		return err_set(err, RC_BADDATA, "%s: the text is UTF-16; convert it to UTF-8",
+			       in->name);
 	csv->pos = odd ? 3 : 0;
 	csv->sep = guess_separator(csv);
 	return RC_OK;
@@ -125,7 +126,7 @@ static enum rc
 put(struct csv *csv, int c, struct err *err)
 {
 	if (csv->text.len == CSV_MAX_RECORD)
-		return refuse(csv, "a line of more than 4 MiB", err);
+		return refuse(csv, "the line is longer than 4 MiB", err);
 	if (csv->text.len == csv->text.cap && !buf_reserve(&csv->text, 1))
 		return err_set(err, RC_NOMEM, "%s: out of memory", csv->in->name);
 	csv->text.data[csv->text.len++] = (char)c;
@@ -151,7 +152,7 @@ read_quoted(struct csv *csv, struct err *err)
 		if (rc != RC_OK)
 			return rc;
 		if (c == END || csv->text.len == CSV_MAX_RECORD)
-			return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": a quote is never closed",
+			return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": a quote is not closed",
 				       csv->in->name, opened);
 		if (c == '"') {
 			rc = next_byte(csv, true, &c, err);
@@ -191,7 +192,7 @@ read_field(struct csv *csv, int *c, struct err *err)
 		if (quoted && !is_blank(csv, *c))
 			return refuse(csv, "text after a closing quote", err);
 		if (*c == '"')
-			return refuse(csv, "a quote within a field that is not quoted", err);
+			return refuse(csv, "a quote in an unquoted field", err);
 		if (!quoted)
 			rc = put(csv, *c, err);
 		if (rc == RC_OK)
@@ -202,7 +203,7 @@ read_field(struct csv *csv, int *c, struct err *err)
 	return rc;
 }
 
-/* The field whose text was added since `begin`; it is an offset until the record is whole. */
+/* The field whose text was added since `begin`; it is an offset until the record is complete. */
 static enum rc
 add_field(struct csv *csv, size_t begin, struct err *err)
 {
@@ -211,7 +212,7 @@ add_field(struct csv *csv, size_t begin, struct err *err)
 
 	if (csv->nfields == csv->cap_fields) {
 		if (csv->nfields == CSV_MAX_FIELDS)
-			return refuse(csv, "a line of more than 262144 fields", err);
+			return refuse(csv, "the line has more than 262144 fields", err);
 		cap = csv->cap_fields ? csv->cap_fields * 2 : 16;
 		p = alloc_resize(csv->fields, cap, sizeof *p);
 		if (!p)
@@ -223,7 +224,7 @@ add_field(struct csv *csv, size_t begin, struct err *err)
 	return RC_OK;
 }
 
-/* A record, perhaps a blank one; *end: nothing is behind it. */
+/* A record, perhaps a blank one; *end: it is the last. */
 static enum rc
 read_record(struct csv *csv, bool *end, struct err *err)
 {
@@ -271,7 +272,7 @@ csv_show(const struct csv_field *field, char out[CSV_SHOW])
 {
 	size_t n = field->len < CSV_SHOW - 1 ? field->len : CSV_SHOW - 1;
 
-	/* Not within a character of UTF-8. */
+	/* Do not cut a UTF-8 character. */
 	while (n < field->len && n > 0 && ((unsigned char)field->text[n] & 0xc0) == 0x80)
 		n--;
 	for (size_t i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /*
  * csv.h - records of a comma-separated file, one after another.
  *
- * As RFC 4180: a field may stand in double quotes, where separators and line ends are text and two
+ * As RFC 4180: a field may be in double quotes, where separators and line ends are text and two
  * quotes are one. It also reads lines that end with LF, CR LF or CR, blank lines (skipped), a byte
  * order mark, blanks around a field, and semicolons or tabs for commas, by the first line.
  */
@@ -40,22 +40,22 @@ struct csv {
  *
  *	in	after input_begin; borrowed until csv_end
  *
- * Errors, here and in csv_next: RC_BADDATA "NAME:LINE: reason", as what input_get refuses; RC_FAILED,
+ * Errors, here and in csv_next: RC_BADDATA "NAME:LINE: reason", and the errors of input_get; RC_FAILED,
  * RC_NOMEM.
  */
 enum rc csv_begin(struct csv *csv, struct input *in, struct err *err);
 
-/* The same, when the first n bytes (at most INPUT_CHUNK, and a whole line if there is one) have
- * been read already. */
+/* csv_begin after the caller has read the first n bytes: at most INPUT_CHUNK, and a whole line if
+ * there is one. */
 enum rc csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n,
 		       struct err *err);
 
-/* The next record; *more false: there is none. A record has at least one field. */
+/* The next record; *more false: no record is left. A record has at least one field. */
 enum rc csv_next(struct csv *csv, bool *more, struct err *err);
 
 void csv_end(struct csv *csv);
 
-/* A field for a sentence: terminated, cut, and without control characters. Returns out. */
+/* A field for a message: terminated, shortened, and without control characters. Returns out. */
 const char *csv_show(const struct csv_field *field, char out[CSV_SHOW]);
 
 #endif

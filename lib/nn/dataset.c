@@ -13,7 +13,7 @@
 #include "nn/input.h"
 #include "nn/read.h"
 
-/* A file of no other format is a table. */
+/* A file that matches no other format is a table. */
 static bool
 any_file(const uint8_t *head, size_t nbytes)
 {
@@ -22,12 +22,12 @@ any_file(const uint8_t *head, size_t nbytes)
 	return true;
 }
 
-/* In the order of asking "is this data set yours?". */
+/* In the order in which the readers are tried. */
 static const struct {
 	const char *name;
 	reader_fn *read;
 	bool (*is_here)(const char *path);
-	bool (*is_file)(const uint8_t *head, size_t nbytes); /* NULL: no file by itself is one */
+	bool (*is_file)(const uint8_t *head, size_t nbytes); /* NULL: a single file is never one */
 } readers[] = {
     [DATASET_AUTO] = {"auto", NULL, NULL, NULL},
     [DATASET_IDX] = {"idx", read_idx, idx_is_here, NULL},
@@ -45,7 +45,7 @@ enum {
 	NNORMALIZES = sizeof normalize_names / sizeof normalize_names[0]
 };
 
-/* The first bytes of a file, unpacked; none if it cannot be read: its reader then says why. */
+/* The first bytes of a file, unpacked; 0 if it cannot be read: its reader then reports why. */
 static size_t
 read_head(const char *path, uint8_t head[READ_HEAD_NBYTES])
 {
@@ -63,7 +63,7 @@ read_head(const char *path, uint8_t head[READ_HEAD_NBYTES])
 	return n;
 }
 
-/* The format of a folder, by its files; DATASET_AUTO: none. */
+/* The format of a folder, by its files; DATASET_AUTO: unknown. */
 static enum dataset_format
 tell_folder(const char *path)
 {
@@ -85,7 +85,7 @@ tell_file(const char *path)
 	return DATASET_CSV;
 }
 
-/* The reader that the options name, or else the one whose files are there. */
+/* The reader that the options name, or else the one whose files are present. */
 static enum rc
 find_reader(const char *path, enum dataset_format asked, enum dataset_format *format,
 	    struct err *err)
@@ -97,7 +97,7 @@ find_reader(const char *path, enum dataset_format asked, enum dataset_format *fo
 	*format = asked ? asked : S_ISDIR(st.st_mode) ? tell_folder(path) : tell_file(path);
 	if (*format == DATASET_AUTO)
 		return err_set(err, RC_FAILED,
-			       "%s: no data set here: no train-images-idx3-ubyte, train.csv, "
+			       "%s: not a data set: it has no train-images-idx3-ubyte, train.csv, "
 			       "data_batch_1.bin, x_train.npy, or folders of images",
 			       path);
 	if (!S_ISDIR(st.st_mode) && !readers[*format].is_file)
@@ -149,25 +149,25 @@ dataset_split_parse(const char *text, struct dataset_options *out, struct err *e
 	int n = 0;
 
 	if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
-		return err_set(err, RC_INVAL, "'%.64s' is too long for fractions", text);
+		return err_set(err, RC_INVAL, "'%.64s' is too long for a list of fractions", text);
 	while ((field = strsep(&next, ","))) {
 		if (n == 3 || parse_double(field, 0, 1, &f[n], err) != RC_OK)
 			return err_set(err, RC_INVAL,
-				       "'%.64s' is not fractions to train, validate and test "
-				       "(such as 0.8,0.1,0.1)",
+				       "'%.64s' is not a list of fractions to train, validate and "
+				       "test with (such as 0.8,0.1,0.1)",
 				       text);
 		n++;
 	}
 	if (n < 2)
-		return err_set(err, RC_INVAL,
-			       "'%.64s' is one fraction, it takes two or three (such as 0.8,0.2)",
-			       text);
+		return err_set(
+		    err, RC_INVAL,
+		    "'%.64s' is one fraction; a split needs two or three (such as 0.8,0.2)", text);
 	if (n == 2) {
 		f[2] = f[1];
 		f[1] = 0;
 	}
 	if (f[0] + f[1] + f[2] > 1 + 1e-9)
-		return err_set(err, RC_INVAL, "'%.64s' is more than 1 together", text);
+		return err_set(err, RC_INVAL, "'%.64s' sums to more than 1", text);
 	out->train = f[0];
 	out->validation = f[1];
 	out->test = f[2];
@@ -209,7 +209,7 @@ dataset_crc(const struct dataset *ds)
 	uLong crc = crc32(0, NULL, 0);
 
 	for (int p = 0; p < 3; p++) {
-		if (parts[p]->nitems == 0) /* of no bytes, crc32_z would begin anew */
+		if (parts[p]->nitems == 0) /* without bytes, crc32_z would start again */
 			continue;
 		crc = crc32_z(crc, parts[p]->items, parts[p]->nitems * dataset_item_bytes(ds));
 		crc = crc32_z(crc, parts[p]->labels, parts[p]->nitems);

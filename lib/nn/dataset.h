@@ -31,13 +31,12 @@ struct dataset_options {
 	enum dataset_normalize normalize;
 	const char *label_column;      /* CSV: its name, or "first", "last"; NULL: guessed */
 	uint32_t rows, cols, channels; /* folder: what images become; 0: 32 x 32, 3 */
-	/* Fractions. All 0: as the files say, else 0.8, 0, 0.2. validation alone is taken from
-	 * training. Where the files have a test part and test is 0, it stays, and the fractions are
-	 * of the rest; else they are of all samples. Samples beyond the sum of the fractions
-	 * are left out. */
+	/* Fractions. All 0: the split of the files, else 0.8, 0, 0.2. validation alone is taken from
+	 * training. Where the files have a test part and test is 0, it stays, and the fractions are of the
+	 * rest; else they are of all samples. Samples beyond the sum of the fractions are left out. */
 	double train, validation, test;
 	uint64_t seed;	      /* of the split */
-	uint32_t train_items; /* at most so many training samples; 0: all */
+	uint32_t train_items; /* the most training samples to keep; 0: all */
 	uint32_t test_items;  /* likewise of the test part */
 	bool tests_only;      /* the training part may be empty */
 };
@@ -47,7 +46,7 @@ struct dataset_part {
 	uint32_t nitems;
 	void *items;
 	uint8_t *labels;
-	char *labels_path; /* for sentences */
+	char *labels_path; /* for messages */
 };
 
 struct dataset {
@@ -67,20 +66,20 @@ struct dataset {
  *	ds		[out] the caller owns it and releases it with dataset_fini; untouched on
  *			error
  *
- * Errors: RC_FAILED a file that is missing or cannot be read; RC_BADDATA what its reader refuses;
- * RC_INVAL fractions that make no sense; RC_NOMEM.
+ * Errors: RC_FAILED a file that is missing or cannot be read; RC_BADDATA the reader rejects the
+ * data; RC_INVAL inconsistent fractions; RC_NOMEM.
  * Checked by: tests/unit/nn/t_dataset.c
  */
 enum rc dataset_open(const char *path, const struct dataset_options *o, struct dataset *ds,
 		     struct err *err);
 
-/* By name, for options: RC_INVAL. The name of each, for sentences and configurations. */
+/* The format's name, for options, messages and configurations; and the format of a name: RC_INVAL. */
 const char *dataset_format_name(enum dataset_format format);
 const char *dataset_normalize_name(enum dataset_normalize how);
 
 /*
  * "0.8,0.1,0.1" into train, validation and test, which are fractions of all samples; "0.8,0.2" into
- * train and test. RC_INVAL: what is no such list, or sums to more than 1.
+ * train and test. RC_INVAL: the text is not such a list, or sums to more than 1.
  */
 enum rc dataset_split_parse(const char *text, struct dataset_options *out, struct err *err);
 
@@ -91,7 +90,7 @@ size_t dataset_item_bytes(const struct dataset *ds);
 /* RC_BADDATA, naming file and item, when a label is not below nclasses, as a model has them. */
 enum rc dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *err);
 
-/* A checksum of all items, labels, scales and shifts, to tell one data set from another. */
+/* A checksum of all items, labels, scales and shifts, to distinguish data sets. */
 uint32_t dataset_crc(const struct dataset *ds);
 
 /* Release everything and make it {0}. */

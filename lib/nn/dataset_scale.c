@@ -9,7 +9,7 @@ struct moments {
 	double mean, deviation;
 };
 
-/* Of bytes: exact, by counting them. */
+/* The moments of bytes: exact, by counting. */
 static struct moments
 moments_u8(const struct dataset *ds, uint32_t channel)
 {
@@ -28,7 +28,7 @@ moments_u8(const struct dataset *ds, uint32_t channel)
 	return (struct moments){sum / n, sqrt(square / n)};
 }
 
-/* Of f32, in two passes. */
+/* The moments of f32, in two passes. */
 static struct moments
 moments_f32(const struct dataset *ds, uint32_t channel)
 {
@@ -47,7 +47,7 @@ moments_f32(const struct dataset *ds, uint32_t channel)
 	return (struct moments){sum / n, sqrt(square / n)};
 }
 
-/* Mean 0 and deviation 1; a channel that is the same everywhere becomes 0. */
+/* Mean 0 and deviation 1; a constant channel becomes 0. */
 static void
 standardise(struct dataset *ds, uint32_t c)
 {

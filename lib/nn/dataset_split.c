@@ -1,4 +1,4 @@
-/* Which samples train, validate and test: each lands in one part, by a seeded permutation. */
+/* Splits samples into the parts that train, validate and test, by a seeded permutation. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,14 +9,13 @@
 #include "nn/rng.h"
 
 #define NPARTS	   3
-#define SPLIT_SALT UINT64_C(0x73706c6974) /* so that no epoch's order is that of the split */
+#define SPLIT_SALT UINT64_C(0x73706c6974) /* so that no epoch has the order of the split */
 
 struct fractions {
 	double part[NPARTS]; /* train, validation, test */
 };
 
-/* The samples to deal, those of npools parts one after another, and the number of parts to deal
- * them to. */
+/* The samples to deal, those of npools parts one after another, and the number of parts to deal them to. */
 struct deal {
 	const struct dataset_part *pool[NPARTS];
 	uint32_t npools, n;
@@ -32,18 +31,18 @@ check_fractions(const struct dataset_options *o, struct err *err)
 
 	for (int i = 0; i < NPARTS; i++) {
 		if (!(f[i] >= 0 && f[i] <= 1))
-			return err_set(err, RC_INVAL, "split: %g is no fraction, which is 0 to 1",
+			return err_set(err, RC_INVAL, "split: %g is not a fraction from 0 to 1",
 				       f[i]);
 		sum += f[i];
 	}
 	if (sum > 1 + 1e-9)
-		return err_set(err, RC_INVAL, "split: %g, %g and %g are more than 1 together", f[0],
-			       f[1], f[2]);
+		return err_set(err, RC_INVAL, "split: %g, %g and %g sum to more than 1", f[0], f[1],
+			       f[2]);
 	return RC_OK;
 }
 
-/* The fractions that the options mean, for files with or without a test part. *keep: that part
- * stays. */
+/* The fractions that the options mean, for files with or without a test part. *keep: the files'
+ * test part stays. */
 static struct fractions
 choose(const struct dataset_options *o, bool has_test, bool *keep)
 {
@@ -57,7 +56,7 @@ choose(const struct dataset_options *o, bool has_test, bool *keep)
 	return (struct fractions){{o->train, v, o->test}};
 }
 
-/* Cumulated and rounded down, so that fractions that sum to 1 leave nobody out. */
+/* Cumulated and rounded down, so that fractions that sum to 1 leave no sample out. */
 static void
 count_parts(struct deal *d, const struct fractions *f)
 {
@@ -107,7 +106,7 @@ take(const struct deal *d, int k, size_t item, const char *path, struct dataset_
 	return true;
 }
 
-/* The path that stands for all that is dealt. */
+/* The path that stands for all the dealt samples. */
 static const char *
 path_of(const struct deal *d, const char *path)
 {
@@ -131,7 +130,7 @@ shuffle(struct deal *d, uint64_t seed)
 	return true;
 }
 
-/* Deal the first nparts of ds's parts anew. d is counted and has no order yet. */
+/* Replace the first nparts of ds's parts. d is counted and has no order yet. */
 static enum rc
 deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const char *path,
 	 struct err *err)
@@ -174,7 +173,7 @@ pool(const struct dataset *ds, int nparts, const char *path, struct deal *d, str
 	return RC_OK;
 }
 
-/* Keep at most so many samples of a part. */
+/* Limit the number of samples of a part. */
 static enum rc
 thin(struct dataset_part *part, uint32_t n, size_t item, uint64_t seed, const char *path,
      struct err *err)
@@ -193,7 +192,7 @@ thin(struct dataset_part *part, uint32_t n, size_t item, uint64_t seed, const ch
 	return RC_OK;
 }
 
-/* The parts, before their items are limited but for those that train. */
+/* The parts, before their items are limited, except for those that train. */
 static enum rc
 make_parts(struct dataset *ds, const char *path, const struct dataset_options *o, struct err *err)
 {
@@ -214,8 +213,8 @@ make_parts(struct dataset *ds, const char *path, const struct dataset_options *o
 	count_parts(&d, &f);
 	if ((d.count[0] == 0 && !o->tests_only) || (!keep && d.count[2] == 0))
 		return err_set(err, RC_BADDATA,
-			       "%s: of %" PRIu32 " samples the split %g,%g,%g leaves none to %s",
-			       path, d.n, f.part[0], f.part[1], f.part[2],
+			       "%s: the split %g,%g,%g of %" PRIu32 " samples leaves none to %s",
+			       path, f.part[0], f.part[1], f.part[2], d.n,
 			       d.count[0] == 0 && !o->tests_only ? "train on" : "test with");
 	if (as_is && (o->train_items == 0 || o->train_items >= d.n))
 		return RC_OK;

@@ -10,7 +10,7 @@ decimal_f32(const char *text, size_t len, float *out)
 {
 	float f;
 
-	/* strtod takes hexadecimal and "nan(...)", too. */
+	/* strtod also accepts hexadecimal and "nan(...)". */
 	for (size_t i = 0; i < len; i++)
 		if (text[i] == 'x' || text[i] == 'X' || text[i] == '(')
 			return DECIMAL_SYNTAX;

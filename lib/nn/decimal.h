@@ -10,7 +10,7 @@
 
 enum decimal {
 	DECIMAL_OK,
-	DECIMAL_SYNTAX,	    /* no decimal number */
+	DECIMAL_SYNTAX,	    /* not a decimal number */
 	DECIMAL_NOT_FINITE, /* nan, inf or infinity, in any case, with or without a sign */
 	DECIMAL_RANGE,	    /* rounds to infinity */
 	DECIMAL_NOMEM,
@@ -28,8 +28,8 @@ enum decimal decimal_f32(const char *text, size_t len, float *out);
 
 #define DECIMAL_WHOLE_MAX INT64_C(1000000000000000000)
 
-/* The whole number in text[0..len), also as "3." or "3.00"; false when it is not one, or as far
- * from 0 as DECIMAL_WHOLE_MAX. */
+/* The whole number in text[0..len), also as "3." or "3.00"; false if it is not a whole number, or
+ * its magnitude is at least DECIMAL_WHOLE_MAX. */
 bool decimal_whole(const char *text, size_t len, int64_t *out);
 
 #endif

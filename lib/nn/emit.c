@@ -19,8 +19,8 @@ extra_bytes(const struct net_node *node, uint64_t rows)
 	return node->kind == NET_BATCHNORM ? 4ull * node->shape.channels * sizeof(double) : 0;
 }
 
-/* A norm's gradient goes back in place, and an add's to the block it closes: that node's dy is
- * this one's. */
+/* A norm's gradient goes back in place; an add's goes to the block that it closes. Those nodes
+ * share one dy. */
 static uint32_t
 lent_to(const struct net *n, uint32_t k)
 {
@@ -50,7 +50,7 @@ emit_scratch_images(const struct net_node *node)
 	return plane <= 16 ? 16 : plane <= 64 ? 8 : 1;
 }
 
-/* Elements of the patches of as many. */
+/* Elements of the patches of that many images. */
 static uint64_t
 scratch_size(const struct net *n, const struct net_node *node)
 {

@@ -1,11 +1,10 @@
 /*
  * emit.h - a net's work as kernel launches on the ranks of a communicator.
  *
- * Emission hands kernels, addresses and sums over the ranks to a sink, and does nothing else. The
- * trainer's sink records them in a list of operations; other sinks run them at once. Emission goes
- * node by node, and at each node over all ranks, because batch norm sums over the ranks in
- * between. So the gradients of n ranks equal those of one rank with the whole batch, except for
- * rounding.
+ * Emission hands kernels, addresses and sums over the ranks to a sink, and does nothing else. The trainer's
+ * sink records them in a list of operations; other sinks run them at once. Emission goes node by node, and
+ * at each node over all ranks, because batch norm sums over the ranks in between. So the gradients of n
+ * ranks equal those of one rank with the whole batch, except for rounding.
  */
 #ifndef NN_EMIT_H
 #define NN_EMIT_H
@@ -22,26 +21,24 @@ struct emit_sink {
 	void *arg;
 	void (*launch)(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
 		       size_t nargs);
-	/* Sum nelem elements at addr[rank] over the ranks, in place. NULL: each rank's batch
-	 * norm uses its own part alone. */
+	/* Sum nelem elements at addr[rank] over the ranks, in place. NULL: each rank's batch norm
+	 * uses only its own part. */
 	void (*allreduce)(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *addr);
 };
 
 /* Device addresses of one rank's net. Elements are of dtype unless a comment says otherwise. */
 struct emit_place {
 	enum gpusim_dtype dtype; /* GPUSIM_F32 or GPUSIM_F64 */
-	uint64_t params,
-	    grads;  /* [nparams + nstats] each; grads hold the batch's statistics there */
-	uint64_t x; /* [max_rows, input] */
+	/* [nparams + nstats] each; grads also hold the batch's statistics */
+	uint64_t params, grads;
+	uint64_t x;				      /* [max_rows, input] */
 	uint64_t y[NET_MAX_NODES], dy[NET_MAX_NODES]; /* [max_rows, shape] */
-	uint64_t extra
-	    [NET_MAX_NODES]; /* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels]; layernorm:
-				f64[max_rows, 2] */
+	/* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels]; layernorm: f64[max_rows, 2] */
+	uint64_t extra[NET_MAX_NODES];
 	uint64_t scratch; /* of conv */
 };
 
-/* Take a piece of device memory at *at; pieces begin at multiples of 256 bytes if the first
- * does. */
+/* Take a piece of device memory at *at; pieces begin at multiples of 256 bytes if the first does. */
 uint64_t emit_take(uint64_t *at, uint64_t nbytes);
 
 /* Lay the working memory (all but params and grads, which are the caller's) out from base; returns
@@ -55,7 +52,7 @@ struct emit_batch {
 	const struct emit_place *place; /* by rank */
 	const uint64_t *rows;		/* by rank; may be 0 */
 	uint64_t total;			/* rows of all ranks together */
-	bool single; /* products by one thread, with bits that depend on nothing else */
+	bool single; /* one thread computes each product, so the bits are reproducible */
 };
 
 /* From x to y of the last node. EMIT_TRAIN: batch norm by the batch; EMIT_EVAL: by the running
@@ -68,7 +65,7 @@ void emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mod
 struct emit_target {
 	uint64_t labels, labels_step; /* u8[rows] */
 	uint64_t loss, loss_step;     /* one of dtype: the sum over the rows */
-	double grad_scale;	      /* the gradient is that of grad_scale times the sum */
+	double grad_scale;	      /* the gradient of grad_scale times the sum */
 };
 
 /* The loss, and the gradient of the last node's output. */
@@ -77,18 +74,18 @@ void emit_loss(const struct net *n, const struct emit_batch *b, const struct emi
 
 /* One node's backward step, called from the last node to the first: emit_gradients computes the
  * gradients of its parameters, then emit_propagate those of its inputs. Afterwards the batch's
- * variances are the unbiased ones. */
+ * variances are unbiased. */
 void emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t node,
 		    const struct emit_sink *s);
 void emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t node,
 		    const struct emit_sink *s);
 
-/* Both, for all nodes. */
+/* Both calls for all nodes. */
 void emit_backward(const struct net *n, const struct emit_batch *b, const struct emit_sink *s);
 
 enum optimizer { OPTIMIZER_SGD, OPTIMIZER_NESTEROV, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
 
-/* Whether it has a mean and a variance of each weight, in place of a velocity. */
+/* Return true if the optimizer keeps a mean and a variance of each weight, not a velocity. */
 static inline bool
 optimizer_adapts(enum optimizer kind)
 {
@@ -98,7 +95,7 @@ optimizer_adapts(enum optimizer kind)
 struct emit_optimizer {
 	enum optimizer kind;
 	double lr, momentum, weight_decay;
-	uint64_t lr_at, lr_step;  /* f32 that lr is multiplied by, and how it moves; 0: none */
+	uint64_t lr_at, lr_step;  /* address of the f32 that scales lr, and its step; 0: none */
 	uint64_t state[2], count; /* velocity; or mean, variance and u64 of steps */
 };
 

@@ -15,8 +15,7 @@ emit_sum(const struct emit_batch *b, uint32_t node, uint64_t first, uint64_t cou
 		s->allreduce(s->arg, GPUSIM_F64, count, addr);
 }
 
-/* Does a later node also pass a gradient to this input? Backward visits it first, so this node
- * adds. */
+/* Does a later node also pass a gradient to this input? Backward visits it first, so this node adds. */
 static bool
 adds(const struct net *n, uint32_t k, uint32_t in)
 {
@@ -34,7 +33,7 @@ gradient_of(enum net_act act)
 	return act == NET_RELU ? "relu_grad" : act == NET_SIGMOID ? "sigmoid_grad" : "tanh_grad";
 }
 
-/* dy becomes the gradient of what the activation took. */
+/* dy becomes the gradient of the activation's input. */
 static void
 deactivate(const struct net_node *node, const struct emit_place *p, uint32_t rank, uint32_t k,
 	   uint64_t rows, const struct emit_sink *s)
@@ -226,7 +225,7 @@ propagate_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 	       F("beta", adds(n, k, node->in[0])), U("single", b->single), U("dtype", p->dtype));
 }
 
-/* The block's gradient is the add's own; the skip's is a copy. */
+/* The block's gradient is the add's own; the skip's gradient is a copy. */
 static void
 propagate_add(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
 	      const struct emit_sink *s)
@@ -244,8 +243,8 @@ propagate_add(const struct net *n, const struct emit_batch *b, uint32_t rank, ui
 }
 
 /*
- * Backward no longer needs the batch's variances. Running statistics follow the unbiased ones, as
- * in PyTorch: for n elements n / (n - 1) times as large. One element has none and stays 0.
+ * Backward no longer needs the batch's variances. Running statistics follow the unbiased variances,
+ * as in PyTorch: for n elements, n / (n - 1) times as large. The variance of one element stays 0.
  */
 static void
 correct_variances(const struct net_node *node, const struct emit_batch *b, uint32_t rank,

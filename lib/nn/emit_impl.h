@@ -1,5 +1,5 @@
 /*
- * emit_impl.h - shared by forward and backward.
+ * emit_impl.h - shared by the forward and backward passes.
  */
 #ifndef NN_EMIT_IMPL_H
 #define NN_EMIT_IMPL_H

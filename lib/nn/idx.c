@@ -9,7 +9,7 @@
 
 enum { FIRST_NBYTES = 65536, HEADER_MAX = 4 + 4 * IDX_MAX_DIMS, TYPE_U8 = 0x08 };
 
-/* "60000x28x28" of the header, for sentences. */
+/* The header's dimensions as "60000x28x28", for messages. */
 static const char *
 shape_text(const struct idx *idx, char text[64])
 {
@@ -20,7 +20,7 @@ shape_text(const struct idx *idx, char text[64])
 	return text;
 }
 
-/* Header into ndim, dim and nbytes. */
+/* Read the header into ndim, dim and nbytes. */
 static enum rc
 read_header(struct input *in, struct idx *idx, struct err *err)
 {
@@ -41,11 +41,11 @@ read_header(struct input *in, struct idx *idx, struct err *err)
 			       in->name, h[0], h[1], h[2], h[3]);
 	if (h[2] != TYPE_U8)
 		return err_set(err, RC_BADDATA,
-			       "%s: IDX element type 0x%02x, only 0x08 (u8) is read", in->name,
+			       "%s: IDX element type 0x%02x; only 0x08 (u8) is supported", in->name,
 			       h[2]);
 	if (h[3] < 1 || h[3] > IDX_MAX_DIMS)
 		return err_set(err, RC_BADDATA,
-			       "%s: IDX file of %u dimensions, only 1 to %d are read", in->name,
+			       "%s: IDX file of %u dimensions; supported are 1 to %d", in->name,
 			       h[3], IDX_MAX_DIMS);
 	idx->ndim = h[3];
 	ndims_nbytes = 4 * (size_t)idx->ndim;
@@ -76,7 +76,7 @@ read_header(struct input *in, struct idx *idx, struct err *err)
 	return RC_OK;
 }
 
-/* Could the stored bytes hold what the header claims? Refused before any memory is taken. */
+/* Could the stored bytes hold what the header claims? Checked before any memory is taken. */
 static enum rc
 check_claim(const struct input *in, const struct idx *idx, struct err *err)
 {
@@ -86,7 +86,7 @@ check_claim(const struct input *in, const struct idx *idx, struct err *err)
 	if (!in->gzip && in->nstored != total)
 		return err_set(err, RC_BADDATA,
 			       "%s: %s: dimensions %s need %" PRIu64
-			       " bytes, the file has %" PRIu64,
+			       " bytes; the file has %" PRIu64,
 			       in->name, in->nstored < total ? "truncated" : "trailing bytes",
 			       shape_text(idx, shape), total, in->nstored);
 	if (in->gzip && total / DEFLATE_MAX_RATIO > in->nstored)

@@ -1,10 +1,10 @@
 /*
  * idx.h - read an IDX file, the format of MNIST: big-endian header, then the elements.
  *
- *	0 0 TYPE NDIM | NDIM x u32 | product of the dimensions elements, row-major
+ *	0 0 TYPE NDIM | NDIM x u32 | the elements, row-major: as many as the product of the dimensions
  *
  * Only u8 elements (TYPE 0x08) and 1 to 4 dimensions are read. The bytes may be gzipped (one or
- * more members); the content tells, never the name.
+ * more members); recognised by the content, never by the name.
  * Source: http://yann.lecun.com/exdb/mnist/, "The IDX file format".
  */
 #ifndef NN_IDX_H
@@ -26,16 +26,15 @@ struct idx {
 };
 
 /*
- * idx_read - read a whole file.   idx_parse - the same of bytes in memory.
+ * idx_read - read a whole file.   idx_parse - parse bytes in memory.
  *
  *	path		a regular file, raw or gzipped
- *	name		the name of the bytes in error sentences
+ *	name		the name of the bytes in error messages
  *	idx		[out] the caller owns it and releases it with idx_fini; untouched on error
  *
- * Memory grows with the bytes that are there, never with the header's claims.
- * Errors: RC_BADDATA "NAME: reason" for a bad magic, another element type, a dimension of 0,
- * dimensions that overflow or do not fit, missing or trailing bytes, broken gzip;
- * RC_FAILED with the system's reason; RC_NOMEM.
+ * Memory grows with the bytes that are there, never with the header's claims. Errors: RC_BADDATA "NAME:
+ * reason" for a bad magic, another element type, a dimension of 0, dimensions that overflow or do not fit,
+ * missing or trailing bytes, broken gzip; RC_FAILED with the system's reason; RC_NOMEM.
  * Checked by: tests/unit/nn/t_idx.c
  */
 enum rc idx_read(const char *path, struct idx *idx, struct err *err);

@@ -11,11 +11,11 @@ enum rc
 image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err)
 {
 	if (rows == 0 || cols == 0)
-		return err_set(err, RC_BADDATA, "%s: an image without pixels", name);
+		return err_set(err, RC_BADDATA, "%s: the image has no pixels", name);
 	if (rows > IMAGE_MAX_LENGTH || cols > IMAGE_MAX_LENGTH || rows > IMAGE_MAX_PIXELS / cols)
 		return err_set(err, RC_BADDATA,
 			       "%s: an image of %" PRIu64 "x%" PRIu64
-			       " pixels, the limit is %u a side and %u in all",
+			       " pixels; the limits are %u a side and %u in all",
 			       name, cols, rows, IMAGE_MAX_LENGTH, IMAGE_MAX_PIXELS);
 	return RC_OK;
 }
@@ -37,13 +37,14 @@ image_decode_png(const void *bytes, size_t nbytes, const char *name, struct imag
 		return rc;
 	}
 	png.format = PNG_FORMAT_RGB;
-	png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* 16 bits are as 8, unless the file says more */
+	png.flags |=
+	    PNG_IMAGE_FLAG_16BIT_sRGB; /* treat 16 bits as sRGB, unless the file says otherwise */
 	rgb = alloc_resize(NULL, (size_t)png.height * png.width, 3);
 	if (!rgb) {
 		png_image_free(&png);
 		return err_set(err, RC_NOMEM, "%s: out of memory", name);
 	}
-	/* It releases its own in any case. */
+	/* libpng releases its own memory in any case. */
 	if (!png_image_finish_read(&png, &black, rgb, 0, NULL)) {
 		free(rgb);
 		return err_set(err, RC_BADDATA, "%s: damaged PNG: %s", name, png.message);

@@ -12,7 +12,7 @@
 #define IMAGE_MAX_NBYTES (64u << 20) /* of a file */
 #define IMAGE_MAX_PIXELS (1u << 25)  /* 33.5 million, 100 MB when unpacked */
 #define IMAGE_MAX_LENGTH (1u << 15)  /* of either side */
-#define IMAGE_MAX_SIDE	 1024	     /* of what image_resize makes */
+#define IMAGE_MAX_SIDE	 1024	     /* of image_resize's output */
 
 /* Interleaved: rgb[(row * cols + col) * 3 + channel]. Initialise with {0}; image_fini releases. */
 struct image {
@@ -21,14 +21,13 @@ struct image {
 };
 
 /*
- * image_decode - the pixels of a PNG or JPEG file; the bytes tell which it is, never the name.
+ * image_decode - the pixels of a PNG or JPEG file; recognised by the bytes, never by the name.
  *
- *	name	the name of the bytes in error sentences
+ *	name	the name of the bytes in error messages
  *	im	[out] the caller's, untouched on error
  *
- * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason":
- * neither PNG nor JPEG, damaged, cut short, larger than the limits, colours that are neither grey
- * nor RGB; RC_NOMEM.
+ * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason": neither PNG
+ * nor JPEG, damaged, truncated, larger than the limits, colours that are neither grey nor RGB; RC_NOMEM.
  * Checked by: tests/unit/nn/t_image.c
  */
 enum rc image_decode(const void *bytes, size_t nbytes, const char *name, struct image *im,
@@ -43,20 +42,20 @@ void image_fini(struct image *im);
  *	channels	1: grey, 0.299 R + 0.587 G + 0.114 B; 3: RGB
  *	dst		[channels, rows, cols], the caller's
  *
- * Each axis by itself: smaller by the mean over the area of each new pixel, larger by linear
- * interpolation between centres. In whole numbers, so the same everywhere; the same size is the
- * same pixels. Errors: RC_NOMEM.
+ * Each axis is resized by itself: down by the mean over the area of each new pixel, up by linear
+ * interpolation between centres. The arithmetic is in integers, so the result is the same on every
+ * machine. Resizing to the same size changes no pixel. Errors: RC_NOMEM.
  */
 enum rc image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels,
 		     uint8_t *dst, struct err *err);
 
-/* Of image.c: the two formats, each of bytes that begin as such a file does. */
+/* The two decoders of image.c. The caller has checked the format's first bytes. */
 enum rc image_decode_png(const void *bytes, size_t nbytes, const char *name, struct image *im,
 			 struct err *err);
 enum rc image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,
 			  struct err *err);
 
-/* RC_BADDATA for so large an image, before any memory is taken for it. */
+/* RC_BADDATA if an image of this size is too large; called before any memory is taken. */
 enum rc image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err);
 
 #endif

@@ -34,7 +34,7 @@ static void __attribute__((noreturn)) leave(j_common_ptr jpeg)
 	longjmp(d->left, 1);
 }
 
-/* level: -1 a warning, else talk. */
+/* level: -1 a warning, else a trace message. */
 static void
 on_message(j_common_ptr jpeg, int level)
 {
@@ -76,7 +76,7 @@ begin(struct decoder *d, const void *bytes, size_t nbytes)
 	jpeg_read_header(&d->jpeg, TRUE);
 }
 
-/* All rows into rgb, which has room for them. */
+/* Decode all rows into rgb, which has room for them. */
 static void
 read_rows(struct decoder *d, uint8_t *rgb)
 {
@@ -102,8 +102,8 @@ decode(struct decoder *d, const void *bytes, size_t nbytes, const char *name, st
 	if (rc != RC_OK)
 		return rc;
 	if (d->jpeg.jpeg_color_space == JCS_CMYK || d->jpeg.jpeg_color_space == JCS_YCCK)
-		return err_set(err, RC_BADDATA,
-			       "%s: a JPEG of four inks, only grey and RGB are read", name);
+		return err_set(err, RC_BADDATA, "%s: a CMYK JPEG; only grey and RGB are supported",
+			       name);
 	im->rows = d->jpeg.image_height;
 	im->cols = d->jpeg.image_width;
 	im->rgb = alloc_resize(NULL, (size_t)im->rows * im->cols, 3);

@@ -23,7 +23,7 @@ axis_fini(struct axis *a)
 	free(a->weight);
 }
 
-/* Smaller: input pixels from i*in/out to (i+1)*in/out, each by how much of it lies in there. */
+/* Smaller: input pixels from i*in/out to (i+1)*in/out, each weighted by its overlap. */
 static uint32_t
 shrink_weights(uint32_t in, uint32_t out, uint32_t i, uint32_t *first, uint32_t *weight)
 {

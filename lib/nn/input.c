@@ -12,7 +12,7 @@ input_open(struct input *in, const char *path, struct err *err)
 {
 	struct stat st;
 	enum rc rc = RC_OK;
-	/* O_NONBLOCK: a fifo is refused below instead of waiting for a writer. */
+	/* O_NONBLOCK: do not wait for a fifo's writer; a fifo is rejected below. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
@@ -76,7 +76,7 @@ input_end(struct input *in)
 		inflateEnd(&in->z);
 }
 
-/* Is enough there without waiting: all of `want`, or with `some` at least a byte? */
+/* Are enough bytes available without waiting: all of `want`, or with `some` at least one? */
 static bool
 enough(const struct input *in, bool some, size_t got, size_t want)
 {
@@ -103,7 +103,7 @@ get_raw(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, str
 	return RC_OK;
 }
 
-/* One member has ended: another begins, or the bytes end, or rubbish follows. */
+/* One member has ended: another begins, or the bytes end, or garbage follows. */
 static enum rc
 next_member(struct input *in, struct err *err)
 {
@@ -115,7 +115,7 @@ next_member(struct input *in, struct err *err)
 	if (in->next[0] != 0x1f)
 		return err_set(err, RC_BADDATA, "%s: trailing bytes after the gzip data", in->name);
 	if (inflateReset(&in->z) != Z_OK)
-		return err_set(err, RC_INTERNAL, "%s: zlib cannot start again", in->name);
+		return err_set(err, RC_INTERNAL, "%s: zlib could not be reset", in->name);
 	in->member_open = true;
 	return RC_OK;
 }
@@ -124,9 +124,9 @@ static enum rc
 ends_early(const struct input *in, struct err *err)
 {
 	if (in->nstored == 0)
-		return err_set(err, RC_BADDATA, "%s: the gzip data end early", in->name);
+		return err_set(err, RC_BADDATA, "%s: the gzip data are truncated", in->name);
 	return err_set(err, RC_BADDATA,
-		       "%s: the gzip data end early, after %" PRIu64 " stored bytes", in->name,
+		       "%s: the gzip data are truncated after %" PRIu64 " stored bytes", in->name,
 		       in->nstored);
 }
 

@@ -1,5 +1,5 @@
 /*
- * input.h - bytes of a file or of memory, unpacked on the way when they are gzip.
+ * input.h - bytes of a file or of memory; gzip data are unpacked on the way.
  */
 #ifndef NN_INPUT_H
 #define NN_INPUT_H
@@ -14,7 +14,7 @@
 
 #define INPUT_CHUNK 65536
 
-/* Deflate makes at most 1032 bytes of one (zlib's technical note); a gzip header only lowers it. */
+/* Deflate makes at most 1032 bytes of one (zlib's technical note); a gzip header only lowers the ratio. */
 #define DEFLATE_MAX_RATIO 1032
 
 /*
@@ -22,10 +22,10 @@
  * memory and the fd stay the caller's.
  */
 struct input {
-	const char *name;    /* the name of the bytes in error sentences */
+	const char *name;    /* the name of the bytes in error messages */
 	int fd;		     /* -1: memory only */
 	uint64_t nstored;    /* size as stored; 0: not known */
-	const uint8_t *next; /* stored bytes that are there and not yet used */
+	const uint8_t *next; /* stored bytes that have been read and not yet used */
 	size_t avail;
 	bool gzip, member_open; /* member_open: inside a gzip member */
 	z_stream z;
@@ -46,24 +46,23 @@ enum rc input_begin(struct input *in, struct err *err);
 void input_end(struct input *in);
 
 /*
- * Up to `want` bytes into dst, *got of them; fewer only at the end. The checksum of the last gzip
- * member is checked by asking for one byte more than it holds.
- * Errors: RC_BADDATA gzip that is broken, ends early or is followed by rubbish; RC_FAILED a read
- * error; RC_NOMEM.
+ * Up to `want` bytes into dst, *got of them; fewer only at the end. The checksum of the last gzip member is
+ * checked by asking for one byte more than it holds. Errors: RC_BADDATA gzip data that are broken, end
+ * early or are followed by garbage; RC_FAILED a read error; RC_NOMEM.
  */
 enum rc input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 
-/* The same, but it waits only while there is nothing: *got is 0 only at the end. */
+/* As input_get, but it waits only while no byte is available: *got is 0 only at the end. */
 enum rc input_some(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 
 /*
  * input_all - append everything, to the end, to *out, which the caller releases in any case.
  *
- * Does input_begin and input_end as well. RC_BADDATA: more than `limit` bytes, and as input_get.
+ * Does input_begin and input_end as well. RC_BADDATA: more than `limit` bytes, and the errors of input_get.
  */
 enum rc input_all(struct input *in, size_t limit, struct buf *out, struct err *err);
 
-/* The same of a file. */
+/* As input_all, of a file. */
 enum rc input_file(const char *path, size_t limit, struct buf *out, struct err *err);
 
 #endif

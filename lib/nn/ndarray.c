@@ -49,7 +49,7 @@ ndarray_nbytes(const struct ndarray *a, uint64_t *nbytes)
 	return ndarray_count(a, &n) && !__builtin_mul_overflow(n, a->size, nbytes);
 }
 
-/* The bytes of element i as a number without a sign. */
+/* The bytes of element i as an unsigned number. */
 static uint64_t
 bits_at(const struct ndarray *a, uint64_t i)
 {
@@ -77,13 +77,13 @@ ndarray_at(const struct ndarray *a, uint64_t i)
 		memcpy(&f, &half, sizeof f);
 		return (double)f;
 	}
-	/* The sign is that of the element's highest bit. */
+	/* The element's highest bit is the sign. */
 	return a->kind == 'i' ? (double)((int64_t)(bits << unused) >> unused) : (double)bits;
 }
 
 /* ---- samples */
 
-/* Whether all elements are whole numbers from 0 to 255, by type and value. */
+/* Return true if all elements are whole numbers from 0 to 255, by type and value. */
 static bool
 is_bytes(const struct ndarray *a)
 {
@@ -99,7 +99,7 @@ is_bytes(const struct ndarray *a)
 	return true;
 }
 
-/* s where s * s is n and s a side of images; else 0. */
+/* s if s * s is n and s is a valid side of images; else 0. */
 static uint32_t
 side_of(uint64_t n)
 {
@@ -115,7 +115,7 @@ is_channels(uint64_t n)
 	return n == 1 || n == 3;
 }
 
-/* Whether the last of four dimensions is the channels. */
+/* Return true if the last of four dimensions is the channels. */
 static bool
 channels_last(const struct ndarray *a)
 {
@@ -146,10 +146,10 @@ choose_shape(const struct ndarray *a, const char *name, bool bytes, struct ndarr
 		    .channels = (uint32_t)d[1], .rows = (uint32_t)d[2], .cols = (uint32_t)d[3]};
 	else if (a->ndim == 4)
 		return err_set(err, RC_BADDATA,
-			       "%s: images of %" PRIu64 " channels or %" PRIu64 ", not 1 or 3",
+			       "%s: images of %" PRIu64 " or %" PRIu64 " channels; needs 1 or 3",
 			       name, d[3], d[1]);
 	else
-		return err_set(err, RC_BADDATA, "%s: %" PRIu32 " dimensions, samples have 1 to 4",
+		return err_set(err, RC_BADDATA, "%s: %" PRIu32 " dimensions; samples have 1 to 4",
 			       name, a->ndim);
 	return RC_OK;
 }
@@ -168,9 +168,10 @@ ndarray_items(const struct ndarray *a, const char *name, struct ndarray_items *o
 				       ", not 1 to %" PRIu32,
 				       name, i, a->dim[i], i ? MAX_LENGTH : UINT32_MAX);
 	if (a->fortran && a->ndim > 1)
-		return err_set(err, RC_BADDATA,
-			       "%s: in Fortran order; numpy.ascontiguousarray() makes it C order",
-			       name);
+		return err_set(
+		    err, RC_BADDATA,
+		    "%s: the array is in Fortran order; convert it by numpy.ascontiguousarray()",
+		    name);
 	rc = choose_shape(a, name, bytes, &items, err);
 	if (rc != RC_OK)
 		return rc;
@@ -180,7 +181,7 @@ ndarray_items(const struct ndarray *a, const char *name, struct ndarray_items *o
 	return RC_OK;
 }
 
-/* Where value k of a sample, planar, lies in it. */
+/* The position in a sample of its planar value k. */
 static uint64_t
 place(const struct ndarray *a, const struct ndarray_items *items, uint64_t k)
 {
@@ -201,7 +202,7 @@ copy_f32(const struct ndarray *a, const char *name, const struct ndarray_items *
 			if (!isfinite(*dst))
 				return err_set(err, RC_BADDATA,
 					       "%s: value %" PRIu64 " of sample %" PRIu64
-					       " is no finite 32-bit number",
+					       " is not a finite 32-bit number",
 					       name, k, i);
 		}
 	return RC_OK;
@@ -236,7 +237,7 @@ take_number(const struct ndarray *a, const char *name, uint64_t i, uint8_t *labe
 
 	if (!(v >= 0 && v < MAX_CLASSES) || v != floor(v))
 		return err_set(err, RC_BADDATA,
-			       "%s: label %g of sample %" PRIu64 ", labels are 0 to %d", name, v, i,
+			       "%s: label %g of sample %" PRIu64 "; labels are 0 to %d", name, v, i,
 			       MAX_CLASSES - 1);
 	*label = (uint8_t)v;
 	if (*label >= *nclasses)
@@ -258,9 +259,8 @@ take_one_hot(const struct ndarray *a, const char *name, uint64_t i, uint8_t *lab
 	}
 	if (ones == 1)
 		return RC_OK;
-	return err_set(err, RC_BADDATA,
-		       "%s: row %" PRIu64 " is not one 1 and zeros, as one-hot labels are", name,
-		       i);
+	return err_set(err, RC_BADDATA, "%s: row %" PRIu64 " is not one-hot: one 1, and zeros",
+		       name, i);
 }
 
 enum rc
@@ -273,14 +273,15 @@ ndarray_labels(const struct ndarray *a, const char *name, uint8_t **labels, uint
 	enum rc rc = RC_OK;
 
 	if (a->ndim == 0 || a->ndim > 2 || a->dim[a->ndim - 1] == 0 || a->dim[0] > UINT32_MAX)
-		return err_set(err, RC_BADDATA, "%s: labels are [n], or [n, classes]", name);
+		return err_set(err, RC_BADDATA, "%s: labels must be [n] or [n, classes]", name);
 	if (one_hot && a->dim[1] > MAX_CLASSES)
-		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " classes, more than %d", name,
+		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " classes; the limit is %d", name,
 			       a->dim[1], MAX_CLASSES);
 	if (one_hot && a->fortran)
-		return err_set(err, RC_BADDATA,
-			       "%s: in Fortran order; numpy.ascontiguousarray() makes it C order",
-			       name);
+		return err_set(
+		    err, RC_BADDATA,
+		    "%s: the array is in Fortran order; convert it by numpy.ascontiguousarray()",
+		    name);
 	out = alloc_zeroed((size_t)a->dim[0], 1);
 	if (!out)
 		return err_set(err, RC_NOMEM, "%s: out of memory", name);

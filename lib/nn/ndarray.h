@@ -1,5 +1,5 @@
 /*
- * ndarray.h - arrays as numpy has them: a type, a shape, and elements in the caller's bytes.
+ * ndarray.h - arrays as in numpy: a type, a shape, and elements in the caller's bytes.
  */
 #ifndef NN_NDARRAY_H
 #define NN_NDARRAY_H
@@ -23,29 +23,29 @@ struct ndarray {
 	const uint8_t *data; /* ndarray_nbytes of them, at any address; borrowed */
 };
 
-/* Kind, size and order as numpy spells them: "<f4", "|u1", "i8". False: none of those above. */
+/* Kind, size and order as numpy spells them: "<f4", "|u1", "i8". False: not a type of struct ndarray. */
 bool ndarray_type(struct ndarray *a, const char *text, size_t len);
 
-/* Its elements, and its bytes. False: 2^64 or more. */
+/* The number of its elements, and of its bytes. False: 2^64 or more. */
 bool ndarray_count(const struct ndarray *a, uint64_t *n);
 bool ndarray_nbytes(const struct ndarray *a, uint64_t *nbytes);
 
 /* Element i, in the order of the bytes, as a double; whole numbers beyond 2^53 are rounded. */
 double ndarray_at(const struct ndarray *a, uint64_t i);
 
-/* How an array's items become samples, planar as in struct dataset. */
+/* The way in which an array's items become planar samples, as in struct dataset. */
 struct ndarray_items {
 	uint32_t channels, rows, cols;
 	enum gpusim_dtype dtype; /* GPUSIM_U8 or GPUSIM_F32 */
 };
 
 /*
- * ndarray_items - how samples lie in an array.
+ * ndarray_items - find the layout of samples in an array.
  *
  * [n], [n, features]; [n, rows, columns]; [n, rows, columns, channels] or, with 1 or 3 channels there,
- * [n, channels, rows, columns]. [n, s * s] of bytes with s from 8 to 512 is of grey images. They are bytes
- * when the type is u1, or whole numbers of which all are 0 to 255, and they are images; else 32-bit floats.
- * Errors: RC_BADDATA "NAME: reason".
+ * [n, channels, rows, columns]. [n, s * s] of bytes with s from 8 to 512 is of grey images. Images
+ * are bytes if the type is u1 or all elements are whole numbers from 0 to 255. Everything else
+ * becomes 32-bit floats. Errors: RC_BADDATA "NAME: reason".
  * Checked by: tests/unit/nn/t_npy.c
  */
 enum rc ndarray_items(const struct ndarray *a, const char *name, struct ndarray_items *out,
@@ -61,7 +61,7 @@ enum rc ndarray_copy(const struct ndarray *a, const char *name, const struct nda
  * a 1 and zeros.
  *
  *	labels		[out] a byte each, malloc'ed
- *	nclasses	[out] the largest and one more; one-hot: as many as there are columns
+ *	nclasses	[out] the largest label plus one; one-hot: the number of columns
  */
 enum rc ndarray_labels(const struct ndarray *a, const char *name, uint8_t **labels,
 		       uint32_t *nclasses, struct err *err);

@@ -46,8 +46,8 @@ net_sizes_parse(const char *text, struct net_config *out, struct err *err)
 
 		if (*p < '0' || *p > '9' || v > NET_MAX_WIDTH || (v == 0 && n > 0 && *end != '\0'))
 			return err_set(err, RC_INVAL,
-				       "'%.64s': layer sizes are 1 to %d, separated by commas; the "
-				       "first and the last may be 0",
+				       "'%.64s': layer sizes must be 1 to %d, separated by commas; "
+				       "the first and the last may be 0",
 				       text, NET_MAX_WIDTH);
 		if (n == NET_MAX_SIZES)
 			return err_set(err, RC_INVAL, "'%.64s': more than %d layer sizes", text,
@@ -58,11 +58,11 @@ net_sizes_parse(const char *text, struct net_config *out, struct err *err)
 			break;
 		if (*p != ',')
 			return err_set(err, RC_INVAL,
-				       "'%.64s': layer sizes are separated by commas", text);
+				       "'%.64s': layer sizes must be separated by commas", text);
 	}
 	if (n < 2)
 		return err_set(err, RC_INVAL,
-			       "'%.64s': at least an input and an output size are due", text);
+			       "'%.64s': needs at least an input size and an output size", text);
 	memcpy(out->size, size, n * sizeof *size);
 	out->nsizes = n;
 	return RC_OK;
@@ -74,7 +74,7 @@ net_in_shape(const struct net *n, const struct net_node *node)
 	return node->in[0] == NET_INPUT ? n->input : n->node[node->in[0]].shape;
 }
 
-/* Values that one output is made of. */
+/* The number of inputs of one output value. */
 static uint64_t
 fan_in(const struct net *n, const struct net_node *node)
 {
@@ -148,7 +148,7 @@ net_begin(struct net_builder *b, struct net_shape input, struct err *err)
 	return b->rc;
 }
 
-/* Room for weights and biases, one behind the other. */
+/* Reserve weights, then biases. */
 static void
 own(struct net *n, struct net_node *node, uint64_t nweight, uint64_t nbias)
 {
@@ -186,7 +186,7 @@ net_dense(struct net_builder *b, const char *name, uint32_t in, uint32_t outputs
 	return append(b, &node);
 }
 
-/* Rows or columns that a window leaves; 0 when it does not fit. */
+/* Rows or columns of a window's output; 0 if the window does not fit. */
 static uint32_t
 windows(uint32_t n, uint32_t size, uint32_t stride, uint32_t pad)
 {
@@ -212,7 +212,7 @@ sliding(struct net_builder *b, enum net_kind kind, const char *name, uint32_t in
 	if (b->rc == RC_OK && (node.shape.rows == 0 || node.shape.cols == 0))
 		b->rc =
 		    err_set(b->err, RC_INVAL,
-			    "items of %ux%ux%u are too small for this model: %ux%u are left at %s",
+			    "items of %ux%ux%u are too small for this model: only %ux%u reach %s",
 			    b->net.input.channels, b->net.input.rows, b->net.input.cols, from.rows,
 			    from.cols, name);
 	return node;

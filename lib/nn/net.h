@@ -4,7 +4,7 @@
  * A net is a list of nodes, each taking the outputs of nodes before it. Items and activations are
  * [channels, rows, cols], batches [n, channels, rows, cols], row-major; a dense layer's output is
  * [n, 1, 1]. All parameters lie in one vector, node after node, weight then bias, so that one
- * all-reduce carries all gradients. Behind them, in the same vector, lie the running statistics of
+ * all-reduce carries all gradients. After them, in the same vector, are the running statistics of
  * batch norm, which training changes, but not by gradients.
  */
 #ifndef NN_NET_H
@@ -20,7 +20,7 @@
 #define NET_MAX_SIZES 16
 #define NET_MAX_WIDTH 65536
 #define NET_MAX_NODES 40
-#define NET_INPUT     UINT32_MAX /* in the place of a node: the batch */
+#define NET_INPUT     UINT32_MAX /* as a node's number: the batch */
 
 enum net_model { NET_MLP, NET_SOFTMAX, NET_LENET, NET_RESNET9, NET_NMODELS };
 enum net_act { NET_LINEAR, NET_RELU, NET_SIGMOID, NET_TANH, NET_NACTS };
@@ -29,8 +29,7 @@ enum net_loss { NET_CROSS_ENTROPY, NET_L2, NET_NLOSSES };
 /* The request. */
 struct net_config {
 	enum net_model model;
-	/* mlp: sizes from input to output; 0 as first or last means the data's. nsizes 0:
-	 * 0,128,0. */
+	/* mlp: sizes from input to output; 0 as first or last: taken from the data. nsizes 0: 0,128,0. */
 	uint32_t nsizes, size[NET_MAX_SIZES];
 	enum net_act act; /* of an mlp's hidden layers */
 	bool layer_norm;  /* of an mlp: normalise a hidden layer's output before its activation */
@@ -38,7 +37,7 @@ struct net_config {
 };
 
 enum net_kind {
-	NET_DENSE,     /* y = x W^T + b; W is [outputs, inputs], as PyTorch keeps it */
+	NET_DENSE,     /* y = x W^T + b; W is [outputs, inputs], as in PyTorch */
 	NET_CONV,      /* W is [channels out, channels in, size, size] */
 	NET_BATCHNORM, /* weight is gamma, bias is beta, [channels] each */
 	NET_LAYERNORM, /* of each item by itself; weight is gamma, bias is beta, of an item's shape */
@@ -67,7 +66,7 @@ struct net {
 	enum net_loss loss;
 	struct net_node node[NET_MAX_NODES];
 	uint64_t nparams; /* trained */
-	uint64_t nstats;  /* running statistics behind them */
+	uint64_t nstats;  /* running statistics after them */
 	char text[160];	  /* "mlp 784-128-10 relu": the same text is the same net */
 };
 
@@ -80,7 +79,7 @@ const char *net_loss_name(enum net_loss l);
 /*
  * net_build - a net for items of a shape and a number of classes.
  *
- * Errors: RC_INVAL sizes that are not the data's, items too small for the model, too many parameters.
+ * Errors: RC_INVAL sizes that differ from the data's, items too small for the model, too many parameters.
  * Checked by: tests/unit/nn/t_net.c
  */
 enum rc net_build(const struct net_config *c, struct net_shape input, uint32_t nclasses,
@@ -102,28 +101,27 @@ struct net_shape net_in_shape(const struct net *n, const struct net_node *node);
  */
 void net_init(const struct net *n, uint64_t seed, float *params);
 
-/* A range of parameters whose gradients are reduced together: those of nodes from `node` on, up to
- * the bucket before. */
+/* A range of parameters whose gradients are reduced together: of the nodes from `node` up to the
+ * bucket before. */
 struct net_bucket {
-	uint32_t
-	    node; /* its lowest with parameters; when that one's gradients are there, all are */
+	uint32_t node; /* the lowest with parameters; its gradients are complete last */
 	uint64_t first, count;
 };
 
 /*
  * net_buckets - cut the parameters into buckets of whole nodes, in the order in which backward makes
- * their gradients: from the last node down. A bucket is full with nbytes bytes of f32; 0 is one
- * bucket of everything. Returns how many.
+ * their gradients: from the last node down. A bucket is full at nbytes bytes of f32; nbytes 0 makes
+ * one bucket. Returns the number of buckets.
  */
 unsigned net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out[NET_MAX_NODES]);
 
-/* The arrays "fc1.weight", "fc1.bias" ... that point into params; returns how many. */
+/* The arrays "fc1.weight", "fc1.bias" ... that point into params; returns their number. */
 #define NET_MAX_ARRAYS (4 * NET_MAX_NODES)
 unsigned net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MAX_ARRAYS]);
 
 /*
- * net_digest - the SHA-256 of the parameters and running statistics, as 64 hexadecimal digits: of the arrays sorted by
- * name, the bytes of each array's name, then those of its elements, little-endian.
+ * net_digest - the SHA-256 of the parameters and running statistics, as 64 hexadecimal digits. It
+ * covers the arrays, sorted by name: the bytes of each name, then its elements, little-endian.
  */
 void net_digest(const struct net *n, const float *params, char out[SHA256_TEXT]);
 
@@ -131,11 +129,11 @@ void net_digest(const struct net *n, const float *params, char out[SHA256_TEXT])
  * is missing or has another shape. */
 enum rc net_load(const struct net *n, const char *path, float *params, struct err *err);
 
-/* The same of a file that has been read. */
+/* As net_load, from a file that has been read. */
 enum rc net_take(const struct net *n, const struct npz *npz, const char *path, float *params,
 		 struct err *err);
 
-/* Whether it is an array of the net, of that type and shape. params: of any net like this one. */
+/* Return true if the array is one of the net's, of that type and shape. params: of any such net. */
 bool net_has_array(const struct net *n, const float *params, const struct npz_array *a);
 
 #endif

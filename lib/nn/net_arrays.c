@@ -80,7 +80,7 @@ shape_text(const struct npz_array *a, char out[64])
 	return out;
 }
 
-/* Is a file's array a layer's, but not of this net? Then the file's net has one layer more. */
+/* Is a file's array a layer's parameter, but not of this net? Then the file's net has one more layer. */
 static bool
 is_surplus(const struct npz_array *a, const struct npz_array *want, unsigned nwant)
 {
@@ -126,17 +126,17 @@ net_take(const struct net *n, const struct npz *npz, const char *path, float *pa
 		const struct npz_array *a = npz_find(npz, want[i].name);
 
 		if (!a)
-			rc = err_set(err, RC_BADDATA, "%s: no array %s, which %s has", path,
+			rc = err_set(err, RC_BADDATA, "%s: array %s of %s is missing", path,
 				     want[i].name, n->text);
 		else if (!same_shape(a, &want[i]))
-			rc = err_set(err, RC_BADDATA, "%s: %s is %s%s, %s has %s", path, a->name,
+			rc = err_set(err, RC_BADDATA, "%s: %s is %s%s; %s has %s", path, a->name,
 				     shape_text(a, there), a->type == NPZ_F32 ? "" : " and not f32",
 				     n->text, shape_text(&want[i], due));
 	}
 	for (size_t i = 0; i < npz->narrays && rc == RC_OK; i++)
 		if (is_surplus(&npz->array[i], want, nwant))
-			rc = err_set(err, RC_BADDATA, "%s: has %s, which %s has not", path,
-				     npz->array[i].name, n->text);
+			rc = err_set(err, RC_BADDATA, "%s: has array %s, which %s does not have",
+				     path, npz->array[i].name, n->text);
 	for (unsigned i = 0; i < nwant && rc == RC_OK; i++) {
 		const struct npz_array *a = npz_find(npz, want[i].name);
 		uint64_t count = 1;

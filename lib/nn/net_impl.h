@@ -18,7 +18,7 @@ struct net_builder {
 
 struct net_window {
 	uint32_t size, stride, pad;
-	bool no_bias; /* conv: the batch norm behind it has one */
+	bool no_bias; /* conv: the batch norm after it has one */
 };
 
 enum rc net_begin(struct net_builder *b, struct net_shape input, struct err *err);
@@ -33,7 +33,7 @@ uint32_t net_maxpool(struct net_builder *b, const char *name, uint32_t in, uint3
 uint32_t net_batchnorm(struct net_builder *b, const char *name, uint32_t in, enum net_act act);
 uint32_t net_layernorm(struct net_builder *b, const char *name, uint32_t in, enum net_act act);
 
-/* The sum of a node and of what a block made of it. */
+/* The sum of a node's output and of the output of a block on it. */
 uint32_t net_add(struct net_builder *b, uint32_t skip, uint32_t block);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "nn/net_impl.h"
 
-/* An mlp's sizes, where the data decide those that are 0. */
+/* An mlp's sizes; the data replace those that are 0. */
 static enum rc
 complete_sizes(const struct net_config *c, uint64_t inputs, uint32_t nclasses, uint32_t *size,
 	       uint32_t *n, struct err *err)
@@ -17,22 +17,23 @@ complete_sizes(const struct net_config *c, uint64_t inputs, uint32_t nclasses, u
 	*n = c->nsizes ? c->nsizes : 3;
 	memcpy(size, c->nsizes ? c->size : by_default, *n * sizeof *size);
 	if (inputs > NET_MAX_WIDTH)
-		return err_set(err, RC_INVAL, "an mlp takes at most %d values, not %" PRIu64,
+		return err_set(err, RC_INVAL, "an mlp accepts at most %d values, not %" PRIu64,
 			       NET_MAX_WIDTH, inputs);
 	if (size[0] == 0)
 		size[0] = (uint32_t)inputs;
 	if (size[0] != inputs)
-		return err_set(err, RC_INVAL, "items have %" PRIu64 " values, the model takes %u",
+		return err_set(err, RC_INVAL, "items have %" PRIu64 " values; the model takes %u",
 			       inputs, size[0]);
 	if (size[*n - 1] == 0)
 		size[*n - 1] = nclasses;
 	if (size[*n - 1] < nclasses)
-		return err_set(err, RC_INVAL, "there are %u classes, the model has %u", nclasses,
-			       size[*n - 1]);
+		return err_set(err, RC_INVAL, "the data have %u classes; the model has %u",
+			       nclasses, size[*n - 1]);
 	return RC_OK;
 }
 
-/* Dense layers, activations between them, which a layer norm may come before; sigmoids also behind the last where the loss is L2. */
+/* Dense layers with activations between them, each perhaps after a layer norm. L2 loss adds a final
+ * sigmoid. */
 static void
 build_mlp(struct net_builder *b, const uint32_t *size, uint32_t nsizes, const struct net_config *c)
 {
@@ -53,7 +54,7 @@ build_mlp(struct net_builder *b, const uint32_t *size, uint32_t nsizes, const st
 }
 
 /*
- * As LeNet-5, with rectifiers, largest values in place of means, and more channels.
+ * LeNet-5 with ReLU, max pooling in place of means, and more channels.
  * Source: LeCun et al., Proc. IEEE 86(11), 1998, doi:10.1109/5.726791
  */
 static void
@@ -71,7 +72,7 @@ build_lenet(struct net_builder *b, uint32_t nclasses)
 	net_dense(b, "fc3", at, nclasses, NET_LINEAR);
 }
 
-/* Convolution, batch norm, rectifier, and the largest of 2x2 where rows and columns are to halve. */
+/* Convolution, batch norm, ReLU, and a 2x2 max pooling where rows and columns are to halve. */
 static uint32_t
 conv_block(struct net_builder *b, const char *number, uint32_t in, uint32_t channels, bool halve)
 {
@@ -97,7 +98,7 @@ residual(struct net_builder *b, const char *first, const char *second, uint32_t 
 }
 
 /*
- * Eight convolutions and a dense layer, as DAWNBench's entries for CIFAR-10 have them.
+ * Eight convolutions and a dense layer, as in DAWNBench's entries for CIFAR-10.
  * Source: He et al., CVPR 2016, doi:10.1109/CVPR.2016.90
  */
 static void
@@ -151,9 +152,9 @@ net_build(const struct net_config *c, struct net_shape input, uint32_t nclasses,
 	} else if (rc == RC_OK && c->model == NET_MLP) {
 		rc = complete_sizes(c, net_shape_size(input), nclasses, size, &nsizes, err);
 		if (rc == RC_OK && c->layer_norm && nsizes == 2)
-			rc = err_set(err, RC_INVAL, "there is no hidden layer to normalise");
+			rc = err_set(err, RC_INVAL, "the net has no hidden layer to normalise");
 	} else if (rc == RC_OK && c->nsizes) {
-		rc = err_set(err, RC_INVAL, "only an mlp has layers to choose, not %s",
+		rc = err_set(err, RC_INVAL, "layer options apply to mlp alone, not to %s",
 			     net_model_name(c->model));
 	}
 	if (rc != RC_OK)

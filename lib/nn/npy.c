@@ -7,7 +7,7 @@
 
 enum { PREFIX = 8, MAX_HEADER = 65536 };
 
-/* The text of the header that is left. */
+/* The rest of the header's text. */
 struct cursor {
 	const char *p, *end;
 };
@@ -25,7 +25,7 @@ skip_blanks(struct cursor *c)
 		c->p++;
 }
 
-/* Take a text, blanks before it. */
+/* Take a text, with blanks before it. */
 static bool
 take(struct cursor *c, const char *text)
 {
@@ -38,7 +38,7 @@ take(struct cursor *c, const char *text)
 	return true;
 }
 
-/* A string between quotes, which has none within. */
+/* A quoted string, without quotes in it. */
 static bool
 take_string(struct cursor *c, const char **text, size_t *len)
 {
@@ -135,27 +135,28 @@ npy_parse(const void *bytes, size_t nbytes, uint64_t total, const char *name, st
 	if (!npy_is(bytes, nbytes))
 		return err_set(err, RC_BADDATA, "%s: not a .npy file", name);
 	if (nbytes < PREFIX + 4)
-		return err_set(err, RC_BADDATA, "%s: cut short in its header", name);
+		return err_set(err, RC_BADDATA, "%s: truncated in its header", name);
 	if (p[6] < 1 || p[6] > 3)
 		return err_set(err, RC_BADDATA, "%s: version %u of .npy, 1 to 3 are read", name,
 			       p[6]);
 	header = p[6] == 1 ? (size_t)p[8] | (size_t)p[9] << 8 : get32(p + PREFIX);
 	at = PREFIX + (p[6] == 1 ? 2 : 4);
 	if (header > MAX_HEADER || header > nbytes - at)
-		return err_set(err, RC_BADDATA, "%s: cut short in its header", name);
+		return err_set(err, RC_BADDATA, "%s: truncated in its header", name);
 	c = (struct cursor){(const char *)p + at, (const char *)p + at + header};
 	if (!take_header(&c, &a, &type, &type_len))
-		return err_set(err, RC_BADDATA,
-			       "%s: its header is not of an array of numbers with at most %d "
-			       "dimensions",
-			       name, NDARRAY_MAX_DIMS);
+		return err_set(
+		    err, RC_BADDATA,
+		    "%s: its header does not describe an array of numbers with at most %d "
+		    "dimensions",
+		    name, NDARRAY_MAX_DIMS);
 	if (!ndarray_type(&a, type, type_len))
 		return err_set(err, RC_BADDATA,
-			       "%s: its type is none of bool, u1 to u8, i1 to i8, f4 and f8", name);
+			       "%s: its type must be bool, u1 to u8, i1 to i8, f4 or f8", name);
 	at += header;
 	if (!ndarray_nbytes(&a, &want) || want != total - at)
 		return err_set(err, RC_BADDATA,
-			       "%s: its shape needs another number of bytes than %" PRIu64, name,
+			       "%s: its shape does not match its size of %" PRIu64 " bytes", name,
 			       total - at);
 	a.data = p + at;
 	*out = a;

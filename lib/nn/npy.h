@@ -8,18 +8,18 @@
 
 #include "nn/ndarray.h"
 
-/* Whether bytes begin as such a file. */
+/* Return true if bytes begin as such a file. */
 bool npy_is(const void *bytes, size_t nbytes);
 
 /*
  * npy_parse - a .npy file in memory.
  *
- *	nbytes	of the file's `total` bytes; NPY_HEAD_MAX are enough, and its data may not be there
- *	name	the name of the bytes in error sentences
+ *	nbytes	of the file's `total` bytes; NPY_HEAD_MAX are enough, even without its data
+ *	name	the name of the bytes in error messages
  *	a	[out] its data point into the bytes; untouched on error
  *
- * Errors: RC_BADDATA "NAME: reason": damaged, cut short, longer than its shape says, of a type that
- * ndarray.h has not.
+ * Errors: RC_BADDATA "NAME: reason": damaged, truncated, longer than its shape says, of a type that
+ * ndarray.h does not have.
  * Checked by: tests/unit/nn/t_npy.c
  */
 #define NPY_HEAD_MAX 65548

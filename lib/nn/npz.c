@@ -44,8 +44,8 @@ plan_entries(const char *path, const struct npz_array *array, size_t narrays,
 				       path, i, NPZ_MAX_NAME, a->name);
 		for (size_t j = 0; j < i; j++)
 			if (strcmp(array[j].name, a->name) == 0)
-				return err_set(err, RC_INVAL, "%s: two arrays are called %s", path,
-					       a->name);
+				return err_set(err, RC_INVAL, "%s: two arrays have the name %s",
+					       path, a->name);
 		if (a->ndim > NPZ_MAX_DIMS || !npz_type_name(a->type) ||
 		    !npz_data_nbytes(a, &data) || (data > 0 && !a->data))
 			return err_set(err, RC_INVAL,
@@ -118,7 +118,7 @@ npz_write(const char *path, const struct npz_array *array, size_t narrays, struc
 	return rc;
 }
 
-/* All of a file; false with errno. */
+/* Write all of a file; false with errno. */
 static bool
 read_back(int fd, struct buf *out)
 {
@@ -144,7 +144,7 @@ npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct 
 	int fd = -1;
 
 	if (narrays > NPZ_MAX_ARRAYS)
-		rc = err_set(err, RC_INVAL, "%zu arrays, at most %d", narrays, NPZ_MAX_ARRAYS);
+		rc = err_set(err, RC_INVAL, "%zu arrays; the limit is %d", narrays, NPZ_MAX_ARRAYS);
 	else if (!entry)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)

@@ -26,7 +26,7 @@ struct npz_array {
 	enum npz_type type;
 	uint32_t ndim;
 	uint64_t dim[NPZ_MAX_DIMS];
-	const void *data; /* NULL: it was not taken */
+	const void *data; /* NULL: `take` left it out */
 };
 
 /* The contents of a file; array and every array[i].data belong to it. */
@@ -38,13 +38,13 @@ struct npz {
 /*
  * npz_write - make or replace a .npz file, all of it or nothing.
  *
- *	path		a symbolic link is followed; anything but a regular file is refused
+ *	path		a symbolic link is followed; anything but a regular file is rejected
  *	array, narrays	at most NPZ_MAX_ARRAYS; names are 1..NPZ_MAX_NAME bytes of
  *			[A-Za-z0-9_.-], each once; stay the caller's
  *
  * Written to PATH.PID-N.tmp, synced, renamed: after any failure the old file stays and no other is
- * left. Errors: RC_INVAL an array that cannot be written, RC_FAILED the system's reason. Checked
- * by: tests/unit/nn/t_npz.c
+ * left. Errors: RC_INVAL an array that cannot be written, RC_FAILED the system's reason.
+ * Checked by: tests/unit/nn/t_npz.c
  */
 enum rc npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err);
 
@@ -55,9 +55,9 @@ struct buf;
 enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err);
 
 /*
- * npz_read - read a .npz file of any maker, gzipped or not.   npz_parse - the same of bytes in memory.
+ * npz_read - read a .npz file of any maker, gzipped or not.   npz_parse - parse bytes in memory.
  *
- *	take		which arrays are wanted; the others are there without data. NULL: all are
+ *	take		selects the arrays to unpack; the others come without data. NULL: all
  *	npz		[out] the caller owns it and releases it with npz_fini; untouched on
  *			error
  *
@@ -66,7 +66,7 @@ enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out,
  */
 enum rc npz_read(const char *path, struct npz *npz, struct err *err);
 
-/* Whether an array of this name, type and shape is wanted. One that is not is never unpacked. */
+/* Return true to take an array of this name, type and shape. Others are never unpacked. */
 typedef bool npz_take_fn(void *arg, const struct npz_array *a);
 
 enum rc npz_parse(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take, void *arg,

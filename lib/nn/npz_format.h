@@ -31,7 +31,7 @@ struct zip_entry {
 	uint32_t crc, nbytes, offset;
 };
 
-/* Render a header or the end record; the zip_* return how many bytes, names included. */
+/* Render a header or the end record; the zip_* return the number of bytes, names included. */
 size_t zip_local(const struct zip_entry *e, uint8_t out[ZIP_LOCAL_NBYTES + ZIP_NAME_MAX]);
 size_t zip_central(const struct zip_entry *e, uint8_t out[ZIP_CENTRAL_NBYTES + ZIP_NAME_MAX]);
 size_t zip_end(size_t nentries, uint32_t central_offset, uint32_t central_nbytes,
@@ -43,7 +43,7 @@ size_t npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX]);
 /* The bytes of the data; false when that overflows or is 4 GiB or more. */
 bool npz_data_nbytes(const struct npz_array *a, uint64_t *nbytes);
 
-/* As numpy spells an element type, "<f4"; NULL: not one of ours. */
+/* The element type as numpy spells it, "<f4"; NULL: not one of enum npz_type. */
 const char *npz_type_name(enum npz_type type);
 
 /* 1..NPZ_MAX_NAME bytes of [A-Za-z0-9_.-]. */

@@ -55,7 +55,7 @@ take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes
 	enum rc rc;
 
 	if (!take_name(file->name, a))
-		return err_set(err, RC_BADDATA, "%s: %s: not the name of an array", zip->name,
+		return err_set(err, RC_BADDATA, "%s: %s: not an array's name", zip->name,
 			       file->name);
 	rc = zip_take(zip, file, take ? NPY_HEAD_MAX : SIZE_MAX, bytes, err);
 	if (rc != RC_OK)
@@ -96,8 +96,8 @@ npz_parse(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take,
 	if (rc != RC_OK)
 		return rc;
 	if (zip.nfiles > NPZ_MAX_ARRAYS)
-		rc = err_set(err, RC_BADDATA, "%s: %zu arrays, at most %d are read", name,
-			     zip.nfiles, NPZ_MAX_ARRAYS);
+		rc = err_set(err, RC_BADDATA, "%s: %zu arrays; the limit is %d", name, zip.nfiles,
+			     NPZ_MAX_ARRAYS);
 	else if (!(tmp.array = alloc_zeroed(zip.nfiles, sizeof *tmp.array)))
 		rc = err_set(err, RC_NOMEM, "%s: out of memory", name);
 	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++) {

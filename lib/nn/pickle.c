@@ -6,7 +6,7 @@
 
 enum { MAX_VALUES = 1 << 22 };
 
-/* ---- sentences */
+/* ---- messages */
 
 enum rc
 pickle_refuse(const struct pickle *k, const char *reason, struct err *err)
@@ -18,7 +18,7 @@ pickle_refuse(const struct pickle *k, const char *reason, struct err *err)
 enum rc
 pickle_cut_short(const struct pickle *k, struct err *err)
 {
-	return err_set(err, RC_BADDATA, "%s: the pickle is cut short", k->name);
+	return err_set(err, RC_BADDATA, "%s: the pickle is truncated", k->name);
 }
 
 enum rc
@@ -86,7 +86,7 @@ pickle_top(const struct pickle *k, uint32_t depth)
 	return &k->value[k->stack[k->nstack - 1 - depth]];
 }
 
-/* Where on the stack the last mark is; PICKLE_NONE: there is none. */
+/* The position of the last mark on the stack; PICKLE_NONE: no mark. */
 static uint32_t
 last_mark(const struct pickle *k)
 {
@@ -96,7 +96,7 @@ last_mark(const struct pickle *k)
 	return PICKLE_NONE;
 }
 
-/* Append values of the stack, from `first` on, to those of value `to`. */
+/* Append values of the stack, from `first` on, to the cells of value `to`. */
 static enum rc
 append(struct pickle *k, uint32_t to, uint32_t first, struct err *err)
 {
@@ -134,7 +134,7 @@ take_uint(struct pickle *k, uint32_t n, uint32_t *out, struct err *err)
 	return RC_OK;
 }
 
-/* A string, whose length stands in n bytes before it. */
+/* A string, with its length in n bytes before it. */
 static enum rc
 take_string(struct pickle *k, uint32_t n, enum kind kind, struct err *err)
 {
@@ -152,7 +152,7 @@ take_string(struct pickle *k, uint32_t n, enum kind kind, struct err *err)
 			   err);
 }
 
-/* A whole number of up to 8 bytes, whose length stands before it. */
+/* A whole number of up to 8 bytes, with its length before it. */
 static enum rc
 take_long(struct pickle *k, struct err *err)
 {
@@ -174,7 +174,7 @@ take_long(struct pickle *k, struct err *err)
 	return push_number(k, KIND_NUMBER, (int64_t)v, err);
 }
 
-/* Keep the topmost value under the next number. */
+/* Store the topmost value in the memo under the next number. */
 static enum rc
 put_memo(struct pickle *k, uint32_t n, struct err *err)
 {
@@ -183,9 +183,9 @@ put_memo(struct pickle *k, uint32_t n, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (!pickle_top(k, 0))
-		return pickle_refuse(k, "nothing to keep", err);
+		return pickle_refuse(k, "nothing to store in the memo", err);
 	if (n > k->nmemo + 1)
-		return pickle_refuse(k, "values are kept out of their order", err);
+		return pickle_refuse(k, "memo indices are out of order", err);
 	while (rc == RC_OK && n >= k->nmemo) {
 		rc = PICKLE_GROW(k, k->memo, k->nmemo, k->cmemo, err);
 		if (rc == RC_OK)
@@ -204,7 +204,7 @@ get_memo(struct pickle *k, uint32_t n, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (n >= k->nmemo || k->memo[n] == PICKLE_NONE)
-		return pickle_refuse(k, "a value that was not kept", err);
+		return pickle_refuse(k, "a memo index without a value", err);
 	return push_index(k, k->memo[n], err);
 }
 
@@ -236,7 +236,8 @@ extend(struct pickle *k, enum kind kind, uint32_t first, uint32_t below, struct 
 
 	if (below == 0 || k->value[k->stack[below - 1]].kind != kind ||
 	    (kind == KIND_DICT && n % 2 != 0))
-		return pickle_refuse(k, "values for something that is no list or dictionary", err);
+		return pickle_refuse(k, "values for something that is not a list or dictionary",
+				     err);
 	rc = append(k, k->stack[below - 1], first, err);
 	k->nstack = below;
 	return rc;
@@ -324,7 +325,7 @@ step(struct pickle *k, uint8_t op, struct err *err)
 	case 'b':
 		return pickle_build(k, err);
 	default:
-		snprintf(what, sizeof what, "opcode 0x%02x is not one of those that are read", op);
+		snprintf(what, sizeof what, "opcode 0x%02x is not supported", op);
 		return pickle_refuse(k, what, err);
 	}
 }
@@ -350,9 +351,10 @@ run(struct pickle *k, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (k->nstack != 1 || !pickle_top(k, 0))
-		return pickle_refuse(k, "it does not end with one value", err);
+		return pickle_refuse(k, "the stack does not hold exactly one value at the end",
+				     err);
 	if (k->p != k->end)
-		return pickle_refuse(k, "bytes behind its end", err);
+		return pickle_refuse(k, "trailing bytes", err);
 	k->result = k->stack[0];
 	return RC_OK;
 }
@@ -365,8 +367,8 @@ pickle_parse(const void *bytes, size_t nbytes, const char *name, struct pickle *
 	enum rc rc;
 
 	if (nbytes >= 2 && *(const uint8_t *)bytes == 0x80 && !pickle_is(bytes, nbytes))
-		return err_set(err, RC_BADDATA, "%s: a pickle of protocol %u, 2 is read", name,
-			       ((const uint8_t *)bytes)[1]);
+		return err_set(err, RC_BADDATA, "%s: a pickle of protocol %u; only 2 is supported",
+			       name, ((const uint8_t *)bytes)[1]);
 	if (!pickle_is(bytes, nbytes))
 		return err_set(err, RC_BADDATA, "%s: not a pickle of protocol 2", name);
 	k = alloc_zeroed(1, sizeof *k);
@@ -417,7 +419,7 @@ pickle_get(const struct pickle *p, const char *key)
 		const struct pickle_value *k = pickle_item(p, c);
 
 		value = pickle_next(p, c);
-		/* As in Python, the last of two counts. */
+		/* As in Python, the last of two equal keys counts. */
 		if (pickle_is_text(k) && k->text.len == strlen(key) &&
 		    memcmp(k->text.p, key, k->text.len) == 0)
 			found = pickle_item(p, value);

@@ -1,10 +1,10 @@
 /*
- * pickle.h - data in Python's pickles, protocol 2: dictionaries, lists, texts, whole numbers, and arrays of numpy.
+ * pickle.h - data in Python's pickles, protocol 2: dictionaries, lists, texts, whole numbers,
+ * numpy's arrays.
  *
- * A pickle is a program that may call anything. This reader runs none of it. It knows the opcodes
- * for such data, and the calls that make arrays of numpy (_reconstruct, ndarray, dtype) or byte
- * strings of Python 3 (_codecs.encode). It refuses all others. Source: Python's
- * Lib/pickletools.py.
+ * A pickle is a program that may call anything. This reader runs nothing. It knows the opcodes for
+ * such data, and the calls that make arrays of numpy (_reconstruct, ndarray, dtype) or byte strings
+ * of Python 3 (_codecs.encode). It rejects all others. Source: Python's Lib/pickletools.py.
  */
 #ifndef NN_PICKLE_H
 #define NN_PICKLE_H
@@ -14,39 +14,39 @@
 struct pickle;
 struct pickle_value;
 
-/* Whether bytes begin as a pickle of protocol 2. */
+/* Return true if bytes begin as a pickle of protocol 2. */
 bool pickle_is(const void *bytes, size_t nbytes);
 
 /*
  * pickle_parse - parse a pickle.
  *
  *	bytes	outlive *out, which points into them
- *	name	their name in error sentences
+ *	name	their name in error messages
  *	out	[out] released with pickle_free; untouched on error
  *
- * Memory is at most 128 bytes for each of the pickle's, and for 4194304 values. Errors: RC_BADDATA "NAME: reason"; RC_NOMEM.
+ * Memory is at most 128 bytes for each byte of the pickle, and at most 4194304 values. Errors:
+ * RC_BADDATA "NAME: reason"; RC_NOMEM.
  * Checked by: tests/unit/nn/t_pickle.c
  */
 enum rc pickle_parse(const void *bytes, size_t nbytes, const char *name, struct pickle **out,
 		     struct err *err);
 void pickle_free(struct pickle *p);
 
-/* The value of a key, a str or bytes, in the pickle's dictionary. NULL: no such key, or no
- * dictionary. */
+/* The value of a key, a str or bytes, in the pickle's dictionary. NULL: no such key, or not a dictionary. */
 const struct pickle_value *pickle_get(const struct pickle *p, const char *key);
 
-/* Whether a value is an array. */
+/* Return true if a value is an array. */
 bool pickle_array(const struct pickle *p, const struct pickle_value *v, struct ndarray *out);
 
-/* Of a list or tuple: its length, UINT32_MAX if it is none; and its items, from the first, which is NULL
- * behind the last. */
+/* The length of a list or tuple, UINT32_MAX for other values; and the iterator over its items, NULL
+ * after the last. */
 struct pickle_cell;
 uint32_t pickle_length(const struct pickle_value *v);
 const struct pickle_cell *pickle_first(const struct pickle *p, const struct pickle_value *v);
 const struct pickle_cell *pickle_next(const struct pickle *p, const struct pickle_cell *cell);
 const struct pickle_value *pickle_item(const struct pickle *p, const struct pickle_cell *cell);
 
-/* Whether a value is a whole number, or a text: str or bytes, len of them without a NUL behind. */
+/* Return true if a value is a whole number, or a text: str or bytes, len of them, not terminated. */
 bool pickle_number(const struct pickle_value *v, int64_t *out);
 bool pickle_text(const struct pickle_value *v, const char **text, size_t *len);
 

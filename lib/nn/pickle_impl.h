@@ -51,15 +51,15 @@ struct pickle_cell {
 
 struct pickle {
 	const char *name;
-	const uint8_t *bytes, *p, *end, *op; /* op: the opcode that is at work */
+	const uint8_t *bytes, *p, *end, *op; /* op: the current opcode */
 	struct pickle_value *value;
 	struct pickle_cell *cell;
 	uint32_t *stack, *memo; /* of values */
 	struct ndarray *array;
 	uint32_t nvalues, ncells, nstack, nmemo, narrays;
-	uint32_t cvalues, ccells, cstack, cmemo, carrays; /* room there is */
-	uint64_t nencoded;				  /* bytes in strings of our own */
-	struct buf strings;				  /* pointers to them */
+	uint32_t cvalues, ccells, cstack, cmemo, carrays; /* capacities */
+	uint64_t nencoded;  /* bytes of strings that the reader made */
+	struct buf strings; /* pointers to them */
 	uint32_t result;
 };
 
@@ -76,10 +76,10 @@ enum rc pickle_grow(const struct pickle *k, void **list, uint32_t n, uint32_t *c
 
 enum rc pickle_push(struct pickle *k, struct pickle_value v, struct err *err);
 
-/* A value of the stack, 0 the topmost; NULL: there are fewer above the last mark. */
+/* Value `depth` of the stack, 0 is the topmost; NULL: fewer are above the last mark. */
 struct pickle_value *pickle_top(const struct pickle *k, uint32_t depth);
 
-/* GLOBAL names a function or a class, REDUCE calls it, BUILD fills the object that it made. */
+/* GLOBAL names a function or a class, REDUCE calls it, BUILD fills the object that REDUCE made. */
 enum rc pickle_global(struct pickle *k, struct err *err);
 enum rc pickle_reduce(struct pickle *k, struct err *err);
 enum rc pickle_build(struct pickle *k, struct err *err);

@@ -20,7 +20,7 @@ static const struct {
     {"__builtin__", "bytes", GLOBAL_BYTES},
 };
 
-/* Value i of a tuple; NULL: it is none, or has fewer. */
+/* Value i of a tuple; NULL: not a tuple, or it has fewer values. */
 static const struct pickle_value *
 member(const struct pickle *k, const struct pickle_value *v, uint32_t i)
 {
@@ -33,7 +33,7 @@ member(const struct pickle *k, const struct pickle_value *v, uint32_t i)
 	return &k->value[k->cell[cell].value];
 }
 
-/* A line of the pickle as text for a sentence. */
+/* A line of the pickle as text for a message. */
 static void
 show(const uint8_t *p, size_t len, char out[MAX_SHOWN + 1])
 {
@@ -71,7 +71,7 @@ pickle_global(struct pickle *k, struct err *err)
 	show(line[0], len[0], module);
 	show(line[1], len[1], name);
 	return err_set(err, RC_BADDATA,
-		       "%s: the pickle calls %s.%s; nothing but arrays of numpy is read", k->name,
+		       "%s: the pickle calls %s.%s; only arrays of numpy are supported", k->name,
 		       module, name);
 }
 
@@ -88,10 +88,10 @@ encode(struct pickle *k, const struct pickle_value *args, struct pickle_value *o
 	    !((how->text.len == 6 && memcmp(how->text.p, "latin1", 6) == 0) ||
 	      (how->text.len == 7 && memcmp(how->text.p, "latin-1", 7) == 0)))
 		return pickle_refuse(k, "_codecs.encode of something but text as latin1", err);
-	/* A byte of the pickle makes at most one here, however often a key is asked for. */
+	/* A byte of the pickle makes at most one byte here, even if the pickle refers to a text often. */
 	k->nencoded += text->text.len;
 	if (k->nencoded > (uint64_t)(k->end - k->bytes))
-		return pickle_refuse(k, "it encodes more than it holds", err);
+		return pickle_refuse(k, "it encodes more bytes than it has", err);
 	bytes = malloc(text->text.len + 1);
 	if (!bytes || !buf_add(&k->strings, &bytes, sizeof bytes)) {
 		free(bytes);
@@ -110,7 +110,7 @@ encode(struct pickle *k, const struct pickle_value *args, struct pickle_value *o
 	return RC_OK;
 }
 
-/* An array or a type; a holds all that is known of it. */
+/* An array or a type; a has all that is known of it. */
 static enum rc
 make_array(struct pickle *k, enum kind kind, struct ndarray a, struct pickle_value *out,
 	   struct err *err)
@@ -143,7 +143,7 @@ make_dtype(struct pickle *k, const struct pickle_value *args, struct pickle_valu
 		       shown);
 }
 
-/* FUNCTION ARGUMENTS R: the result in their place. */
+/* FUNCTION ARGUMENTS R: the result replaces them. */
 enum rc
 pickle_reduce(struct pickle *k, struct err *err)
 {
@@ -152,7 +152,7 @@ pickle_reduce(struct pickle *k, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (!pickle_is_kind(args, KIND_TUPLE) || !pickle_is_kind(function, KIND_GLOBAL))
-		return pickle_refuse(k, "a call of something that is no function", err);
+		return pickle_refuse(k, "a call of something that is not a function", err);
 	switch (function->global) {
 	case GLOBAL_RECONSTRUCT:
 		class = member(k, args, 0);
@@ -180,7 +180,7 @@ pickle_reduce(struct pickle *k, struct err *err)
 	return pickle_push(k, out, err);
 }
 
-/* (3, '<', None, None, None, -1, -1, 0) of a type: the order of its bytes. */
+/* (3, '<', None, None, None, -1, -1, 0), the state of a type: its byte order. */
 static enum rc
 build_dtype(struct pickle *k, struct ndarray *a, const struct pickle_value *state, struct err *err)
 {
@@ -188,7 +188,7 @@ build_dtype(struct pickle *k, struct ndarray *a, const struct pickle_value *stat
 
 	if (!pickle_is_text(order) || order->text.len != 1 || !strchr("<>|=", *order->text.p) ||
 	    !*order->text.p)
-		return pickle_refuse(k, "a numpy.dtype without an order of bytes", err);
+		return pickle_refuse(k, "a numpy.dtype without a byte order", err);
 	for (uint32_t i = 2; i < 5; i++)
 		if (!pickle_is_kind(member(k, state, i), KIND_NONE))
 			return pickle_refuse(k, "an array of structures", err);
@@ -196,7 +196,7 @@ build_dtype(struct pickle *k, struct ndarray *a, const struct pickle_value *stat
 	return RC_OK;
 }
 
-/* (1, shape, type, in Fortran's order, bytes) of an array. */
+/* (1, shape, type, is Fortran order, bytes), the state of an array. */
 static enum rc
 build_array(struct pickle *k, struct ndarray *a, const struct pickle_value *state, struct err *err)
 {
@@ -218,17 +218,19 @@ build_array(struct pickle *k, struct ndarray *a, const struct pickle_value *stat
 		const struct pickle_value *d = member(k, shape, i);
 
 		if (!pickle_is_kind(d, KIND_NUMBER) || d->number < 0)
-			return pickle_refuse(k, "a dimension of an array that is no number", err);
+			return pickle_refuse(k, "a dimension of an array that is not a number",
+					     err);
 		made.dim[i] = (uint64_t)d->number;
 	}
 	if (!ndarray_nbytes(&made, &nbytes) || nbytes != data->text.len)
-		return pickle_refuse(k, "an array whose shape needs another number of bytes", err);
+		return pickle_refuse(k, "an array whose shape does not match its number of bytes",
+				     err);
 	made.data = (const uint8_t *)data->text.p;
 	*a = made;
 	return RC_OK;
 }
 
-/* OBJECT STATE b: the object alone is left. */
+/* OBJECT STATE b: only the object stays on the stack. */
 enum rc
 pickle_build(struct pickle *k, struct err *err)
 {
@@ -240,7 +242,7 @@ pickle_build(struct pickle *k, struct err *err)
 	else if (pickle_is_kind(object, KIND_ARRAY))
 		rc = build_array(k, &k->array[object->array], state, err);
 	else
-		rc = pickle_refuse(k, "a state of something that is no array", err);
+		rc = pickle_refuse(k, "a state of something that is not an array", err);
 	k->nstack -= rc == RC_OK;
 	return rc;
 }

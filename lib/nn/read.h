@@ -1,5 +1,5 @@
 /*
- * read.h - the readers of data sets, one a format. Of dataset.c alone.
+ * read.h - the readers of data sets, one a format. Only dataset.c calls them.
  *
  * A reader fills in the shape and type of items, the classes and their names, and the parts.
  * `train` is never empty; another part is empty when the files have none. Readers neither split
@@ -27,8 +27,7 @@ bool cifar10_is_here(const char *path);
 bool npz_is_here(const char *path);
 bool folder_is_here(const char *path);
 
-/* Does a file of this reader's format begin with these unpacked bytes? nbytes: READ_HEAD_NBYTES,
- * or all. */
+/* Does a file of this reader's format begin with these unpacked bytes? nbytes: READ_HEAD_NBYTES, or all. */
 bool cifar10_is_file(const uint8_t *head, size_t nbytes);
 bool npz_is_file(const uint8_t *head, size_t nbytes);
 
@@ -41,12 +40,13 @@ struct cifar10_batch;
 enum rc npz_samples(const void *bytes, size_t nbytes, const char *name, struct buf *out,
 		    struct ndarray *a, struct err *err);
 
-/* The test batch of CIFAR-10's archive in memory, else all batches that are there. The caller releases
+/* The test batch of CIFAR-10's archive in memory, else all its batches. The caller releases
  * *batch in any case. */
 enum rc cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
 			struct err *err);
 
-/* The names in a folder that are not hidden, sorted. {0} is empty; released with read_list_free. RC_FAILED, RC_NOMEM. */
+/* The names in a folder, sorted, without hidden ones. {0} is empty; read_list_free releases.
+ * RC_FAILED, RC_NOMEM. */
 struct read_list {
 	struct dirent **entry;
 	uint32_t n;

@@ -1,6 +1,6 @@
 /*
- * CIFAR-10: batches in a folder or in a tar archive, of the binary version, data_batch_1.bin and so on, or of the
- * Python version, data_batch_1 and so on, which are pickles.
+ * CIFAR-10: batches in a folder or in a tar archive. The binary version has data_batch_1.bin and so
+ * on; the Python version has pickles, data_batch_1 and so on.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { MAX_BATCH = 999, MAX_NAMES_NBYTES = 4096, PREFIX = sizeof "data_batch_" - 1 };
 
-/* Where a folder may have the batches, and the archives that they come in. */
+/* The places of the batches in a folder, and the archives that they come in. */
 static const char *const inner[] = {".", "cifar-10-batches-bin", "cifar-10-batches-py"};
 static const char *const archives[] = {"cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"};
 
@@ -29,7 +29,7 @@ struct member {
 };
 
 struct batch {
-	char *path; /* for sentences; NULL: not there */
+	char *path; /* for messages; NULL: not found */
 	struct cifar10_batch data;
 };
 
@@ -47,7 +47,7 @@ nomem(const char *path, struct err *err)
 	return err_set(err, RC_NOMEM, "%s: out of memory", path);
 }
 
-/* A name may have .gz behind it. */
+/* A name may end with .gz. */
 static struct member
 tell(const char *name)
 {
@@ -88,7 +88,7 @@ take(struct reading *r, const struct member *m, const char *path, struct buf *fi
 	struct batch *b = m->kind == MEMBER_TRAIN ? &r->train[m->number] : &r->test;
 
 	if (m->kind == MEMBER_NAMES ? r->class_name != NULL : b->path != NULL)
-		return err_set(err, RC_BADDATA, "%s: there are two of it", path);
+		return err_set(err, RC_BADDATA, "%s: the batch exists twice", path);
 	if (m->kind == MEMBER_NAMES) {
 		r->class_name = alloc_zeroed(CIFAR10_CLASSES, sizeof *r->class_name);
 		if (!r->class_name)
@@ -140,7 +140,7 @@ look(const char *dir)
 	return c;
 }
 
-/* DIR/NAME, raw or with .gz; not there: RC_FAILED where it must be. */
+/* DIR/NAME, raw or with .gz. RC_FAILED: not found, and `must` is set. */
 static enum rc
 read_member(struct reading *r, const char *dir, const char *name, bool must, struct err *err)
 {
@@ -158,7 +158,7 @@ read_member(struct reading *r, const char *dir, const char *name, bool must, str
 			break;
 		if (gz) {
 			free(path);
-			return must ? err_set(err, RC_FAILED, "%s: no %s here, raw or .gz", dir,
+			return must ? err_set(err, RC_FAILED, "%s: %s not found, raw or .gz", dir,
 					      name)
 				    : RC_OK;
 		}
@@ -292,7 +292,7 @@ find_archive(const char *dir)
 
 /* ---- the data set */
 
-/* A part of batches that are there, n of them; their memory becomes the part's, or is released. */
+/* Make a part of n batches; their memory becomes the part's, or is released. */
 static enum rc
 make_part(struct batch *b, uint32_t n, struct dataset_part *part, struct err *err)
 {

@@ -68,7 +68,7 @@ add_label(struct csv_table *t, struct err *err)
 		return refuse_field(t, t->layout.label, "", err);
 	for (size_t i = 0; i < f->len; i++)
 		if ((unsigned char)f->text[i] < 0x20 || f->text[i] == 0x7f)
-			return refuse_field(t, t->layout.label, "no name of a class", err);
+			return refuse_field(t, t->layout.label, "not the name of a class", err);
 	switch (classes_id(t->classes, f->text, f->len, &t->ids[t->nrows])) {
 	case CLASSES_OK:
 		return RC_OK;
@@ -95,7 +95,7 @@ add_row(struct csv_table *t, struct err *err)
 
 	if (t->csv.nfields != l->ncols)
 		return err_set(err, RC_BADDATA,
-			       "%s:%" PRIu64 ": %" PRIu32 " fields, there were %" PRIu32 " before",
+			       "%s:%" PRIu64 ": %" PRIu32 " fields; the lines before have %" PRIu32,
 			       t->path, t->csv.record_line, t->csv.nfields, l->ncols);
 	rc = make_room(t, err);
 	if (rc == RC_OK)
@@ -127,7 +127,7 @@ add_row(struct csv_table *t, struct err *err)
 	return RC_OK;
 }
 
-/* All of csv, from its first record. */
+/* Read all of csv, from its first record. */
 static enum rc
 read_rows(struct csv_table *t, const char *option, const struct csv_table *first, struct err *err)
 {
@@ -155,7 +155,8 @@ read_rows(struct csv_table *t, const char *option, const struct csv_table *first
 	return rc;
 }
 
-/* The table in a file. first: whose columns it must have, or NULL. table_fini follows in any case. */
+/* The table in a file. first: the table whose columns it must have, or NULL. table_fini follows in
+ * any case. */
 static enum rc
 read_table(struct csv_table *t, const char *path, const char *option, const struct csv_table *first,
 	   struct classes *classes, struct err *err)
@@ -270,7 +271,7 @@ sort_classes(const struct csv_table *t, const char *option, struct dataset *ds, 
 		break;
 	case CLASSES_UNCOUNTABLE:
 		return err_set(err, RC_BADDATA,
-			       "%s: the numbers in %s are not whole, so they are no classes: is "
+			       "%s: the numbers in %s are not whole, so they are not classes: is "
 			       "another column the label?",
 			       t->path, csv_column(t, t->layout.label, name));
 	default:
@@ -284,7 +285,7 @@ sort_classes(const struct csv_table *t, const char *option, struct dataset *ds, 
 			       t->nrows);
 	if (t->classes->nlabels < 2)
 		return err_set(err, RC_BADDATA,
-			       "%s: %s has one class alone: is another column the label?", t->path,
+			       "%s: %s has only one class: is another column the label?", t->path,
 			       csv_column(t, t->layout.label, name));
 	ds->nclasses = t->classes->nlabels;
 	ds->class_name = t->classes->name;
@@ -292,7 +293,7 @@ sort_classes(const struct csv_table *t, const char *option, struct dataset *ds, 
 	return RC_OK;
 }
 
-/* Was the first column taken for the label, and is it none? */
+/* Was the first column wrongly taken for the label? */
 static bool
 guessed_wrong(const struct csv_table *t, const char *option)
 {
@@ -317,7 +318,7 @@ static enum rc
 read_tables(const char *train_path, const char *test_path, const char *option, struct dataset *ds,
 	    struct err *err)
 {
-	struct csv_table *t = calloc(2, sizeof *t); /* each has its chunk of the file in it */
+	struct csv_table *t = calloc(2, sizeof *t); /* each contains its chunk of the file */
 	struct classes classes = {0};
 	enum rc rc;
 
@@ -341,7 +342,7 @@ read_tables(const char *train_path, const char *test_path, const char *option, s
 	return rc;
 }
 
-/* DIR/NAME or DIR/NAME.gz, malloc'ed; NULL: not there. *nomem is set when memory ended. */
+/* DIR/NAME or DIR/NAME.gz, malloc'ed; NULL: not found, or *nomem is set. */
 static char *
 find_table(const char *dir, const char *name, bool *no_memory)
 {
@@ -387,7 +388,7 @@ read_csv(const char *path, const struct dataset_options *o, struct dataset *ds, 
 	if (no_memory)
 		rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
 	else if (!train)
-		rc = err_set(err, RC_FAILED, "%s: no train.csv here, plain or .gz", path);
+		rc = err_set(err, RC_FAILED, "%s: train.csv not found, plain or .gz", path);
 	else
 		rc = read_tables(train, test, o->label_column, ds, err);
 	free(train);

@@ -1,9 +1,9 @@
 /*
- * The meaning of a table's columns: the label, the features, a number of the row.
+ * The meaning of a table's columns: the label, the features, the row's number.
  *
- * Design notes. The first two lines of a file answer as much as they can. The label is the column
+ * Design notes. The first two lines of a file decide as much as they can. The label is the column
  * that the option names; else the one that the header names; else the only one with text; else the
- * one before the pixels of a square; else the last. Text in several columns is refused.
+ * one before the pixels of a square; else the last. Text in several columns is rejected.
  */
 #include "nn/read_csv_impl.h"
 
@@ -32,7 +32,7 @@ is_called(const struct csv_field *f, const char *name)
 	return f->len == strlen(name) && strncasecmp(f->text, name, f->len) == 0;
 }
 
-/* Does the option name a column, and not a place? */
+/* Does the option give a column's name, and not a place? */
 static bool
 names_column(const char *option)
 {
@@ -52,7 +52,7 @@ csv_named_label(const struct csv *csv, const char *option)
 	return CSV_NONE;
 }
 
-/* Is it a number, or in the place of one? */
+/* Is it a number, or does it stand for one? */
 static bool
 is_number(const struct csv_field *f)
 {
@@ -118,8 +118,8 @@ csv_image_side(uint32_t n, uint32_t *channels)
 	return 0;
 }
 
-/* Without a header, pixels of a square have the label before them, as files of MNIST do; or, when
- * that is the same in all rows, behind them. */
+/* Without a header, the label is before the pixels of a square, as in files of MNIST; or, if the
+ * first column is constant, after them. */
 static bool
 first_is_label(const struct csv_table *t)
 {
@@ -135,7 +135,7 @@ first_is_label(const struct csv_table *t)
 	return true;
 }
 
-/* The only column of text in the first row, CSV_NONE where there is none. */
+/* The only column of text in the first row, CSV_NONE if there is none. */
 static enum rc
 text_label(const struct csv_table *t, uint32_t begin, uint32_t *label, struct err *err)
 {
@@ -148,9 +148,8 @@ text_label(const struct csv_table *t, uint32_t begin, uint32_t *label, struct er
 			continue;
 		if (*label != CSV_NONE)
 			return err_set(err, RC_BADDATA,
-				       "%s:%" PRIu64
-				       ": %s and %s are text: only the label may be, and nothing "
-				       "says which it is",
+				       "%s:%" PRIu64 ": %s and %s are text, but only the label may "
+				       "be: name it by --label-column",
 				       t->path, csv->record_line, csv_column(t, *label, one),
 				       csv_column(t, i, other));
 		*label = i;
@@ -158,7 +157,7 @@ text_label(const struct csv_table *t, uint32_t begin, uint32_t *label, struct er
 	return RC_OK;
 }
 
-/* A first column that is named so numbers the rows. */
+/* A first column of one of these names is the row's number. */
 static bool
 first_is_index(const struct csv_table *t)
 {
@@ -182,8 +181,8 @@ find_label(const struct csv_table *t, const char *option, uint32_t begin, uint32
 	if (*label != CSV_NONE)
 		return RC_OK;
 	if (names_column(option))
-		return err_set(err, RC_BADDATA, "%s: no column is called '%.64s'%s", t->path,
-			       option, t->names ? "" : ": there is no header");
+		return err_set(err, RC_BADDATA, "%s: no column has the name '%.64s'%s", t->path,
+			       option, t->names ? "" : ": the file has no header");
 	if (option) {
 		*label = strcmp(option, "first") == 0 ? 0 : last;
 		return RC_OK;
@@ -204,7 +203,7 @@ csv_lay_out(struct csv_table *t, const char *option, struct err *err)
 	l->skip_first = first_is_index(t) && l->ncols > 2;
 	if (l->ncols < 2)
 		return err_set(err, RC_BADDATA,
-			       "%s:%" PRIu64 ": one column is no table of features and labels",
+			       "%s:%" PRIu64 ": a table needs two columns: features and a label",
 			       t->path, t->csv.record_line);
 	rc = find_label(t, option, l->skip_first, &l->label, err);
 	if (rc != RC_OK)
@@ -225,7 +224,7 @@ csv_same_layout(struct csv_table *t, const struct csv_table *first, struct err *
 		    t->path, t->csv.record_line, t->csv.nfields, first->path, first->layout.ncols);
 	for (uint32_t i = 0; t->names && first->names && i < first->layout.ncols; i++)
 		if (strcmp(t->names[i], first->names[i]) != 0)
-			return err_set(err, RC_BADDATA, "%s: %s, but %s has %s there", t->path,
+			return err_set(err, RC_BADDATA, "%s: has %s where %s has %s", t->path,
 				       csv_column(t, i, name), first->path,
 				       csv_column(first, i, other));
 	t->layout = first->layout;

@@ -41,24 +41,23 @@ enum rc csv_nomem(const struct csv_table *t, struct err *err);
 /* A column for sentences: its name, else its number from 1. Returns out. */
 const char *csv_column(const struct csv_table *t, uint32_t col, char out[CSV_COLUMN]);
 
-/* The side of square images that n features may be, with *channels; 0: none. */
+/* The side of square images with n features, and *channels; 0: not square images. */
 uint32_t csv_image_side(uint32_t n, uint32_t *channels);
 
 /* A first line is a header when it names the label, or has text in more than one column. */
 bool csv_is_header(const struct csv_table *t, const char *option);
 
-/* The field of the record that the option, or without one custom, calls the label; CSV_NONE: no
- * such. */
+/* The field of the record that the option, or else convention, calls the label; CSV_NONE: none. */
 uint32_t csv_named_label(const struct csv *csv, const char *option);
 
-/* The record is the header: t->names and their number. */
+/* Take t->names and their number from the header, the current record. */
 enum rc csv_take_names(struct csv_table *t, struct err *err);
 
-/* Find the columns' meaning from the header and the first row. RC_BADDATA: they are not features
- * and a label. */
+/* Find the columns' meaning from the header and the first row. RC_BADDATA: the columns are not
+ * features and a label. */
 enum rc csv_lay_out(struct csv_table *t, const char *option, struct err *err);
 
-/* The columns of the second table are those of the first; RC_BADDATA: they are not. */
+/* RC_BADDATA if the columns of the second table differ from those of the first. */
 enum rc csv_same_layout(struct csv_table *t, const struct csv_table *first, struct err *err);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Images in folders, a folder a class: DIR/CLASS/FILE, or DIR/PART/CLASS/FILE where parts are called
+ * Images in folders, a folder a class: DIR/CLASS/FILE, or DIR/PART/CLASS/FILE where the parts are
  * train and test, or seg_train and seg_test.
  *
- * All paths are collected and sorted first, so that the same files make the same data set in
- * whichever order the system lists them. Then the images are unpacked one by one.
+ * All paths are collected and sorted first, so that the same files make the same data set, whatever
+ * order the system lists them in. Then the images are unpacked one by one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -72,8 +72,8 @@ join(const char *dir, const char *name)
 }
 
 /*
- * The folder of a part, DIR/NAME, or DIR/NAME/NAME where that is there; *path is malloc'ed, or
- * NULL when there is none of the names.
+ * The folder of a part, DIR/NAME, or DIR/NAME/NAME where that exists; *path is malloc'ed, or NULL
+ * if none of the names exists.
  */
 static enum rc
 find_part(const char *dir, const char *const *names, char **path, struct err *err)
@@ -113,7 +113,7 @@ struct reading {
 	struct dataset_part *part;
 	struct classes *classes;
 	uint32_t cap;	/* items there is room for */
-	uint64_t *left; /* bytes of items that all parts may still have */
+	uint64_t *left; /* bytes of items that all parts together may still take */
 };
 
 /* Room for one more item. */
@@ -154,7 +154,7 @@ read_image(struct reading *r, const char *path, uint8_t id, struct err *err)
 	enum rc rc;
 
 	if (read_is_dir(path))
-		return err_set(err, RC_BADDATA, "%s: a folder within a class", path);
+		return err_set(err, RC_BADDATA, "%s: a folder in a class's folder", path);
 	rc = input_file(path, IMAGE_MAX_NBYTES, &file, err);
 	if (rc == RC_OK)
 		rc = image_decode(file.data, file.len, path, &im, err);
@@ -212,20 +212,22 @@ class_id(struct reading *r, const char *name, bool known, uint8_t *id, struct er
 	for (const char *s = name; *s; s++)
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
 			return err_set(err, RC_BADDATA,
-				       "%s: a folder's name with control characters", r->dir);
+				       "%s: a folder's name has control characters", r->dir);
 	switch (classes_id(r->classes, name, strlen(name), id)) {
 	case CLASSES_OK:
 		break;
 	case CLASSES_FULL:
 		return err_set(err, RC_BADDATA, "%s: more than %d classes", r->dir, CLASSES_MAX);
 	case CLASSES_LONG:
-		return err_set(err, RC_BADDATA, "%s/%.40s...: a class's name has at most %d bytes",
-			       r->dir, name, CLASSES_MAX_TEXT);
+		return err_set(err, RC_BADDATA,
+			       "%s/%.40s...: the class's name is longer than %d bytes", r->dir,
+			       name, CLASSES_MAX_TEXT);
 	default:
 		return nomem(r->dir, err);
 	}
 	if (known && r->classes->n > before)
-		return err_set(err, RC_BADDATA, "%s/%s: no such class to train on", r->dir, name);
+		return err_set(err, RC_BADDATA, "%s/%s: the training part has no such class",
+			       r->dir, name);
 	return RC_OK;
 }
 
@@ -247,14 +249,14 @@ read_part(struct reading *r, bool known, struct err *err)
 			if (rc == RC_OK)
 				rc = read_class(r, path, id, err);
 		} else if (has_suffix(path)) {
-			rc = err_set(err, RC_BADDATA, "%s: an image that is in no class's folder",
-				     path);
+			rc = err_set(err, RC_BADDATA,
+				     "%s: the image is not in the folder of a class", path);
 		}
 		free(path);
 	}
 	read_list_free(&classes);
 	if (rc == RC_OK && r->part->nitems == 0)
-		rc = err_set(err, RC_BADDATA, "%s: no folders of images here", r->dir);
+		rc = err_set(err, RC_BADDATA, "%s: no folders of images found", r->dir);
 	if (rc == RC_OK) {
 		r->part->labels_path = strdup(r->dir);
 		rc = r->part->labels_path ? RC_OK : nomem(r->dir, err);
@@ -274,17 +276,17 @@ choose_shape(struct dataset *ds, const struct dataset_options *o, struct err *er
 	    (ds->channels != 1 && ds->channels != 3))
 		return err_set(err, RC_INVAL,
 			       "images cannot be made %" PRIu32 "x%" PRIu32 "x%" PRIu32
-			       ": at most %dx%d, and 1 channel or 3",
+			       ": the limits are %dx%d and 1 or 3 channels",
 			       ds->rows, ds->cols, ds->channels, IMAGE_MAX_SIDE, IMAGE_MAX_SIDE);
 	return RC_OK;
 }
 
-/* The names of the classes, which were found in their order. */
+/* The names of the classes, which were found in sorted order. */
 static enum rc
 take_names(const char *dir, struct classes *classes, struct dataset *ds, struct err *err)
 {
 	if (classes->n < 2)
-		return err_set(err, RC_BADDATA, "%s: one class alone, '%s'", dir, classes->text[0]);
+		return err_set(err, RC_BADDATA, "%s: only one class, '%s'", dir, classes->text[0]);
 	ds->class_name = alloc_zeroed(classes->n, sizeof *ds->class_name);
 	if (!ds->class_name)
 		return nomem(dir, err);

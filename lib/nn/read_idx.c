@@ -34,7 +34,7 @@ find_file(const char *dir, const char *stem, const char *suffix, char **path, st
 		}
 		free(p);
 	}
-	return err_set(err, RC_NOTFOUND, "%s: no %s-%s here, raw or .gz", dir, stem, suffix);
+	return err_set(err, RC_NOTFOUND, "%s: %s-%s not found, raw or .gz", dir, stem, suffix);
 }
 
 /* *path [out] is malloc'ed. */
@@ -53,7 +53,7 @@ read_file(const char *dir, const char *stem, const char *suffix, uint32_t ndim, 
 		rc = idx_read(p, &tmp, err);
 	if (rc == RC_OK && tmp.ndim != ndim)
 		rc = err_set(err, RC_BADDATA,
-			     "%s: mislabelled: %" PRIu32 " dimensions, %s have %" PRIu32, p,
+			     "%s: mislabelled: %" PRIu32 " dimensions; %s have %" PRIu32, p,
 			     tmp.ndim, what, ndim);
 	if (rc != RC_OK) {
 		idx_fini(&tmp);
@@ -81,8 +81,9 @@ read_part(const char *dir, const char *stem, struct dataset_part *part, uint32_t
 		rc = read_file(dir, labels_stem, "idx1-ubyte", 1, "labels", &labels, &labels_path,
 			       err);
 	if (rc == RC_OK && images.dim[0] != labels.dim[0])
-		rc = err_set(err, RC_BADDATA, "%s: %" PRIu32 " images but %" PRIu32 " labels in %s",
-			     images_path, images.dim[0], labels.dim[0], labels_path);
+		rc =
+		    err_set(err, RC_BADDATA, "%s: %" PRIu32 " images, but %" PRIu32 " labels in %s",
+			    images_path, images.dim[0], labels.dim[0], labels_path);
 	free(images_path);
 	if (rc != RC_OK) {
 		idx_fini(&images);
@@ -107,7 +108,7 @@ is_here(const char *dir, const char *stem, const char *suffix)
 	return true;
 }
 
-/* The part that tests is called t10k, or test. */
+/* The test part's name is t10k or test. */
 static const char *
 test_stem(const char *dir)
 {
@@ -149,7 +150,7 @@ check_test_labels(const struct dataset *ds, struct err *err)
 		if (test->labels[i] >= ds->nclasses)
 			return err_set(err, RC_BADDATA,
 				       "%s: label %u of item %" PRIu32
-				       ", but those to train with end at %" PRIu32,
+				       "; the largest training label is %" PRIu32,
 				       test->labels_path, test->labels[i], i, ds->nclasses - 1);
 	return RC_OK;
 }
@@ -171,8 +172,8 @@ read_idx(const char *dir, const struct dataset_options *o, struct dataset *ds, s
 		return rc;
 	if (rows != ds->rows || cols != ds->cols)
 		return err_set(err, RC_BADDATA,
-			       "%s: train images are %" PRIu32 "x%" PRIu32 " but %s images %" PRIu32
-			       "x%" PRIu32,
+			       "%s: train images are %" PRIu32 "x%" PRIu32
+			       ", but %s images are %" PRIu32 "x%" PRIu32,
 			       dir, ds->rows, ds->cols, stem, rows, cols);
 	ds->nclasses = count_classes(&ds->train);
 	return check_test_labels(ds, err);

@@ -1,5 +1,5 @@
 /*
- * Arrays of numpy: a .npz file, or .npy files in a folder. Their names say contents and part:
+ * Arrays of numpy: a .npz file, or .npy files in a folder. Their names give contents and part:
  * x_train, y_train, x_test, y_test as in Keras's mnist.npz; train_images, train_labels; X, y.
  */
 #include <ctype.h>
@@ -22,7 +22,7 @@ enum role { ROLE_ITEMS, ROLE_LABELS, NROLES };
 
 /* An array that was recognised by its name. */
 struct found {
-	char *name; /* for sentences: "mnist.npz: x_train"; NULL: not there */
+	char *name; /* for messages: "mnist.npz: x_train"; NULL: not found */
 	struct buf bytes;
 	struct ndarray array;
 };
@@ -63,7 +63,7 @@ among(const char *word, const char *const *words)
 	return *words;
 }
 
-/* Whether the whole of a word is a part's and a role's, the part before or behind. */
+/* Return true if a word is a part and a role, in either order. */
 static bool
 split_word(const char *word, const char *part, enum role *role)
 {
@@ -112,7 +112,7 @@ tell(const char *name, size_t len, enum part *part, enum role *role)
 	return false;
 }
 
-/* How long the name of an array is without .npy or .npy.gz behind it; 0: it has neither. */
+/* The length of an array's name without .npy or .npy.gz; 0: it ends with neither. */
 static size_t
 npy_name(const char *name)
 {
@@ -125,7 +125,7 @@ npy_name(const char *name)
 
 /* ---- files */
 
-/* The place of an array with that name, `label` is what it is called; NULL: none, or it is taken. */
+/* The place of an array with that name; `label` is its name in messages. NULL: no place, or it is taken. */
 static enum rc
 find_place(struct arrays *all, const char *name, const char *label, struct found **out,
 	   struct err *err)
@@ -140,7 +140,7 @@ find_place(struct arrays *all, const char *name, const char *label, struct found
 		return RC_OK;
 	f = &all->found[part][role];
 	if (f->name)
-		return err_set(err, RC_BADDATA, "%s: means the same as %s", label, f->name);
+		return err_set(err, RC_BADDATA, "%s: has the same meaning as %s", label, f->name);
 	f->name = strdup(label);
 	if (!f->name)
 		return err_set(err, RC_NOMEM, "%s: out of memory", label);
@@ -155,7 +155,7 @@ take_array(struct arrays *all, struct found *f, struct err *err)
 	return npy_parse(f->bytes.data, f->bytes.len, f->bytes.len, f->name, &f->array, err);
 }
 
-/* A file of an archive, where its name is an array's. */
+/* Take a file of an archive if its name is an array's. */
 static enum rc
 read_entry(struct arrays *all, const struct zip *zip, const struct zip_file *file, struct err *err)
 {
@@ -176,7 +176,7 @@ read_entry(struct arrays *all, const struct zip *zip, const struct zip_file *fil
 	return rc;
 }
 
-/* Everything in an archive in memory. */
+/* Read an archive in memory. */
 static enum rc
 read_zip(struct arrays *all, const void *bytes, size_t nbytes, const char *name, struct err *err)
 {
@@ -201,7 +201,7 @@ read_archive(struct arrays *all, const char *path, struct err *err)
 	return rc;
 }
 
-/* DIR/NAME, where the name is an array's. */
+/* Read DIR/NAME if the name is an array's. */
 static enum rc
 read_member(struct arrays *all, const char *dir, const char *name, struct err *err)
 {
@@ -241,7 +241,7 @@ folder_of(const char *path)
 	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
-/* Everything the path leads to. */
+/* Read everything at the path. */
 static enum rc
 find_arrays(struct arrays *all, struct err *err)
 {
@@ -279,7 +279,7 @@ agree(struct arrays *all, struct ndarray_items items[NPARTS], struct err *err)
 				    items[p].rows != items[PART_TRAIN].rows ||
 				    items[p].cols != items[PART_TRAIN].cols))
 			rc = err_set(err, RC_BADDATA,
-				     "%s: its samples are %ux%ux%u, those of %s %ux%ux%u", f->name,
+				     "%s: its samples are %ux%ux%u, but %s has %ux%ux%u", f->name,
 				     items[p].channels, items[p].rows, items[p].cols, train->name,
 				     items[PART_TRAIN].channels, items[PART_TRAIN].rows,
 				     items[PART_TRAIN].cols);
@@ -290,7 +290,7 @@ agree(struct arrays *all, struct ndarray_items items[NPARTS], struct err *err)
 	return rc;
 }
 
-/* One part; its bytes are released on the way. */
+/* Make one part; its bytes are released on the way. */
 static enum rc
 take_part(struct found pair[NROLES], const struct ndarray_items *shape, struct dataset *ds,
 	  struct dataset_part *part, uint32_t *nclasses, struct err *err)
@@ -330,10 +330,10 @@ check_pairs(const struct arrays *all, struct err *err)
 				       "images and labels",
 				       all->path);
 		if (pair[ROLE_ITEMS].name && !pair[ROLE_LABELS].name)
-			return err_set(err, RC_BADDATA, "%s: there are no labels for it",
+			return err_set(err, RC_BADDATA, "%s: its labels are missing",
 				       pair[ROLE_ITEMS].name);
 		if (!pair[ROLE_ITEMS].name && pair[ROLE_LABELS].name)
-			return err_set(err, RC_BADDATA, "%s: there are no samples for it",
+			return err_set(err, RC_BADDATA, "%s: its samples are missing",
 				       pair[ROLE_LABELS].name);
 	}
 	return RC_OK;
@@ -365,7 +365,7 @@ take_parts(struct arrays *all, struct dataset *ds, struct err *err)
 			ds->nclasses = nclasses;
 		else if (nclasses > ds->nclasses)
 			rc = err_set(err, RC_BADDATA,
-				     "%s: %" PRIu32 " classes, those to train on have %" PRIu32,
+				     "%s: %" PRIu32 " classes; the training part has %" PRIu32,
 				     part[p]->labels_path, nclasses, ds->nclasses);
 	}
 	return rc;
@@ -381,7 +381,7 @@ arrays_fini(struct arrays *all)
 		}
 }
 
-/* The array of an archive that has one. */
+/* The only array of an archive. */
 static enum rc
 only_array(const void *bytes, size_t nbytes, const char *name, struct buf *out, struct ndarray *a,
 	   struct err *err)
@@ -390,8 +390,8 @@ only_array(const void *bytes, size_t nbytes, const char *name, struct buf *out, 
 	enum rc rc = zip_open(bytes, nbytes, name, &zip, err);
 
 	if (rc == RC_OK && zip.nfiles != 1)
-		rc = err_set(err, RC_BADDATA,
-			     "%s: no array of samples in it, such as x_test or images", name);
+		rc = err_set(err, RC_BADDATA, "%s: no array of samples, such as x_test or images",
+			     name);
 	if (rc == RC_OK)
 		rc = zip_take(&zip, &zip.file[0], SIZE_MAX, out, err);
 	zip_close(&zip);

@@ -40,7 +40,7 @@ rng_next(struct rng *rng)
 uint64_t
 rng_below(struct rng *rng, uint64_t n)
 {
-	uint64_t reject = -n % n, x; /* 2^64 mod n values are one too many */
+	uint64_t reject = -n % n, x; /* the 2^64 mod n values that would bias the result */
 
 	do
 		x = rng_next(rng);

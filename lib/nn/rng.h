@@ -15,7 +15,7 @@ struct rng {
 	uint64_t s[4];
 };
 
-/* Any seed is good, 0 too. */
+/* Any seed is valid, also 0. */
 void rng_init(struct rng *rng, uint64_t seed);
 
 /* Step a splitmix64 state and return its number. */

@@ -26,7 +26,7 @@ samples_refuse(const struct samples *s, const char *reason, struct err *err)
 
 /* ---- bytes */
 
-/* At least one byte in the chunk, unless the end is there. */
+/* Read at least one byte into the chunk, unless the end is reached. */
 static enum rc
 fill(struct samples *s, struct err *err)
 {
@@ -91,7 +91,7 @@ samples_check_shape(const struct samples *s, uint32_t channels, uint32_t rows, u
 		return RC_OK;
 	return err_set(err, RC_BADDATA,
 		       "%s: image %" PRIu64 " is %" PRIu32 "x%" PRIu32 "x%" PRIu32
-		       ", the model takes %" PRIu32 "x%" PRIu32 "x%" PRIu32,
+		       "; the model takes %" PRIu32 "x%" PRIu32 "x%" PRIu32,
 		       s->in.name, s->n, channels, rows, cols, want->channels, want->rows,
 		       want->cols);
 }
@@ -118,7 +118,7 @@ idx_header(struct samples *s, struct err *err)
 		return err_set(err, RC_BADDATA, "%s: not an IDX file of images of bytes",
 			       s->in.name);
 	if (got < sizeof h)
-		return err_set(err, RC_BADDATA, "%s: cut short in the header", s->in.name);
+		return err_set(err, RC_BADDATA, "%s: truncated in the header", s->in.name);
 	s->total = big_endian(h + 4);
 	if (s->total == 0)
 		return err_set(err, RC_BADDATA, "%s: no images", s->in.name);
@@ -136,12 +136,12 @@ idx_next(struct samples *s, void *item, bool *more, struct err *err)
 	if (!*more) {
 		rc = samples_peek(s, &c, err);
 		if (rc == RC_OK && c >= 0)
-			rc =
-			    err_set(err, RC_BADDATA, "%s: bytes behind the last image", s->in.name);
+			rc = err_set(err, RC_BADDATA, "%s: trailing bytes after the last image",
+				     s->in.name);
 		return rc;
 	}
 	rc = samples_take(s, item, n, &got, err);
-	return rc == RC_OK && got < n ? samples_refuse(s, "cut short", err) : rc;
+	return rc == RC_OK && got < n ? samples_refuse(s, "truncated", err) : rc;
 }
 
 /* ---- tables */
@@ -158,10 +158,10 @@ value(const struct samples *s, const struct csv_field *f, float *out, struct err
 		return err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
 	return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": '%s' is %s", s->in.name,
 		       s->csv.record_line, csv_show(f, shown),
-		       d == DECIMAL_SYNTAX ? "no number" : "not finite");
+		       d == DECIMAL_SYNTAX ? "not a number" : "not finite");
 }
 
-/* Whether the first record names its columns. */
+/* Return true if the first record names its columns. */
 static bool
 is_header(const struct samples *s)
 {
@@ -170,7 +170,7 @@ is_header(const struct samples *s)
 	return decimal_f32(s->csv.fields[0].text, s->csv.fields[0].len, &v) == DECIMAL_SYNTAX;
 }
 
-/* A header line, or a line of another kind of file. */
+/* A header line, or a line of some other kind of file. */
 static enum rc
 skip_header(struct samples *s, bool *more, struct err *err)
 {
@@ -180,10 +180,11 @@ skip_header(struct samples *s, bool *more, struct err *err)
 	csv_show(&s->csv.fields[0], shown);
 	rc = csv_next(&s->csv, more, err);
 	if (rc == RC_OK && !*more)
-		rc = err_set(err, RC_BADDATA,
-			     "%s:1: '%s' is no number and no file, and nothing follows; the model "
-			     "takes %s",
-			     s->in.name, shown, s->want.text);
+		rc = err_set(
+		    err, RC_BADDATA,
+		    "%s:1: '%s' is neither a number nor a file, and nothing follows; the model "
+		    "takes %s",
+		    s->in.name, shown, s->want.text);
 	return rc;
 }
 
@@ -200,7 +201,7 @@ table_next(struct samples *s, void *item, bool *more, struct err *err)
 		return rc;
 	if (s->csv.nfields != n)
 		return err_set(err, RC_BADDATA,
-			       "%s:%" PRIu64 ": %" PRIu32 " value%s, the model takes %s",
+			       "%s:%" PRIu64 ": %" PRIu32 " value%s; the model takes %s",
 			       s->in.name, s->csv.record_line, s->csv.nfields,
 			       s->csv.nfields == 1 ? "" : "s", s->want.text);
 	for (uint64_t i = 0; i < n && rc == RC_OK; i++)
@@ -208,9 +209,9 @@ table_next(struct samples *s, void *item, bool *more, struct err *err)
 	return rc;
 }
 
-/* ---- all of them */
+/* ---- all kinds */
 
-/* Read the first two bytes, which tell the kind; a pipe may bring one at a time. */
+/* Read the first two bytes, which decide the kind; a pipe may bring one at a time. */
 static enum rc
 read_first(struct samples *s, struct err *err)
 {
@@ -227,7 +228,7 @@ read_first(struct samples *s, struct err *err)
 	return in->avail ? RC_OK : err_set(err, RC_BADDATA, "%s: no samples", in->name);
 }
 
-/* More bytes behind those in the chunk; *more false: there are none. */
+/* Append bytes to the chunk; *more false: the end. */
 static enum rc
 gather(struct samples *s, bool *more, struct err *err)
 {
@@ -246,8 +247,8 @@ begins(const struct samples *s, const char *magic, size_t n)
 }
 
 /*
- * Read enough bytes to tell the kind: four; of a text a whole line, which may come in parts from a
- * pipe or a terminal; of an archive, which begins with a name and a NUL, its header.
+ * Read enough bytes to find the kind: four; for text a whole line, which may come in parts from a
+ * pipe or a terminal; for an archive, which begins with a name and a NUL, its header.
  */
 static enum rc
 gather_head(struct samples *s, struct err *err)
@@ -267,7 +268,7 @@ gather_head(struct samples *s, struct err *err)
 	return rc;
 }
 
-/* A record begins with a label, which no text does; but an IDX file may, too. */
+/* A record begins with a label, which no text does; but an IDX file may begin the same way. */
 static bool
 is_cifar10(const struct samples *s)
 {
@@ -356,7 +357,7 @@ samples_open(int fd, const char *name, enum samples_source source, const struct 
 		rc = begin(s, err);
 	if (rc == RC_OK && s->dtype == GPUSIM_U8 && want->values == SAMPLES_NUMBERS &&
 	    want->shape.rows * want->shape.cols > 1)
-		rc = err_set(err, RC_BADDATA, "%s: images of bytes, the model takes %s", name,
+		rc = err_set(err, RC_BADDATA, "%s: images of bytes; the model takes %s", name,
 			     want->text);
 	if (rc == RC_OK)
 		*out = s;
@@ -411,7 +412,7 @@ samples_is_byte(float v)
 	return v >= 0 && v <= 255 && v == (float)(int)v;
 }
 
-/* Values on another scale are no samples. */
+/* Reject values on another scale. */
 static enum rc
 check_bytes(const struct samples *s, const float *values, struct err *err)
 {
@@ -421,7 +422,7 @@ check_bytes(const struct samples *s, const float *values, struct err *err)
 		if (!samples_is_byte(values[i]))
 			return err_set(err, RC_BADDATA,
 				       "%s: sample %" PRIu64 ": value %" PRIu64
-				       " is %g, the model takes %s",
+				       " is %g; the model takes %s",
 				       s->in.name, s->n, i, (double)values[i], s->want.text);
 	return RC_OK;
 }

@@ -27,7 +27,7 @@ take_images(struct samples *s, struct buf *images)
 			     .data = (const uint8_t *)s->whole.data};
 }
 
-/* The array in all the bytes there are. */
+/* Find the array in the bytes. */
 static enum rc
 find_array(struct samples *s, struct err *err)
 {
@@ -58,7 +58,7 @@ find_array(struct samples *s, struct err *err)
 	return rc;
 }
 
-/* Whether samples of an array are the model's: by their shape, or as rows of as many values. */
+/* Return true if samples of an array fit the model: the same shape, or rows with as many values. */
 static bool
 fits(const struct samples *s, const struct ndarray *a, struct ndarray_items *items, struct err *err)
 {
@@ -72,7 +72,7 @@ fits(const struct samples *s, const struct ndarray *a, struct ndarray_items *ite
 		(uint64_t)items->channels * items->rows * items->cols == net_shape_size(*want));
 }
 
-/* One sample by itself, without the dimension of many. */
+/* One sample, without the dimension of the count. */
 static bool
 fits_alone(struct samples *s)
 {
@@ -111,7 +111,7 @@ samples_begin_array(struct samples *s, struct err *err)
 		return why.rc != RC_OK ? err_set(err, why.rc, "%s", why.text)
 				       : err_set(err, RC_BADDATA,
 						 "%s: samples are %" PRIu32 "x%" PRIu32 "x%" PRIu32
-						 ", the model takes %s",
+						 "; the model takes %s",
 						 s->in.name, s->items.channels, s->items.rows,
 						 s->items.cols, s->want.text);
 	/* A model of numbers also takes numbers that happen to be whole and from 0 to 255. */
@@ -135,12 +135,12 @@ next_record(struct samples *s, void *item, bool *more, struct err *err)
 	if (!*more)
 		return rc;
 	if (label >= CIFAR10_CLASSES)
-		return samples_refuse(s, "no record of CIFAR-10, nor anything else that is read",
-				      err);
+		return samples_refuse(
+		    s, "neither a record of CIFAR-10 nor another format that is supported", err);
 	rc = samples_check_shape(s, 3, CIFAR10_SIDE, CIFAR10_SIDE, err);
 	if (rc == RC_OK)
 		rc = samples_take(s, item, CIFAR10_ITEM, &got, err);
-	return rc == RC_OK && got < CIFAR10_ITEM ? samples_refuse(s, "cut short", err) : rc;
+	return rc == RC_OK && got < CIFAR10_ITEM ? samples_refuse(s, "truncated", err) : rc;
 }
 
 void

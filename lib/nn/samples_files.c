@@ -1,5 +1,5 @@
 /*
- * samples_files.c - samples of files one after another, whose names are given, or come line by line.
+ * samples_files.c - samples of files one after another; their names are given, or come line by line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ samples_close_file(struct samples *s)
 	s->name = NULL;
 }
 
-/* The next line that is not blank; *name NULL: there is none. */
+/* The next line that is not blank; *name NULL: no line is left. */
 static enum rc
 next_line(struct samples *s, char **name, struct err *err)
 {
@@ -64,7 +64,7 @@ next_line(struct samples *s, char **name, struct err *err)
 		if (c == '\n')
 			continue;
 		if (c == '\0' || line.len == PATH_MAX)
-			rc = err_set(err, RC_BADDATA, "%s: a line that is no name of a file",
+			rc = err_set(err, RC_BADDATA, "%s: the line is not a file's name",
 				     s->in.name);
 		else if (!buf_add(&line, &byte, 1))
 			rc = err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
@@ -93,7 +93,7 @@ next_name(struct samples *s, char **name, struct err *err)
 	return *name ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* Open the next file; *more false: there is none. */
+/* Open the next file; *more false: no file is left. */
 static enum rc
 open_next(struct samples *s, bool *more, struct err *err)
 {

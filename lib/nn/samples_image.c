@@ -1,7 +1,7 @@
 /*
  * samples_image.c - images one after another: PNG, JPEG, PGM and PPM.
  *
- * The chunks and segments of a PNG or JPEG tell where it ends, so that another may follow.
+ * The chunks and segments of a PNG or JPEG show where it ends, so that another may follow.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { MAX_SIDE = 32768 };
 
-/* A PGM or PPM that is read. */
+/* A PGM or PPM while it is read. */
 struct pnm {
 	bool ascii;
 	uint32_t maxval;
@@ -53,7 +53,7 @@ number(struct samples *s, uint32_t lo, uint32_t hi, uint32_t *out, const char *r
 	enum rc rc = skip_space(s, &c, err);
 
 	if (rc == RC_OK && c < 0)
-		return samples_refuse(s, "cut short", err);
+		return samples_refuse(s, "truncated", err);
 	while (rc == RC_OK && c >= '0' && c <= '9') {
 		v = v * 10 + (uint32_t)(c - '0');
 		if (v > hi)
@@ -94,8 +94,8 @@ pnm_header(struct samples *s, struct pnm *p, struct err *err)
 	if (rc == RC_OK)
 		rc = samples_peek(s, &c, err);
 	if (rc == RC_OK && !is_space(c))
-		rc = samples_refuse(s, c < 0 ? "cut short" : "no white space behind the header",
-				    err);
+		rc =
+		    samples_refuse(s, c < 0 ? "truncated" : "no white space after the header", err);
 	s->pos++;
 	return rc;
 }
@@ -104,7 +104,7 @@ pnm_header(struct samples *s, struct pnm *p, struct err *err)
 static enum rc
 pnm_value(struct samples *s, const struct pnm *p, uint32_t *v, struct err *err)
 {
-	static const char beyond[] = "a value is not 0 to its largest";
+	static const char beyond[] = "a value exceeds the largest value of the header";
 	int c;
 	enum rc rc;
 
@@ -114,7 +114,7 @@ pnm_value(struct samples *s, const struct pnm *p, uint32_t *v, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (c < 0)
-		return samples_refuse(s, "cut short", err);
+		return samples_refuse(s, "truncated", err);
 	s->pos++;
 	*v = (uint32_t)c;
 	return *v <= p->maxval ? RC_OK : samples_refuse(s, beyond, err);
@@ -139,7 +139,7 @@ read_pnm(struct samples *s, uint8_t *item, struct err *err)
 
 /* ---- PNG and JPEG */
 
-/* n more bytes to the end of the file. */
+/* Append n more bytes to the file. */
 static enum rc
 collect(struct samples *s, size_t n, struct buf *file, struct err *err)
 {
@@ -158,7 +158,7 @@ collect(struct samples *s, size_t n, struct buf *file, struct err *err)
 			return rc;
 		file->len += got;
 		if (got < want)
-			return samples_refuse(s, "cut short", err);
+			return samples_refuse(s, "truncated", err);
 		n -= want;
 	}
 	return RC_OK;
@@ -198,8 +198,8 @@ collect_png(struct samples *s, struct buf *file, struct err *err)
 	return rc;
 }
 
-/* What is behind a scan's header, with its marker, whose 0xff is taken: 0xff stands before 0 or a restart
- * marker there. */
+/* The data after a scan's header, up to the next marker, whose 0xff is taken. In the data, 0xff
+ * comes only before 0 or a restart marker. */
 static enum rc
 collect_scan(struct samples *s, struct buf *file, uint8_t *marker, struct err *err)
 {
@@ -219,7 +219,7 @@ collect_scan(struct samples *s, struct buf *file, uint8_t *marker, struct err *e
 	}
 }
 
-/* Markers, with segments behind those that have any, to the end of the image. */
+/* Markers, with their segments if any, to the end of the image. */
 static enum rc
 collect_jpeg(struct samples *s, struct buf *file, struct err *err)
 {
@@ -255,7 +255,7 @@ collect_jpeg(struct samples *s, struct buf *file, struct err *err)
 	return rc;
 }
 
-/* As training does with the images of a folder. */
+/* Resize as training does with the images of a folder. */
 static enum rc
 read_encoded(struct samples *s, bool png, uint8_t *item, struct err *err)
 {
@@ -267,7 +267,7 @@ read_encoded(struct samples *s, bool png, uint8_t *item, struct err *err)
 
 	if ((shape->channels != 1 && shape->channels != 3) || shape->rows * shape->cols == 1 ||
 	    shape->rows > IMAGE_MAX_SIDE || shape->cols > IMAGE_MAX_SIDE)
-		return err_set(err, RC_BADDATA, "%s: an image, and the model takes %s", s->in.name,
+		return err_set(err, RC_BADDATA, "%s: an image; the model takes %s", s->in.name,
 			       s->want.text);
 	if (s->single)
 		rc = samples_take_all(s, IMAGE_MAX_NBYTES, &file, err);

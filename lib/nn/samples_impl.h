@@ -9,7 +9,7 @@
 #include "nn/ndarray.h"
 #include "nn/samples.h"
 
-#define SAMPLES_MAX_NBYTES (UINT64_C(4) << 30) /* of what is read whole */
+#define SAMPLES_MAX_NBYTES (UINT64_C(4) << 30) /* of formats that are read whole */
 
 typedef enum rc samples_next_fn(struct samples *s, void *item, bool *more, struct err *err);
 
@@ -18,13 +18,13 @@ struct samples {
 	struct samples_want want;
 	samples_next_fn *next;
 	enum gpusim_dtype dtype;
-	bool single; /* a file by itself: an image is all of it */
+	bool single; /* a file: it is all one image */
 	bool open;   /* input_begin succeeded */
 	uint64_t n;  /* samples read */
 	/* Bytes that have been unpacked. */
 	size_t pos, len;
 	uint8_t chunk[INPUT_CHUNK];
-	uint32_t total; /* IDX: images there are to be */
+	uint32_t total; /* IDX: images that the header announces */
 	struct csv csv; /* table */
 	bool has_csv;
 	/* An array, whose elements are in `whole`. */
@@ -40,7 +40,7 @@ struct samples {
 	uint8_t *item; /* of the file's */
 };
 
-/* Samples of kinds that samples.c has told from the first bytes: read what comes before the first. */
+/* samples.c has found the kind from the first bytes: read up to the first sample. */
 enum rc samples_begin_array(struct samples *s, struct err *err);
 void samples_begin_images(struct samples *s);
 void samples_begin_cifar10(struct samples *s);
@@ -49,13 +49,13 @@ enum rc samples_begin_files(struct samples *s, struct err *err);
 /* Release the file that is open, if any. */
 void samples_close_file(struct samples *s);
 
-/* Whether the first line, which is in the chunk, names a file. */
+/* Return true if the first line, which is in the chunk, names a file. */
 bool samples_is_name(const struct samples *s);
 
 /* "NAME: image N: reason". */
 enum rc samples_refuse(const struct samples *s, const char *reason, struct err *err);
 
-/* RC_BADDATA where images are not the model's. */
+/* RC_BADDATA if the images do not fit the model. */
 enum rc samples_check_shape(const struct samples *s, uint32_t channels, uint32_t rows,
 			    uint32_t cols, struct err *err);
 
@@ -65,7 +65,7 @@ enum rc samples_peek(struct samples *s, int *c, struct err *err);
 /* n bytes, or fewer at the end. */
 enum rc samples_take(struct samples *s, uint8_t *dst, size_t n, size_t *got, struct err *err);
 
-/* Append all that is left. RC_BADDATA: more than `limit`. */
+/* Append the rest. RC_BADDATA: more than `limit`. */
 enum rc samples_take_all(struct samples *s, uint64_t limit, struct buf *out, struct err *err);
 
 #endif

@@ -13,7 +13,7 @@ anneal(double a, double b, double at)
 	return b + (a - b) / 2 * (1 + cos(M_PI * at));
 }
 
-/* The top is reached in step up, which is no whole number; the end in the last step. */
+/* The top is reached at step `up`, a fraction; the end in the last step. */
 static double
 one_cycle(double step, double total)
 {

@@ -25,7 +25,7 @@ refuse(const struct tar *t, const char *reason, struct err *err)
 	return err_set(err, RC_BADDATA, "%s: %s", t->in->name, reason);
 }
 
-/* An octal number, with blanks or a NUL behind it. */
+/* An octal number, with blanks or a NUL after it. */
 static bool
 octal(const uint8_t *p, size_t n, uint64_t *out)
 {
@@ -42,7 +42,7 @@ octal(const uint8_t *p, size_t n, uint64_t *out)
 	return i == n || p[i] == ' ' || p[i] == '\0';
 }
 
-/* The sum of a header's bytes, with blanks for the sum itself. */
+/* The sum of a header's bytes, with the sum itself counted as blanks. */
 static bool
 sum_is_right(const uint8_t *h)
 {
@@ -62,7 +62,7 @@ is_zero(const uint8_t *h)
 	return true;
 }
 
-/* Read on, n bytes or to the end where n is UINT64_MAX. */
+/* Skip n bytes; UINT64_MAX: all to the end. */
 static enum rc
 skip(struct tar *t, uint64_t n, struct err *err)
 {
@@ -74,7 +74,7 @@ skip(struct tar *t, uint64_t n, struct err *err)
 		want = left < sizeof bytes ? (size_t)left : sizeof bytes;
 		rc = input_get(t->in, bytes, want, &got, err);
 		if (rc == RC_OK && got < want && n != UINT64_MAX)
-			rc = refuse(t, "the tar archive is cut short", err);
+			rc = refuse(t, "the tar archive is truncated", err);
 	}
 	return rc;
 }
@@ -99,7 +99,7 @@ tar_next(struct tar *t, struct tar_file *file, bool *more, struct err *err)
 			return skip(t, UINT64_MAX, err);
 		}
 		if (got < BLOCK)
-			return refuse(t, "the tar archive is cut short", err);
+			return refuse(t, "the tar archive is truncated", err);
 		if (!tar_is(h, got) || !sum_is_right(h) ||
 		    !octal(h + SIZE_AT, SIZE_NBYTES, &nbytes))
 			return refuse(t, "the tar archive is damaged", err);
@@ -129,7 +129,7 @@ tar_take(struct tar *t, uint64_t limit, struct buf *out, struct err *err)
 			return err_set(err, RC_NOMEM, "%s: out of memory", t->in->name);
 		rc = input_get(t->in, (uint8_t *)out->data + out->len, want, &got, err);
 		if (rc == RC_OK && got < want)
-			rc = refuse(t, "the tar archive is cut short", err);
+			rc = refuse(t, "the tar archive is truncated", err);
 		out->len += rc == RC_OK ? want : 0;
 		t->left -= want;
 	}

@@ -11,8 +11,8 @@
 
 struct tar {
 	struct input *in; /* begun and ended by the caller */
-	uint64_t left;	  /* bytes of the file that is at hand which nobody took */
-	uint64_t pad;	  /* ... and behind it */
+	uint64_t left;	  /* bytes of the current file that were not taken */
+	uint64_t pad;	  /* padding after it */
 };
 
 struct tar_file {
@@ -20,19 +20,20 @@ struct tar_file {
 	uint64_t nbytes;
 };
 
-/* Whether bytes, unpacked, begin as an archive; 512 of them at least. */
+/* Return true if bytes, unpacked, begin as an archive; 512 of them at least. */
 bool tar_is(const void *bytes, size_t nbytes);
 
 /*
  * tar_next - the next regular file; the rest of the one before is skipped.
  *
- * *more [out] false: there is none, and the input was read to its end. Errors: RC_BADDATA "NAME:
- * reason" damaged, cut short; those of input_get. Checked by: tests/unit/nn/t_tar.c
+ * *more [out] false: no file is left, and the input was read to its end. Errors: RC_BADDATA "NAME:
+ * reason" damaged, truncated; those of input_get.
+ * Checked by: tests/unit/nn/t_tar.c
  */
 enum rc tar_next(struct tar *t, struct tar_file *file, bool *more, struct err *err);
 
-/* Append that file's bytes to *out, which the caller releases in any case. RC_BADDATA: more than `limit`, cut
- * short; RC_NOMEM. Memory grows with what is there. */
+/* Append that file's bytes to *out, which the caller releases in any case. RC_BADDATA: more than
+ * `limit`, truncated; RC_NOMEM. Memory grows with the bytes that are read. */
 enum rc tar_take(struct tar *t, uint64_t limit, struct buf *out, struct err *err);
 
 #endif

@@ -36,7 +36,7 @@ zip_is(const void *bytes, size_t nbytes)
 	return nbytes >= 4 && has_mark(bytes, "PK\x03\x04");
 }
 
-/* The end record, behind which only its comment stands; NULL: there is none. */
+/* The end record, with only its comment after it; NULL: not found. */
 static const uint8_t *
 find_end(const uint8_t *bytes, size_t nbytes)
 {
@@ -77,7 +77,7 @@ take_entry(const struct zip *z, const uint8_t *p, size_t left, struct zip_file *
 				       z->name, z->nfiles);
 	for (i = 0; i < z->nfiles; i++)
 		if (strcmp(z->file[i].name, f->name) == 0)
-			return err_set(err, RC_BADDATA, "%s: two files are called %s", z->name,
+			return err_set(err, RC_BADDATA, "%s: two files have the name %s", z->name,
 				       f->name);
 	if (get16(p + 8) & FLAG_ENCRYPTED)
 		return err_set(err, RC_BADDATA, "%s: %s: encrypted", z->name, f->name);
@@ -95,12 +95,13 @@ take_directory(struct zip *z, const uint8_t *end, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (get16(end + 4) != 0 || get16(end + 6) != 0 || get16(end + 8) != n)
-		return err_set(err, RC_BADDATA, "%s: a zip archive in several parts", z->name);
+		return err_set(err, RC_BADDATA,
+			       "%s: a zip archive in several parts is not supported", z->name);
 	if (n > ZIP_MAX_FILES)
-		return err_set(err, RC_BADDATA, "%s: %" PRIu32 " files, at most %d are read",
-			       z->name, n, ZIP_MAX_FILES);
+		return err_set(err, RC_BADDATA, "%s: %" PRIu32 " files; the limit is %d", z->name,
+			       n, ZIP_MAX_FILES);
 	if ((uint64_t)at + nbytes > (uint64_t)(end - z->bytes))
-		return err_set(err, RC_BADDATA, "%s: no zip archive, or cut short", z->name);
+		return err_set(err, RC_BADDATA, "%s: not a zip archive, or truncated", z->name);
 	z->file = alloc_zeroed(n, sizeof *z->file);
 	if (!z->file)
 		return err_set(err, RC_NOMEM, "%s: out of memory", z->name);
@@ -120,7 +121,7 @@ zip_open(const void *bytes, size_t nbytes, const char *name, struct zip *zip, st
 	enum rc rc;
 
 	if (!end)
-		return err_set(err, RC_BADDATA, "%s: no zip archive, or cut short", name);
+		return err_set(err, RC_BADDATA, "%s: not a zip archive, or truncated", name);
 	rc = take_directory(&z, end, err);
 	if (rc != RC_OK)
 		zip_close(&z);
@@ -152,7 +153,8 @@ find_data(const struct zip *z, const struct zip_file *f)
 	return at + f->stored <= z->nbytes ? z->bytes + at : NULL;
 }
 
-/* Memory grows with what comes out, not with what the directory says. RC_BADDATA without a sentence: damaged. */
+/* Memory grows with the unpacked bytes, not with the directory's claims. RC_BADDATA without a
+ * message: damaged. */
 static enum rc
 inflate_first(const struct zip_file *f, const uint8_t *from, size_t most, struct buf *out)
 {
@@ -194,7 +196,7 @@ zip_take(const struct zip *zip, const struct zip_file *file, size_t most, struct
 	if (file->method != STORED && file->method != DEFLATED)
 		return err_set(err, RC_BADDATA,
 			       "%s: %s: compressed by method %" PRIu32
-			       ", only deflate and none are read",
+			       "; supported are deflate and none",
 			       zip->name, file->name, file->method);
 	if (rc == RC_OK && file->method == DEFLATED)
 		rc = inflate_first(file, from, most, out);

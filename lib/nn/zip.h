@@ -31,7 +31,7 @@ struct zip {
 	size_t nfiles;
 };
 
-/* Whether bytes begin as an archive that is not empty. */
+/* Return true if bytes begin as an archive that is not empty. */
 bool zip_is(const void *bytes, size_t nbytes);
 
 /*
@@ -39,16 +39,17 @@ bool zip_is(const void *bytes, size_t nbytes);
  *
  *	zip	[out] released with zip_close; untouched on error
  *
- * Errors: RC_BADDATA "NAME: reason": no zip archive, damaged, encrypted, in several parts, of more than 4 GiB
- * or ZIP_MAX_FILES files, or a name that two files have; RC_NOMEM.
+ * Errors: RC_BADDATA "NAME: reason": not a zip archive, damaged, encrypted, in several parts, of
+ * more than 4 GiB or ZIP_MAX_FILES files, or a name that two files have; RC_NOMEM.
  * Checked by: tests/unit/nn/t_zip.c
  */
 enum rc zip_open(const void *bytes, size_t nbytes, const char *name, struct zip *zip,
 		 struct err *err);
 void zip_close(struct zip *zip);
 
-/* Append a file's bytes to *out, which the caller releases in any case; of one that has more than `most`, those and some
- * more, and its checksum is not compared. RC_BADDATA: damaged, or compressed in another way. */
+/* Append a file's bytes to *out, which the caller releases in any case; of a larger file than
+ * `most`, those and some more bytes, without comparing its checksum. RC_BADDATA: damaged, or an
+ * unsupported compression. */
 enum rc zip_take(const struct zip *zip, const struct zip_file *file, size_t most, struct buf *out,
 		 struct err *err);
 

@@ -28,7 +28,7 @@ command_begin(const struct nvcc *n, struct words *out, struct err *err)
 	return RC_OK;
 }
 
-/* With quotes where a shell wants them. */
+/* Print with quotes where a shell needs them. */
 static void
 print(const struct words *w)
 {
@@ -61,14 +61,14 @@ command_run(const struct nvcc *n, const struct words *w, struct err *err)
 	e = posix_spawnp(&pid, w->v[0], NULL, NULL, w->v, environ);
 	if (e)
 		return err_set(err, RC_FAILED,
-			       "%s: the host compiler cannot be started: %s; install g++, or name "
-			       "a C++ compiler "
-			       "with -ccbin",
+			       "%s: cannot start the host compiler: %s; install g++, or name a C++ "
+			       "compiler with -ccbin",
 			       w->v[0], strerror(e));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_set(err, RC_FAILED, "%s: %s", w->v[0], strerror(errno));
 	if (WIFSIGNALED(status))
-		return err_set(err, RC_FAILED, "%s: ended by signal %d", w->v[0], WTERMSIG(status));
+		return err_set(err, RC_FAILED, "%s: killed by signal %d", w->v[0],
+			       WTERMSIG(status));
 	return WEXITSTATUS(status) == 0 ? RC_OK : err_set(err, RC_FAILED, "%s", "");
 }

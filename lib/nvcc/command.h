@@ -7,7 +7,7 @@
 /* The host compiler's name: -ccbin, or g++; -ccbin may name a folder. out: its first word, appended. */
 enum rc command_begin(const struct nvcc *n, struct words *out, struct err *err);
 
-/* Run it to its end. RC_FAILED: with an empty sentence, it has said why. */
+/* Run a command to its end. RC_FAILED with an empty message: the command has printed the reason. */
 enum rc command_run(const struct nvcc *n, const struct words *w, struct err *err);
 
 #endif

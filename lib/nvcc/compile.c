@@ -1,6 +1,6 @@
 /*
- * The steps of a command line. A .cu file is preprocessed by the host compiler, rewritten, and compiled as C++ that is
- * preprocessed already; all other sources go to the host compiler as they are.
+ * The steps of a command line. A .cu file is preprocessed by the host compiler, rewritten, and
+ * compiled as preprocessed C++; all other sources go to the host compiler unchanged.
  */
 #include "nvcc/compile.h"
 
@@ -23,7 +23,7 @@ struct job {
 	const char *home;
 	char temp[256]; /* a folder; "": none yet */
 	unsigned ntemp;
-	struct words objects; /* one an input: itself, or what it was compiled to */
+	struct words objects; /* one for each input: itself, or its object */
 	struct err *err;
 };
 
@@ -64,7 +64,7 @@ source_of(const struct nvcc *n, const char *path)
 	return SOURCE_NONE;
 }
 
-/* folder/name.o of a source; folder NULL: here. */
+/* folder/name.o of a source; folder NULL: the current one. */
 static bool
 add_object_name(struct words *w, const char *source, const char *folder)
 {
@@ -89,7 +89,8 @@ temp_folder(struct job *j)
 		(int)sizeof j->temp ||
 	    !mkdtemp(j->temp)) {
 		*j->temp = '\0';
-		return err_set(j->err, RC_FAILED, "%s: no folder for temporary files: %s",
+		return err_set(j->err, RC_FAILED,
+			       "%s: cannot create a folder for temporary files: %s",
 			       tmp && *tmp ? tmp : "/tmp", strerror(errno));
 	}
 	return RC_OK;
@@ -110,9 +111,9 @@ remove_temp(struct job *j)
 	rmdir(j->temp);
 }
 
-/* ---- the host compiler's words */
+/* ---- the host compiler's arguments */
 
-/* C++17 at least: what the rewriter writes needs it. */
+/* At least C++17: the rewriter's output needs it. */
 static bool
 add_std(const struct nvcc *n, bool cu, struct words *w)
 {
@@ -127,7 +128,7 @@ add_std(const struct nvcc *n, bool cu, struct words *w)
 	return words_addf(w, "-std=%s", s);
 }
 
-/* What a .cu file finds defined. The release is the one that CUDART_VERSION names. */
+/* Add the macros that a .cu file needs. The release is that of CUDART_VERSION. */
 static bool
 add_marks(const struct nvcc *n, struct words *w)
 {
@@ -180,13 +181,14 @@ add_common(struct job *j, bool cu, struct words *w)
 		return false;
 	if (n->debug && !words_add(w, "-g"))
 		return false;
-	/* A GPU's code is optimised unless it is debugged. */
+	/* nvcc optimises device code unless it is debugged. */
 	if (cu && !n->optimised && !words_add(w, n->debug ? "-O0" : "-O2"))
 		return false;
 	return true;
 }
 
-/* mpi.h without the C++ interface that MPI-3 has removed: its inline functions want a library that makefiles do not name. */
+/* Disable mpi.h's C++ interface, which MPI-3 has removed: its inline functions need a library that
+ * makefiles do not name. */
 static bool
 add_mpi(struct words *w)
 {
@@ -205,8 +207,8 @@ add_preprocessor(struct job *j, bool cu, struct words *w)
 		(add_marks(n, w) && words_add(w, "-include") && words_add(w, "cuda_runtime.h")));
 }
 
-/* Results do not depend on the processor (no fused multiply-add by itself), and what a GPU's compiler defines is
- * defined: types may be read as others, and integers wrap. */
+/* Make results independent of the processor (no implicit fused multiply-add), and define what a
+ * GPU's compiler defines: type punning is allowed, and integers wrap. */
 static bool
 add_semantics(struct words *w)
 {
@@ -216,7 +218,7 @@ add_semantics(struct words *w)
 
 /* ---- steps */
 
-/* Preprocess; to: NULL standard output, or a file. */
+/* Preprocess to a file; to NULL: to standard output. */
 static enum rc
 preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
 {
@@ -331,7 +333,7 @@ compile_cu(struct job *j, const char *source, const char *object)
 	return rc;
 }
 
-/* An input that is compiled gets the name of its object, others stay as they are. */
+/* Compile an input and note its object; other inputs stay as they are. */
 static enum rc
 compile_input(struct job *j, const char *input)
 {
@@ -343,7 +345,7 @@ compile_input(struct job *j, const char *input)
 
 	if (kind == SOURCE_NONE) {
 		if (!link)
-			return err_set(j->err, RC_INVAL, "%s: not a source", input);
+			return err_set(j->err, RC_INVAL, "%s: not a source file", input);
 		return words_add(&j->objects, input) ? RC_OK : no_memory(j);
 	}
 	if (access(input, R_OK) != 0)
@@ -372,7 +374,7 @@ is_option_library(const char *word, const char *name)
 	return strncmp(word, "-l", 2) == 0 && strcmp(word + 2, name) == 0;
 }
 
-/* The options and inputs in their order; an input is its object. */
+/* Add the options and inputs in order; objects replace sources. */
 static bool
 add_link(struct job *j, struct words *w)
 {
@@ -386,7 +388,7 @@ add_link(struct job *j, struct words *w)
 		if (strcmp(s, "-Xlinker") == 0 && i + 1 < l->n)
 			good = words_add(w, s) && words_add(w, l->v[++i]);
 		else if (is_option_library(s, "cudart_static"))
-			good = words_add(w, "-lcudart"); /* the one there is */
+			good = words_add(w, "-lcudart"); /* the only one */
 		else if (is_option_library(s, "cudadevrt"))
 			continue;
 		else if (*s == '-')
@@ -420,7 +422,7 @@ link_all(struct job *j)
 	return rc;
 }
 
-/* An archive, replaced as a whole. */
+/* Create an archive; an existing one is replaced. */
 static enum rc
 archive(struct job *j)
 {
@@ -439,7 +441,7 @@ archive(struct job *j)
 	return rc;
 }
 
-/* There is no device code to link: an empty object. */
+/* No device code needs linking: make an empty object. */
 static enum rc
 device_link(struct job *j)
 {
@@ -457,7 +459,7 @@ device_link(struct job *j)
 	return rc;
 }
 
-/* ---- the whole */
+/* ---- all steps */
 
 static enum rc
 each_input(struct job *j)
@@ -483,7 +485,7 @@ check(const struct nvcc *n, struct err *err)
 		return err_set(err, RC_INVAL, "no input files; -h lists the options");
 	if (n->out && n->inputs.n > 1 && n->phase != NVCC_LINK && n->phase != NVCC_ARCHIVE &&
 	    n->phase != NVCC_DEVICE_LINK)
-		return err_set(err, RC_INVAL, "-o %s: it cannot hold the results of %zu inputs",
+		return err_set(err, RC_INVAL, "-o %s: cannot hold the results of %zu inputs",
 			       n->out, n->inputs.n);
 	return RC_OK;
 }

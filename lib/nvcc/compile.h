@@ -6,14 +6,9 @@
 
 #include "nvcc/options.h"
 
-/*
- * Do it.
- *
- *	home	the folder with include and lib
- *
- * RC_INVAL: the command line cannot be done. RC_BADDATA: a source is refused, "FILE:LINE: error: ...". RC_FAILED: the
- * host compiler has said why, and the sentence is empty, or it cannot be started.
- */
+/* Run the steps of a command line. * home the folder with include and lib * RC_INVAL: the command
+ * line is invalid. RC_BADDATA: a source is rejected, "FILE:LINE: error: ...". RC_FAILED: the host
+ * compiler has failed and printed the reason, and the message is empty; or it cannot be started. */
 enum rc nvcc_run(const struct nvcc *n, const char *home, struct err *err);
 
 #endif

@@ -8,14 +8,14 @@
 #include "nvcc/compile.h"
 #include "nvcc/options.h"
 
-/* The folder above the one this program lies in. */
+/* The parent of the program's folder. */
 static enum rc
 find_home(char home[PATH_MAX], struct err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", home, PATH_MAX - 1);
 
 	if (n < 0)
-		return err_set(err, RC_FAILED, "/proc/self/exe cannot be read");
+		return err_set(err, RC_FAILED, "cannot read /proc/self/exe");
 	home[n] = '\0';
 	for (int i = 0; i < 2; i++) {
 		char *slash = strrchr(home, '/');
@@ -26,7 +26,7 @@ find_home(char home[PATH_MAX], struct err *err)
 	return RC_OK;
 }
 
-/* As NVIDIA's prints it, because makefiles read the release. */
+/* Print the version as NVIDIA's nvcc does, because makefiles read the release. */
 static void
 print_version(void)
 {
@@ -51,7 +51,7 @@ main(int argc, char **argv)
 	else if (rc == RC_OK && (rc = find_home(home, &err)) == RC_OK)
 		rc = nvcc_run(&n, home, &err);
 	nvcc_fini(&n);
-	if (rc == RC_BADDATA) /* FILE:LINE: error: as a compiler says it */
+	if (rc == RC_BADDATA) /* FILE:LINE: error: in the form of a compiler's message */
 		fprintf(stderr, "%s\n", err.text);
 	else if (rc != RC_OK && *err.text)
 		fprintf(stderr, "nvcc: %s\n", err.text);

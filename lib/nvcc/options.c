@@ -12,13 +12,13 @@ enum kind {
 	FLAG,	/* sets the bool at `at` */
 	PHASE,	/* the phase is `value` */
 	STRING, /* takes a value: the string at `at` */
-	LIST,	/* takes a value: for the list at `at`, behind `prefix` */
-	PARTS,	/* the same, split at commas */
+	LIST,	/* takes a value: appended to the list at `at`, after `prefix` */
+	PARTS,	/* as LIST, split at commas */
 	DEPENDS,
 	ONCE,	 /* no value: `prefix` goes to the list at `at` */
-	IGNORED, /* says something about a GPU, or about messages of NVIDIA's compiler */
+	IGNORED, /* concerns a GPU, or messages of NVIDIA's compiler */
 	IGNORED_VALUE,
-	SPECIAL, /* `value` says which */
+	SPECIAL, /* selected by `value` */
 	SPECIAL_VALUE,
 	REFUSED, /* `prefix` is the reason */
 };
@@ -31,7 +31,7 @@ struct option {
 	size_t at;
 	const char *prefix;
 	int value;
-	bool joined; /* its value may follow at once: -Ifolder */
+	bool joined; /* its value may follow directly: -Ifolder */
 };
 
 #define AT(field) offsetof(struct nvcc, field)
@@ -211,11 +211,12 @@ read_file(struct reader *r, const char *path)
 {
 	struct buf text = {0};
 	struct words w = {0};
-	char **argv = NULL; /* of its own: a file in this file may move the list */
+	char **argv = NULL; /* a copy: a file named in this file may move the list */
 	enum rc rc;
 
 	if (r->depth > 8)
-		return err_set(r->err, RC_INVAL, "%s: option files in each other", path);
+		return err_set(r->err, RC_INVAL, "%s: option files include each other too deeply",
+			       path);
 	rc = file_text(path, "a file with options", &text, r->err);
 	if (rc == RC_OK && (!words_add_parts(&w, text.data) || !words_add_all(&r->n->read, &w)))
 		rc = no_memory(r->err);
@@ -240,14 +241,14 @@ special(struct reader *r, const struct option *o, const char *value)
 	switch ((enum special)o->value) {
 	case CUDART:
 		if (strcmp(value, "none") && strcmp(value, "shared") && strcmp(value, "static"))
-			return err_set(r->err, RC_INVAL, "-cudart %s: it is none, shared or static",
-				       value);
+			return err_set(r->err, RC_INVAL,
+				       "-cudart %s: must be none, shared or static", value);
 		n->no_cudart = strcmp(value, "none") == 0;
 		break;
 	case STREAM:
 		if (strcmp(value, "legacy") && strcmp(value, "null") && strcmp(value, "per-thread"))
 			return err_set(r->err, RC_INVAL,
-				       "--default-stream %s: it is legacy, null or per-thread",
+				       "--default-stream %s: must be legacy, null or per-thread",
 				       value);
 		n->per_thread = strcmp(value, "per-thread") == 0;
 		break;
@@ -269,7 +270,7 @@ special(struct reader *r, const struct option *o, const char *value)
 	case DRY:
 		n->dry = n->verbose = true;
 		break;
-	case WARN: /* NVIDIA's compiler's own, but for the one that both have */
+	case WARN: /* specific to NVIDIA's compiler, except the one that both have */
 		good = strcmp(value, "no-deprecated-declarations") ||
 		       words_addf(&n->host, "-W%s", value);
 		break;
@@ -296,7 +297,7 @@ act(struct reader *r, const struct option *o, const char *value)
 		*(const char **)field = value;
 		break;
 	case LIST:
-		/* Long names of the preprocessor stand alone. */
+		/* Long names of the preprocessor are separate arguments. */
 		good = strlen(o->prefix) > 2
 			   ? words_add(field, o->prefix) && words_add(field, value)
 			   : words_addf(field, "%s%s", o->prefix, value);
@@ -333,10 +334,9 @@ unknown(struct reader *r, const char *arg)
 {
 	if (r->n->pass_unknown)
 		return words_add(&r->n->host, arg) ? RC_OK : no_memory(r->err);
-	return err_set(
-	    r->err, RC_INVAL,
-	    "%s: there is no such option; one of the host compiler is given as -Xcompiler %s", arg,
-	    arg);
+	return err_set(r->err, RC_INVAL,
+		       "%s: unknown option; pass options of the host compiler as -Xcompiler %s",
+		       arg, arg);
 }
 
 static enum rc
@@ -349,13 +349,13 @@ option(struct reader *r, const char *arg)
 	if (o && value && takes_value(o))
 		value++;
 	else if (o && value)
-		return err_set(r->err, RC_INVAL, "%s: it takes no value", arg);
+		return err_set(r->err, RC_INVAL, "%s: takes no value", arg);
 	else if (!o && !(o = arg[1] == '-' ? NULL : find_joined(name, &value)))
 		return unknown(r, arg);
 	if (!takes_value(o) || value)
 		return act(r, o, value);
 	if (r->i + 1 >= r->argc)
-		return err_set(r->err, RC_INVAL, "%s: its value is missing", arg);
+		return err_set(r->err, RC_INVAL, "%s: needs a value", arg);
 	return act(r, o, r->argv[++r->i]);
 }
 
@@ -413,7 +413,7 @@ nvcc_help(FILE *to)
 {
 	fputs("usage: nvcc [option ...] file ...\n"
 	      "Compiles programs written for CUDA so that their kernels run on the CPU.\n"
-	      "Options, by their names; those with VALUE take one:\n",
+	      "Options; those with VALUE take a value:\n",
 	      to);
 	for (const struct option *o = table; o < table + NROWS; o++)
 		fprintf(to, "  --%s (-%s)%s%s\n", o->name, o->other, takes_value(o) ? " VALUE" : "",

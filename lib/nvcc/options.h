@@ -26,27 +26,28 @@ struct nvcc {
 	bool dry;     /* do not run them */
 	bool shared;
 	bool no_cudart;
-	bool optimised, debug; /* -O was given; -G was */
+	bool optimised, debug; /* -O was given; -G was given */
 	bool pass_unknown;     /* unknown options go to the host compiler */
 	bool per_thread;       /* --default-stream per-thread */
 	bool lambdas;	       /* --extended-lambda */
 	bool relocatable;      /* -rdc=true, -dc */
 	const char *out, *ccbin, *language, *std, *odir;
-	const char *depends;	  /* "-MD", "-MMD", "-M", "-MM"; NULL: none is wanted */
+	const char *depends;	  /* "-MD", "-MMD", "-M", "-MM"; NULL: none */
 	const char *depends_file; /* -MF */
 	bool depends_phony;	  /* -MP */
 	struct words targets;	  /* -MT */
 	struct words pre;	  /* for the preprocessor */
 	struct words host;	  /* for each step of the host compiler */
 	struct words link;	  /* options and inputs of the linker, in order */
-	struct words inputs;	  /* all that are no options */
-	struct words read;	  /* words of response files, which others borrow */
+	struct words inputs;	  /* all arguments that are not options */
+	struct words read;	  /* words of response files; other lists borrow them */
 };
 
 /*
- * nvcc_options - read the command line. n is released by nvcc_fini in any case; strings are borrowed from argv.
+ * nvcc_options - read the command line. n is released by nvcc_fini in any case; strings are
+ * borrowed from argv.
  *
- * RC_INVAL: a sentence. Checked by: tests/unit/nvcc/t_nvcc_options.c
+ * RC_INVAL: with a message. Checked by: tests/unit/nvcc/t_nvcc_options.c
  */
 enum rc nvcc_options(struct nvcc *n, int argc, char **argv, struct err *err);
 void nvcc_fini(struct nvcc *n);

@@ -1,6 +1,6 @@
 /*
- * The walk over a source. Words that mean something are handed to their file, which notes edits; then the tokens
- * are written with their edits.
+ * The walk over a source. Words with a meaning are passed to the function for them, which notes
+ * edits; then the tokens are written with their edits.
  */
 #include "nvcc/rewrite_impl.h"
 
@@ -121,8 +121,7 @@ brace(struct rewrite *r, size_t i)
 		bool inside = r->depth > 0 && r->scope[r->depth - 1].device;
 
 		if (r->depth == REWRITE_DEPTH)
-			return rewrite_refuse(r, i, "more than %d braces in each other",
-					      REWRITE_DEPTH);
+			return rewrite_refuse(r, i, "more than %d nested braces", REWRITE_DEPTH);
 		r->scope[r->depth++] =
 		    (struct scope){inside || (r->device && !r->host), opens_ground(r, i)};
 	}
@@ -147,7 +146,7 @@ managed(struct rewrite *r, size_t i)
 			      "__managed__ variables are not simulated: use cudaMallocManaged");
 }
 
-/* In __attribute__((__noinline__)) it is the compiler's own word. */
+/* In __attribute__((__noinline__)) the word belongs to the compiler. */
 static enum rc
 noinline_(struct rewrite *r, size_t i)
 {
@@ -190,7 +189,7 @@ static const struct word {
     {"__asm__", asm_},
 };
 
-/* Hints to NVIDIA's compiler mean nothing to another. */
+/* Remove hints that only NVIDIA's compiler knows. */
 static void
 pragma(struct rewrite *r, size_t i)
 {
@@ -209,7 +208,7 @@ pragma(struct rewrite *r, size_t i)
 			r->edit[i].instead = "";
 }
 
-/* Three < side by side begin a launch, but in operator<<<T>. */
+/* Three adjacent < begin a launch, except in operator<<<T>. */
 static bool
 begins_launch(const struct rewrite *r, size_t i)
 {
@@ -251,7 +250,7 @@ add_text(struct buf *out, const char *text)
 
 static bool write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out);
 
-/* (configure(config), callee(args)): one expression, so that it stands wherever the launch may. */
+/* (configure(config), callee(args)): one expression, so that it is valid wherever the launch is. */
 static bool
 write_launch(struct rewrite *r, const struct launch *l, struct buf *out)
 {

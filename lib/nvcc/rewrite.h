@@ -1,6 +1,6 @@
 /*
- * rewrite.h - CUDA's additions to C++, turned into C++ that g++ compiles: kernels, launches, marks of functions and
- * variables, a few lines of PTX. Pure: text in, text out.
+ * rewrite.h - CUDA's additions to C++, turned into C++ that g++ compiles: kernels, launches, marks
+ * of functions and variables, a few lines of PTX. Pure: text in, text out.
  */
 #ifndef NVCC_REWRITE_H
 #define NVCC_REWRITE_H
@@ -11,8 +11,8 @@
 #include "base/rc.h"
 
 /*
- * The marks, as the driver defines them for the preprocessor (-D__global__=__gpusim_global__), so that #ifdef
- * sees a macro and the rewriter sees a word, however a program's own macros are built from it.
+ * The marks, as the driver defines them for the preprocessor (-D__global__=__gpusim_global__), so that
+ * #ifdef sees a macro and the rewriter sees a word, whatever a program's own macros do with it.
  */
 #define NVCC_MARKS     \
 	MARK(global)   \
@@ -27,7 +27,7 @@
  * rewrite - a preprocessed .cu source as C++.
  *
  *	name	of the source, for errors before its first line marker
- *	out	appended to; lines stay lines, so that a compiler's messages name the user's file and line
+ *	out	appended to; line breaks stay, so that a compiler's messages name the user's file and line
  *
  * RC_BADDATA: "FILE:LINE: error: reason"; RC_NOMEM. Checked by: tests/unit/nvcc/t_nvcc.c
  */

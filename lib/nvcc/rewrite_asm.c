@@ -1,13 +1,13 @@
 /*
- * PTX by name: lines that programs are known to use become calls of the run-time's header. All other PTX is
- * refused.
+ * PTX by name: lines that programs are known to use become calls to functions of the run-time's
+ * header. All other PTX is rejected.
  */
 #include "nvcc/rewrite_impl.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Text without blanks; the function gets outputs, then inputs, in order. */
+/* Text without blanks; the function takes outputs, then inputs, in order. */
 static const struct ptx {
 	const char *text, *function;
 } known[] = {
@@ -31,7 +31,7 @@ static const struct ptx {
     {"", "ptx_fence"},
 };
 
-/* The text of the strings at i, side by side, without blanks. Returns the index behind them. */
+/* Concatenate the strings at i, without blanks. Returns the index after them. */
 static size_t
 read_text(const struct rewrite *r, size_t i, char *out, size_t room)
 {

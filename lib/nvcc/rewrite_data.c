@@ -1,11 +1,11 @@
 /*
- * Variables of a device. __device__ and __constant__ ones lie in a section of their own, which the run-time maps to
- * each device's memory. __shared__ ones are thread-local: the threads of a block run on one thread of the system,
- * and no other block runs there meanwhile.
+ * Variables of a device. __device__ and __constant__ variables are in a separate section, which the
+ * run-time maps to each device's memory. __shared__ variables are thread-local: the threads of a
+ * block run on one system thread, and no other block runs there meanwhile.
  */
 #include "nvcc/rewrite_impl.h"
 
-/* The token behind < > that belong to a name; else i + 1. */
+/* The token after a name's < >; else i + 1. */
 static size_t
 past(const struct rewrite *r, size_t i)
 {
@@ -18,7 +18,7 @@ past(const struct rewrite *r, size_t i)
 	return token_next(&r->t, i);
 }
 
-/* The token that tells what a declaration declares: ( of a function, or = ; [ { of a variable. */
+/* The token that shows the kind of a declaration: ( for a function, or = ; [ { for a variable. */
 static size_t
 decider(const struct rewrite *r, size_t i)
 {
@@ -55,7 +55,8 @@ in_lambda(const struct rewrite *r, size_t i)
 	return prev != SIZE_MAX && rewrite_is(r, prev, "]");
 }
 
-/* A constant, or one of many: its section is the compiler's business, and nobody can write it. */
+/* A constant, or one that many files may define: the compiler chooses its section, and no one can
+ * write to it. */
 static bool
 keeps_section(const struct rewrite *r, size_t to)
 {
@@ -107,7 +108,7 @@ semicolon(const struct rewrite *r, size_t i)
 	return i;
 }
 
-/* Blank out a word of [from, to). True: it was there. */
+/* Blank out a word of [from, to). True: found. */
 static bool
 drop(struct rewrite *r, size_t from, size_t to, const char *word)
 {
@@ -120,8 +121,8 @@ drop(struct rewrite *r, size_t from, size_t to, const char *word)
 }
 
 /*
- * extern __shared__ T x[]; becomes T (*const x) = the block's dynamic shared memory. Outside of functions x is a
- * reference to the running thread's pointer.
+ * extern __shared__ T x[]; becomes T (*const x) = the block's dynamic shared memory. Outside of
+ * functions x is a reference to the running thread's pointer.
  */
 static enum rc
 dynamic(struct rewrite *r, size_t mark, size_t end)
@@ -139,7 +140,7 @@ dynamic(struct rewrite *r, size_t mark, size_t end)
 	name = open < end ? token_prev(&r->t, open) : SIZE_MAX;
 	if (name == SIZE_MAX || !rewrite_is_word(r, name) ||
 	    !rewrite_is(r, token_next(&r->t, open), "]"))
-		return rewrite_refuse(r, mark, "extern __shared__ wants an array without a size");
+		return rewrite_refuse(r, mark, "extern __shared__ needs an array without a size");
 	r->edit[open].instead = ")";
 	r->edit[token_next(&r->t, open)].instead = "";
 	rc = rewrite_before(r, name, ground ? "(*const &" : "(*const ");

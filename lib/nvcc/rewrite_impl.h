@@ -1,4 +1,4 @@
-/* rewrite_impl.h - what the files of the rewriter share. */
+/* rewrite_impl.h - shared by the files of the rewriter. */
 #ifndef NVCC_REWRITE_IMPL_H
 #define NVCC_REWRITE_IMPL_H
 
@@ -23,7 +23,7 @@ struct edit {
 };
 
 struct scope {
-	bool device;	/* code that runs on a device only */
+	bool device;	/* code that runs only on a device */
 	bool is_ground; /* a namespace, or extern "C" */
 };
 
@@ -33,7 +33,7 @@ struct rewrite {
 	struct scope scope[REWRITE_DEPTH];
 	unsigned depth;
 	size_t begin;	   /* of the declaration or statement */
-	bool device, host; /* it is marked so */
+	bool device, host; /* marked __device__, __host__ */
 	struct err *err;
 };
 
@@ -41,23 +41,23 @@ struct rewrite {
 enum rc rewrite_refuse(struct rewrite *r, size_t i, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put text before a token, behind what is there already. RC_NOMEM. */
+/* Insert text before a token, after earlier insertions. RC_NOMEM. */
 enum rc rewrite_before(struct rewrite *r, size_t i, const char *text);
 
-/* The token i is this word or punctuation. */
+/* Return true if token i is this word or punctuation. */
 bool rewrite_is(const struct rewrite *r, size_t i, const char *text);
 bool rewrite_is_word(const struct rewrite *r, size_t i);
 
-/* If i begins __attribute__((..)), alignas(..) or the like, the index behind it; else i. */
+/* If i begins __attribute__((..)), alignas(..) or similar, the index after it; else i. */
 size_t rewrite_skip_attribute(const struct rewrite *r, size_t i);
 
 /* Append the tokens of [from, to) without their edits, in one line. */
 enum rc rewrite_copy(struct rewrite *r, size_t from, size_t to, struct buf *out);
 
-/* Whether all around the token are namespaces. */
+/* Return true if only namespaces enclose the token. */
 bool rewrite_at_ground(const struct rewrite *r);
 
-/* The tokens that mean something; each gets the index of its own. */
+/* Handle the token at i. */
 enum rc rewrite_kernel(struct rewrite *r, size_t i);
 enum rc rewrite_launch(struct rewrite *r, size_t i); /* the first < of <<< */
 enum rc rewrite_device(struct rewrite *r, size_t i); /* __device__, __constant__ */
@@ -67,7 +67,7 @@ enum rc rewrite_asm(struct rewrite *r, size_t i);
 /*
  * A parameter of a template or function: [from, to).
  *
- *	name	[out] index of its name; SIZE_MAX: it has none
+ *	name	[out] index of its name; SIZE_MAX: no name
  *	at	[out] the token before which a name belongs
  *	pack	[out]
  */

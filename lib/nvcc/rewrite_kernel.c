@@ -1,7 +1,7 @@
 /*
- * __global__ functions. A kernel stays one function. In the program its first line hands the arguments to the
- * run-time, which enqueues them; in the helper process it goes on with the body. To name itself, with the arguments
- * of its template, it needs the names of all parameters, so those that have none get one.
+ * __global__ functions. A kernel stays one function. In the program its first line passes the arguments to
+ * the run-time, which enqueues them; in the helper process it continues with the body. To name itself, with
+ * its template arguments, it needs the names of all parameters, so unnamed ones get a name.
  */
 #include "nvcc/rewrite_impl.h"
 
@@ -77,7 +77,7 @@ params(struct rewrite *r, size_t from, size_t to, bool of_template, struct buf *
 
 /* ---- the declaration */
 
-/* From the mark on: the name and the parameters. False: this is no function. */
+/* From the mark on: the name and the parameters. False: not a function. */
 static bool
 find_name(const struct rewrite *r, size_t i, struct kernel *k)
 {
@@ -106,7 +106,7 @@ find_name(const struct rewrite *r, size_t i, struct kernel *k)
 	return false;
 }
 
-/* Before the mark: the parameters of its template, as arguments; those of an explicit instantiation are none. */
+/* Before the mark: the parameters of its template, as arguments; an explicit instantiation has none. */
 static enum rc
 add_template(struct rewrite *r, size_t mark, struct kernel *k)
 {
@@ -130,7 +130,7 @@ add_template(struct rewrite *r, size_t mark, struct kernel *k)
 	return rc;
 }
 
-/* Behind the parameters: the body's brace, or the end of a declaration. */
+/* After the parameters: the body's brace, or the end of a declaration. */
 static size_t
 find_body(const struct rewrite *r, size_t i)
 {
@@ -167,7 +167,7 @@ rewrite_kernel(struct rewrite *r, size_t i)
 	r->device = true;
 	r->edit[i].instead = "";
 	if (!find_name(r, i, &k))
-		return rewrite_refuse(r, i, "__global__ marks no function");
+		return rewrite_refuse(r, i, "__global__ must mark a function");
 	body = find_body(r, token_next(&r->t, k.close));
 	if (rewrite_is(r, body, "{")) {
 		rc = rewrite_copy(r, k.name, k.name_end, &k.self);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Keywords that may stand before an expression, so that a word there is no part of a name. */
+/* Keywords that may precede an expression: they are not part of a name. */
 static bool
 is_keyword(const struct rewrite *r, size_t i)
 {
@@ -24,7 +24,8 @@ ends_operand(const struct rewrite *r, size_t i)
 	       rewrite_is(r, i, "]") || rewrite_is(r, i, ">");
 }
 
-/* One step to the left, over a bracket and what it belongs to: the first token of [..], (..), <..> or a word. */
+/* One step to the left, over a bracket and what it belongs to: the first token of [..], (..), <..>
+ * or a word. */
 static size_t
 operand(const struct rewrite *r, size_t i)
 {
@@ -39,11 +40,12 @@ operand(const struct rewrite *r, size_t i)
 	if (i == SIZE_MAX)
 		return i;
 	prev = token_prev(&r->t, i);
-	/* f(x), a[i], k<T>: what stands before belongs to it; (k) does not. */
+	/* f(x), a[i], k<T>: the token before belongs to it; in (k) it does not. */
 	return prev != SIZE_MAX && ends_operand(r, prev) ? operand(r, prev) : i;
 }
 
-/* The first token of the expression that ends at i: names with ::, . and ->, calls, indices, template arguments. */
+/* The first token of the expression that ends at i: names with ::, . and ->, calls, indices,
+ * template arguments. */
 static size_t
 callee(const struct rewrite *r, size_t i)
 {
@@ -96,11 +98,11 @@ rewrite_launch(struct rewrite *r, size_t i)
 		return rewrite_refuse(r, i, "<<< has no kernel before it");
 	l.config_end = config_end(r, l.config);
 	if (l.config_end == SIZE_MAX)
-		return rewrite_refuse(r, i, "<<< has no >>>( behind it");
+		return rewrite_refuse(r, i, "<<< has no >>>( after it");
 	l.args = token_next(&r->t, l.config_end + 2);
 	l.args_end = token_close(&r->t, l.args);
 	if (l.args_end == r->t.n - 1)
-		return rewrite_refuse(r, l.args, "the arguments of a launch do not end");
+		return rewrite_refuse(r, l.args, "the arguments of a launch are not closed");
 	if (r->edit[l.callee].launch)
 		return rewrite_refuse(r, i, "two launches in one expression");
 	kept = malloc(sizeof *kept);

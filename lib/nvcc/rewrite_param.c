@@ -1,4 +1,4 @@
-/* Parameters of templates and functions: where their names are. */
+/* Finds the names of parameters of templates and functions. */
 #include "nvcc/rewrite_impl.h"
 
 static bool
@@ -28,7 +28,8 @@ named(const struct rewrite *r, size_t i, size_t to, bool pack)
 	return (struct param){SIZE_MAX, i < to ? i : to, pack};
 }
 
-/* template <typename T>: T in `class T`, `typename... T`, `template <class> class T`. False: it is no such type. */
+/* template <typename T>: T in `class T`, `typename... T`, `template <class> class T`. False: not
+ * such a type. */
 static bool
 type_param(const struct rewrite *r, size_t i, size_t to, struct param *out)
 {
@@ -51,7 +52,7 @@ type_param(const struct rewrite *r, size_t i, size_t to, struct param *out)
 	return true;
 }
 
-/* Over qualifiers and the type's name. */
+/* Skip qualifiers and the type's name. */
 static size_t
 over_type(const struct rewrite *r, size_t i, size_t to)
 {

@@ -12,7 +12,7 @@ struct reader {
 	const char *at, *end;
 	struct tokens *t;
 	unsigned line, file;
-	bool fresh; /* nothing but blanks in this line so far */
+	bool fresh; /* only blanks in this line so far */
 	struct err *err;
 };
 
@@ -61,7 +61,7 @@ line_marker(struct reader *r, const char *s, const char *end)
 	if (s == end || !isdigit((unsigned char)*s))
 		return RC_OK;
 	line = (unsigned)strtoul(s, NULL, 10);
-	r->line = line ? line - 1 : 0; /* the end of this line counts one more */
+	r->line = line ? line - 1 : 0; /* the end of this line adds one */
 	name = memchr(s, '"', (size_t)(end - s));
 	close = name ? memchr(name + 1, '"', (size_t)(end - name - 1)) : NULL;
 	if (!close)
@@ -107,7 +107,7 @@ word_char(char c)
 static enum rc
 unended(struct reader *r, const char *kind)
 {
-	return err_set(r->err, RC_BADDATA, "%s:%u: error: this %s does not end",
+	return err_set(r->err, RC_BADDATA, "%s:%u: error: unterminated %s",
 		       r->t->file[r->file].name, r->line, kind);
 }
 
@@ -153,7 +153,7 @@ raw_string(struct reader *r, const char *q)
 	return add(r, TOKEN_STRING, suffix(found + n + 2, r->end));
 }
 
-/* A word, or the string whose prefix it is. */
+/* A word, or a string with that prefix. */
 static enum rc
 word(struct reader *r)
 {

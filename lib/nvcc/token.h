@@ -1,6 +1,6 @@
 /*
- * token.h - the words of preprocessed C++ source: only what a rewriter needs, so all punctuation is single
- * characters but for those that would confuse the matching of <> (-> <= >= :: ...).
+ * token.h - the words of preprocessed C++ source: only what a rewriter needs, so all punctuation is
+ * single characters, except those that would confuse the matching of <> (-> <= >= :: ...).
  */
 #ifndef NVCC_TOKEN_H
 #define NVCC_TOKEN_H
@@ -17,7 +17,7 @@ enum token_kind {
 	TOKEN_PUNCT,
 	TOKEN_BLANK, /* blanks and ends of lines */
 	TOKEN_LINE,  /* a line that begins with #, without its end */
-	TOKEN_END,   /* one, the last */
+	TOKEN_END,   /* the last token */
 };
 
 struct token {
@@ -46,7 +46,7 @@ struct tokens {
  *	name	of the source, until a line marker names another
  *	t	[out] borrows the text; released by tokens_fini in any case
  *
- * RC_BADDATA: a string or comment does not end. RC_NOMEM. Checked by: tests/unit/nvcc/t_nvcc.c
+ * RC_BADDATA: a string or comment is not closed. RC_NOMEM. Checked by: tests/unit/nvcc/t_nvcc.c
  */
 enum rc tokens_read(const char *text, size_t nbytes, const char *name, struct tokens *t,
 		    struct err *err);
@@ -54,19 +54,21 @@ void tokens_fini(struct tokens *t);
 
 bool token_is(const struct token *t, const char *text);
 
-/* Whether it stands in the order of the source's meaning: no blank, no line marker. */
+/* Return true if the token is significant: not a blank or a line marker. */
 bool token_counts(const struct token *t);
 
-/* The next or previous token that counts. next: the end's index at the end. prev: SIZE_MAX at the beginning. */
+/* The next or previous significant token. next: the end's index at the end. prev: SIZE_MAX at the
+ * beginning. */
 size_t token_next(const struct tokens *t, size_t i);
 size_t token_prev(const struct tokens *t, size_t i);
 
-/* Of an opening ( [ {: the index of what closes it, or the end's. Of a closing one: what opens it, or SIZE_MAX. */
+/* For an opening ( [ {: the index of its closing bracket, or of the end. For a closing one: the
+ * index of its opening bracket, or SIZE_MAX. */
 size_t token_close(const struct tokens *t, size_t i);
 size_t token_open(const struct tokens *t, size_t i);
 
-/* The same for < and > of template arguments: what stands in ( [ { is passed over. ; and { at its level end the
- * search without success. */
+/* As token_close, for < and > of template arguments: brackets ( [ { are skipped. ; and { at the
+ * same level end the search without success. */
 size_t token_close_angle(const struct tokens *t, size_t i);
 size_t token_open_angle(const struct tokens *t, size_t i);
 

@@ -1,4 +1,4 @@
-/* words.h - a list of words that ends with NULL, as a command takes it. */
+/* words.h - a list of words that ends with NULL, for a command line. */
 #ifndef NVCC_WORDS_H
 #define NVCC_WORDS_H
 

@@ -151,7 +151,7 @@ plot_size_text(double nbytes, char out[16])
 	return out;
 }
 
-/* ---- where it goes */
+/* ---- destinations */
 
 static bool
 ends_in(const char *path, const char *suffix)
@@ -172,8 +172,7 @@ plot_form_of(const char *path, enum plot_form *out, struct err *err)
 		*out = PLOT_PNG;
 	else
 		return err_set(err, RC_INVAL,
-			       "'%.200s' does not end in .svg or .png, nor is it -, which is text",
-			       path);
+			       "'%.200s': must end in .svg or .png, or be - for text", path);
 	return RC_OK;
 }
 
@@ -197,7 +196,7 @@ plot_show(const struct plot *p, const char *path, FILE *text, struct err *err)
 		rc = plot_save(p, path, err);
 		if (rc != RC_NOTFOUND)
 			return rc;
-		log_line(LOG_WARN, "there is no gnuplot here: text instead of %s", path);
+		log_line(LOG_WARN, "gnuplot not found: text instead of %s", path);
 		rc = RC_OK;
 	}
 	if (rc == RC_OK && !plot_text(p, PLOT_ROWS, &out))

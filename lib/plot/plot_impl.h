@@ -1,4 +1,4 @@
-/* plot_impl.h - of the room alone. */
+/* plot_impl.h - only for lib/plot. */
 #ifndef PLOT_IMPL_H
 #define PLOT_IMPL_H
 
@@ -6,17 +6,17 @@
 
 #define PLOT_TICKS 16
 
-/* An axis, when its curves are known; lo < hi. */
+/* The range of an axis; lo < hi. */
 struct plot_range {
 	double lo, hi;
-	double tick[PLOT_TICKS]; /* where the axis says so, else by the one who draws */
+	double tick[PLOT_TICKS]; /* the axis' own, else chosen when drawing */
 	unsigned nticks;
 };
 
-/* Whether a point is on both axes. */
+/* Return true if a point is within both axes. */
 bool plot_is_on(const struct plot_panel *p, const double at[2]);
 
-/* Of the axis 0 (x) or 1 (y). text: only curves with a mark count. */
+/* The range of axis 0 (x) or 1 (y). text: only curves with a mark count. */
 struct plot_range plot_range_of(const struct plot_panel *p, unsigned axis, bool text);
 
 /* "8", "1K", "32M". */

@@ -1,8 +1,9 @@
 /*
  * Design notes
  *
- * One thread. gnuplot has files in memory for its input, output and messages, so that nobody waits for somebody to read,
- * and nothing stays behind. It begins with no signal blocked, and is killed when it takes too long.
+ * One thread. gnuplot has files in memory for its input, output and messages, so that no process waits for
+ * a reader, and nothing is left behind. It begins with no signal blocked, and is killed when it takes too
+ * long.
  */
 #include "plot/plot.h"
 
@@ -58,7 +59,7 @@ streams_close(struct streams *s)
 			close(s->fd[i]);
 }
 
-/* What was written to a stream, and a NUL, which len does not count. */
+/* Read all that was written to a stream, and add a NUL, which len does not count. */
 static bool
 read_back(int fd, size_t most, struct buf *out)
 {
@@ -103,7 +104,7 @@ start(char *const *argv, const struct streams *s, pid_t *pid)
 	return e;
 }
 
-/* Its exit status; 0 as well where somebody else has waited for it. False: it was killed. */
+/* Its exit status; 0 if it was already waited for elsewhere. False: it was killed. */
 static bool
 wait_for(pid_t pid, int *status)
 {
@@ -147,7 +148,7 @@ say_why(int status, const struct buf *words, struct err *err)
 		return err_set(err, RC_FAILED, "gnuplot: ended by signal %d", WTERMSIG(status));
 	if (WEXITSTATUS(status))
 		return err_set(err, RC_FAILED, "gnuplot: exit status %d", WEXITSTATUS(status));
-	return err_set(err, RC_FAILED, "gnuplot: it has drawn no picture");
+	return err_set(err, RC_FAILED, "gnuplot: no picture in its output");
 }
 
 static bool
@@ -158,7 +159,7 @@ is_picture(enum plot_form form, const struct buf *b)
 	return b->len > 5 && memcmp(b->data, "<?xml", 5) == 0 && strstr(b->data, "</svg>");
 }
 
-/* The script goes to gnuplot, and what comes out of it to *picture. */
+/* Run the script in gnuplot; its output goes to *picture. */
 static enum rc
 draw(const struct buf *script, enum plot_form form, struct buf *picture, struct err *err)
 {
@@ -173,7 +174,7 @@ draw(const struct buf *script, enum plot_form form, struct buf *picture, struct 
 		goto out;
 	e = start((char *const *)argv, &s, &pid);
 	if (e == ENOENT)
-		rc = err_set(err, RC_NOTFOUND, "there is no gnuplot here");
+		rc = err_set(err, RC_NOTFOUND, "gnuplot not found");
 	else if (e != 0)
 		rc = err_set(err, RC_FAILED, "gnuplot: %s", strerror(e));
 	else if (!wait_for(pid, &status))
@@ -196,11 +197,11 @@ plot_save(const struct plot *p, const char *path, struct err *err)
 	enum rc rc = plot_form_of(path, &form, err);
 
 	if (rc == RC_OK && form == PLOT_TEXT)
-		rc = err_set(err, RC_INVAL, "'%.200s' is no file", path);
+		rc = err_set(err, RC_INVAL, "'%.200s' is not a file", path);
 	if (rc == RC_OK && !plot_gnuplot(p, form, &script))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !script.len)
-		rc = err_set(err, RC_FAILED, "%.200s: there is nothing to draw", path);
+		rc = err_set(err, RC_FAILED, "%.200s: nothing to draw", path);
 	if (rc == RC_OK)
 		rc = draw(&script, form, &picture, err);
 	if (rc == RC_OK)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH	 70 /* columns, behind the 9 of the values */
+#define WIDTH	 70 /* columns, after the 9 of the values */
 #define ROWS_MAX 64
 #define SEVERAL	 '#' /* where curves meet */
 
@@ -28,7 +28,7 @@ grid_init(struct grid *g, const struct plot_panel *p, unsigned rows)
 	memset(g->cell, ' ', sizeof g->cell);
 }
 
-/* Where v is on an axis: 0 at its beginning, 1 at its end. */
+/* The position of v on an axis: 0 at its beginning, 1 at its end. */
 static double
 part(const struct plot_axis *a, const struct plot_range *r, double v)
 {
@@ -121,10 +121,10 @@ print_grid(const struct grid *g, struct buf *out)
 				"----------------------------------------");
 }
 
-/* Below the axis: texts at columns, as far as they have room. */
+/* Below the axis: texts at columns, if there is room. */
 struct ticks {
 	char text[WIDTH + 16];
-	size_t end; /* of what is there */
+	size_t end; /* of the text so far */
 };
 
 static void
@@ -162,7 +162,7 @@ print_ticks(const struct grid *g, struct buf *out)
 	return buf_addf(out, "%9s%s\n", "", t.text);
 }
 
-/* "a allreduce", unless the line before has it. */
+/* "a allreduce" (mark and name), unless it was printed before. */
 static bool
 print_mark(const struct plot_style *s, size_t *column, struct buf *out)
 {
@@ -179,7 +179,7 @@ print_mark(const struct plot_style *s, size_t *column, struct buf *out)
 	return buf_addf(out, "%c %s  ", s->mark, s->name);
 }
 
-/* Of the key, else of the first panel, whose curves the others have, too. */
+/* The legend of the key, else of the first panel, whose curves the others have, too. */
 static bool
 print_legend(const struct plot *p, struct buf *out)
 {

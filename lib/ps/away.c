@@ -1,6 +1,6 @@
 /*
- * A call fails when the coordinator is away and when the device is gone. The coordinator comes back, so the
- * call is made again; of a device that is gone the coordinator tells the reason.
+ * A call fails if the coordinator is unreachable or the device is lost. The coordinator comes back,
+ * so the call is repeated; for a lost device the coordinator reports the reason.
  */
 #include <time.h>
 
@@ -8,10 +8,10 @@
 #include "ps/ps_impl.h"
 
 #define MAX_TRIES  6
-#define MAX_PROBES 100 /* 5 s and more: until the coordinator has noticed that a device is lost */
+#define MAX_PROBES 100 /* at least 5 s: until the coordinator has noticed a lost device */
 #define PAUSE_MS   50
 
-static const struct gpusim_event probed = {0x7073}; /* recorded by nobody else */
+static const struct gpusim_event probed = {0x7073}; /* no one else records it */
 
 static void
 pause_a_moment(void)
@@ -19,14 +19,14 @@ pause_a_moment(void)
 	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * NS_PER_MS}, NULL);
 }
 
-/* Whether another try would fail the same way. */
+/* Return true if another try would fail the same way. */
 static bool
 is_final(enum rc rc)
 {
 	return rc == RC_INVAL || rc == RC_NOMEM || rc == RC_BADDATA || rc == RC_INTERNAL;
 }
 
-/* Give the device the smallest piece of work. One that is gone does not do it. */
+/* Give the device the smallest piece of work. A lost device does not do it. */
 static enum rc
 probe(struct gpusim_comm *comm, struct err *err)
 {
@@ -58,7 +58,8 @@ ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err)
 		if (known != GPUSIM_OK || state == GPUSIM_STATE_FAILED)
 			return err_set(err, known == GPUSIM_OK ? RC_UNREACHABLE : (enum rc)known,
 				       "%s", gpusim_error());
-		/* The communicator is usable: the coordinator came back in between, or has not noticed yet. */
+		/* The communicator is usable: the coordinator came back in between, or has not
+		 * noticed yet. */
 		pause_a_moment();
 	}
 	return rc;
@@ -77,7 +78,7 @@ ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err)
 			return rc;
 		if (t->away && deadline_left_ms(patience) == 0)
 			return err_set(err, RC_UNREACHABLE,
-				       "the coordinator has been away for %d s",
+				       "the coordinator has been unreachable for %d s",
 				       TASK_AWAY_MS / 1000);
 		pause_a_moment();
 		rc = ps_device_gone(comm, &t->away, err);

@@ -1,7 +1,7 @@
 /*
- * item.c - the samples of an item as bytes, in a message of the queue behind its ticket, or in an answer:
+ * item.c - the samples of an item as bytes, in a message of the queue after its ticket, or in an answer:
  *
- *	u32[rows]	what becomes of each (nn/augment.h)
+ *	u32[rows] augmentation of each (nn/augment.h)
  *	u8[rows]	labels
  *	[rows, item]	samples, of the data set's type
  */
@@ -22,7 +22,7 @@ ps_slot_bytes(const struct task *task, uint32_t leaf)
 	return leaf ? leaves_elements(task) * sizeof(int64_t) : task_values(task) * sizeof(float);
 }
 
-/* Gradients of an update, where its images do not set a limit. */
+/* Gradients of an update, unless its images set a limit. */
 static uint32_t
 wanted(const struct task *task, uint32_t nworkers)
 {
@@ -74,11 +74,11 @@ ps_item_check(const struct task *task, uint32_t nworkers, struct err *err)
 		return err_set(err, RC_INVAL, "--feed data: samples of %u values are too long",
 			       data->channels);
 	if (batch > most)
-		return err_set(
-		    err, RC_INVAL,
-		    "--feed data: items of %u samples: a message holds %d bytes, which are %llu "
-		    "samples of %llu",
-		    batch, PS_ITEM_MAX, (unsigned long long)most, (unsigned long long)each);
+		return err_set(err, RC_INVAL,
+			       "--feed data: items of %u samples: a message of %d bytes holds %llu "
+			       "samples of %llu bytes",
+			       batch, PS_ITEM_MAX, (unsigned long long)most,
+			       (unsigned long long)each);
 	return RC_OK;
 }
 

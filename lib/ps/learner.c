@@ -1,7 +1,7 @@
 /*
- * Design notes. Two threads: the caller's, which takes items, computes and tells, and one that tells
- * the server that this process lives. `dead` is set once, by the thread that finds the server gone;
- * every wait of the caller's thread is short enough to see that soon.
+ * Design notes. Two threads: the caller's, which takes items, computes and reports, and one that
+ * sends heartbeats to the server. `dead` is set once, by the thread that loses the server; every
+ * wait of the caller's thread is short enough to see that soon.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 
 #define CALL_MS	     20000 /* for the server's answer */
 #define BEAT_CALL_MS 5000
-#define TAKE_MS	     20 /* for an item, before work is asked for without one */
-#define MAX_REJOINS  20 /* after having been given up */
+#define TAKE_MS	     20 /* for an item in the queue, before the learner claims without one */
+#define MAX_REJOINS  20 /* after the server gave this learner up */
 
 struct learner {
 	const char *address;
@@ -27,11 +27,11 @@ struct learner {
 	struct net_queue *queue;
 	struct learner_device own;
 	const struct train_config *config;
-	const struct task *task; /* ours, or `told` */
-	struct task told;	 /* what the server says of samples that it feeds */
-	uint8_t *message;	 /* of the queue: a ticket, and samples that are fed */
+	const struct task *task; /* the caller's, or `told` */
+	struct task told;	 /* the server's description of the samples that it feeds */
+	uint8_t *message;	 /* of the queue: a ticket, and fed samples */
 	size_t message_max, message_len;
-	/* Told by the server: */
+	/* From the server: */
 	uint64_t instance;
 	struct gpusim_device device;
 	uint64_t versions, copy[2];
@@ -54,17 +54,17 @@ call(struct learner *l, GpuSim__Request *q, int want, unsigned timeout_ms, GpuSi
 	enum rc rc = rpc_call(l->client, q, deadline_in_ms(timeout_ms), &reply, err);
 
 	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
-		rc = err_set(err, rc, "the parameter server at %s is gone", l->address);
+		rc = err_set(err, rc, "the parameter server at %s is unreachable", l->address);
 	if (rc == RC_OK && (int)reply->body_case != want) {
 		wire_reply_free(reply);
-		rc = err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+		rc = err_set(err, RC_BADDATA, "%s: not a parameter server's answer", l->address);
 	}
 	if (rc == RC_OK)
 		*out = reply;
 	return rc;
 }
 
-/* For samples that are fed: the net, and how values become its input. */
+/* For fed samples: the net, and the scale of its input. */
 static enum rc
 take_feed(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 {
@@ -78,7 +78,7 @@ take_feed(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 	nbytes = data->channels * sizeof(float);
 	if (r->scale.len != nbytes || r->shift.len != nbytes ||
 	    (r->dtype != (GpuSim__DataType)GPUSIM_U8 && r->dtype != (GpuSim__DataType)GPUSIM_F32))
-		return err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+		return err_set(err, RC_BADDATA, "%s: not a parameter server's answer", l->address);
 	memcpy(data->scale, r->scale.data, nbytes);
 	memcpy(data->shift, r->shift.data, nbytes);
 	data->dtype = (enum gpusim_dtype)r->dtype;
@@ -87,7 +87,7 @@ take_feed(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 	return RC_OK;
 }
 
-/* Take over the server's answer about itself. */
+/* Store the server's description of itself. */
 static enum rc
 take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 {
@@ -95,7 +95,7 @@ take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 
 	if (r->n_copies != 2 || r->batch == 0 || r->batch > PS_ITEM_MAX || r->beatms == 0 ||
 	    r->leaf > PS_ITEM_MAX)
-		return err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+		return err_set(err, RC_BADDATA, "%s: not a parameter server's answer", l->address);
 	if (r->fed)
 		rc = take_feed(l, r, err);
 	if (rc == RC_OK)
@@ -144,7 +144,7 @@ join(struct learner *l, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (m.nodata && !reply->psjoin->fed)
-		rc = err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+		rc = err_set(err, RC_BADDATA, "%s: not a parameter server's answer", l->address);
 	if (rc == RC_OK)
 		rc = take_server(l, reply->psjoin, err);
 	wire_reply_free(reply);
@@ -184,11 +184,11 @@ tell(struct learner *l, const GpuSim__PsClaimResponse *c, double loss, uint64_t 
 	m.commns = comm_ns;
 	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_GRADIENT, CALL_MS, &reply, err);
 	if (rc == RC_OK)
-		wire_reply_free(reply); /* too old or not ours: somebody does it again */
+		wire_reply_free(reply); /* too old, or given up: another learner computes it */
 	return rc;
 }
 
-/* Say why we go; nobody needs to hear it. */
+/* Report why this learner leaves; the message may be lost. */
 static void
 leave(struct learner *l, const char *reason)
 {
@@ -204,7 +204,7 @@ leave(struct learner *l, const char *reason)
 		wire_reply_free(reply);
 }
 
-/* ---- that we live */
+/* ---- heartbeats */
 
 static void
 on_nobody(void *arg)
@@ -263,12 +263,12 @@ stop_beating(struct learner *l)
 
 /* ---- work */
 
-/* When parts of an item were done. */
+/* The times at which parts of an item were done. */
 struct timing {
 	uint64_t began, fetched, computed, pushed;
 };
 
-/* Samples that did not come through the queue, or those of another item did. */
+/* Fetch samples that did not come through the queue. */
 static enum rc
 ask_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 {
@@ -292,7 +292,7 @@ ask_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 	return RC_OK;
 }
 
-/* Whether the queue's message holds the item's samples. */
+/* Return true if the queue's message holds the item's samples. */
 static bool
 has_item(const struct learner *l, const GpuSim__PsClaimResponse *c)
 {
@@ -320,11 +320,12 @@ find_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct minibatch 
 	if (rc == RC_OK &&
 	    (l->message_len < head ||
 	     !ps_item_take(l->message + head, l->message_len - head, data, c->rows, m)))
-		rc = err_set(err, RC_BADDATA, "%s: samples that are not %u", l->address, c->rows);
+		rc = err_set(err, RC_BADDATA, "%s: the message does not hold %u samples",
+			     l->address, c->rows);
 	return rc;
 }
 
-/* From weights to the gradient in its slot, from the beginning. */
+/* Compute an item: from weights to the gradient in its slot. */
 static enum rc
 attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct minibatch *m,
 	struct timing *t, double *loss, struct err *err)
@@ -336,7 +337,7 @@ attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct miniba
 	if (rc == RC_OK)
 		rc = learner_device_compute(&l->own, m, loss, err);
 	t->computed = clock_now_ns();
-	/* Then the slot is no longer ours. */
+	/* The slot is then no longer this learner's. */
 	if (rc == RC_OK && t->computed - t->began > PS_CLAIM_MS * NS_PER_MS)
 		rc = err_set(err, RC_INVAL, "an item took %.0f s",
 			     (double)(t->computed - t->began) / 1e9);
@@ -346,7 +347,7 @@ attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct miniba
 	return rc;
 }
 
-/* Work on an item; again as long as only the coordinator is away. */
+/* Work on an item; repeat while only the coordinator is unreachable. */
 static enum rc
 work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 {
@@ -368,7 +369,7 @@ work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 		    err);
 }
 
-/* An item from the queue, if one is there. */
+/* Take an item from the queue, if one is there. */
 static uint32_t
 take(struct learner *l)
 {
@@ -381,7 +382,7 @@ take(struct learner *l)
 	if (l->message_len < sizeof t)
 		return POOL_NO_ITEM;
 	memcpy(&t, l->message, sizeof t);
-	return t.item; /* of any epoch: the server knows better */
+	return t.item; /* of any epoch: the server checks it */
 }
 
 static enum rc
@@ -394,8 +395,8 @@ learn(struct learner *l, struct err *err)
 		GpuSim__Reply *reply;
 
 		if (atomic_load(&l->dead))
-			return err_set(err, RC_UNREACHABLE, "the parameter server at %s is gone",
-				       l->address);
+			return err_set(err, RC_UNREACHABLE,
+				       "the parameter server at %s is unreachable", l->address);
 		rc = claim(l, take(l), &reply, err);
 		if (rc != RC_OK)
 			break;
@@ -426,7 +427,8 @@ start(struct learner *l, struct gpusim *g, struct err *err)
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "cannot start a thread: %s", strerror(rv));
 }
 
-/* One membership, from beginning to end. *early: it ended at its beginning, for want of a coordinator. */
+/* One membership, from beginning to end. *early: it ended at its beginning because the coordinator
+ * was unreachable. */
 static enum rc
 learn_once(struct gpusim *g, const struct task *task, const struct train_config *config,
 	   bool *early, struct err *err)
@@ -461,7 +463,7 @@ ps_learn(struct gpusim *g, const struct task *task, const struct train_config *c
 	bool early;
 	enum rc rc;
 
-	/* A learner that was slow or cut off joins again as a new one. */
+	/* A learner that was slow or disconnected joins again as a new one. */
 	do
 		rc = learn_once(g, task, config, &early, err);
 	while ((rc == RC_NOTFOUND && tries++ < MAX_REJOINS) ||

@@ -123,7 +123,7 @@ learner_device_close(struct learner_device *b)
 
 /* ---- weights */
 
-/* One try; *got: the version that was copied whole, plus 1, or 0. */
+/* Try once; *got: the version that was copied completely, plus 1, or 0. */
 static enum rc
 fetch_once(struct learner_device *b, struct gpusim_device device, uint64_t versions,
 	   const uint64_t copy[2], uint64_t *got, struct err *err)
@@ -202,10 +202,10 @@ record(struct learner_device *b, uint32_t rows, struct learner_graph *graph, str
 	if (b->leaf)
 		each = leaves_each(&b->r, &b->shape, 1);
 	if (n > each * LEARNER_MAX_PARTS)
-		return err_set(err, RC_INVAL,
-			       "an item of %u images has %llu leaves, more than %llu: see --leaf",
-			       rows, (unsigned long long)n,
-			       (unsigned long long)each * LEARNER_MAX_PARTS);
+		return err_set(
+		    err, RC_INVAL,
+		    "an item of %u images has %llu leaves; the limit is %llu: see --leaf", rows,
+		    (unsigned long long)n, (unsigned long long)each * LEARNER_MAX_PARTS);
 	for (uint64_t at = 0; at < n && rc == RC_OK; at += each)
 		rc = record_part(b, &batch, (struct leaves_range){at, at + each}, graph, err);
 	return rc;
@@ -219,7 +219,7 @@ forget(struct learner_device *b, struct learner_graph *graph)
 	graph->rows = 0;
 }
 
-/* The graphs for a number of rows: there are few different numbers; the last one makes room. */
+/* The graphs for a number of rows: few different numbers occur; a new one replaces the last. */
 static enum rc
 graph_for(struct learner_device *b, uint32_t rows, const struct learner_graph **graph,
 	  struct err *err)
@@ -251,7 +251,7 @@ learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t first, ui
 	uint32_t n = train->nitems;
 
 	if (rows > b->shape.train_items || first > n || rows > n - first)
-		return err_set(err, RC_BADDATA, "the server asks for images %u to %u of %u", first,
+		return err_set(err, RC_BADDATA, "the server requests images %u to %u of %u", first,
 			       first + rows, n);
 	if (b->epoch != epoch + 1) {
 		order_epoch(b->seed, epoch, n, b->order);
@@ -275,7 +275,7 @@ learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t first, ui
 	return RC_OK;
 }
 
-/* Samples, or which of those that are there; labels; what becomes of them. */
+/* Upload samples, or the numbers of resident ones; labels; augmentation. */
 static enum rc
 load(struct learner_device *b, const struct minibatch *m, struct err *err)
 {
@@ -317,8 +317,9 @@ learner_device_compute(struct learner_device *b, const struct minibatch *m, doub
 	enum rc rc;
 
 	if (m->rows == 0 || m->rows > b->shape.train_items)
-		return err_set(err, RC_BADDATA, "the server asks for %u images at once, at most %u",
-			       m->rows, (unsigned)b->shape.train_items);
+		return err_set(err, RC_BADDATA,
+			       "the server requests %u images at once; the limit is %u", m->rows,
+			       (unsigned)b->shape.train_items);
 	rc = graph_for(b, m->rows, &graph, err);
 	if (rc == RC_OK)
 		rc = load(b, m, err);

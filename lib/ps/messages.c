@@ -1,9 +1,9 @@
 /*
- * messages.c - what learners say, and who they are.
+ * messages.c - the learners' messages, and the list of learners.
  *
- * A learner is known by its client id. Nothing that it says is believed but what the pool has on record of
- * it. A connection that closes is not its end: it has a moment to come back. The end of a process that was started here is known, and only then
- * is its slot free at once.
+ * A learner is identified by its client id. The server trusts a learner's message only as far as the pool's
+ * records confirm it. A closed connection does not end a learner: it has a moment to come back. The server
+ * notices the end of a process that it started itself, and only then is the slot free at once.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -59,14 +59,14 @@ find(struct ps *ps, uint64_t id)
 	return NULL;
 }
 
-/* It may still write to its slot, for as long as an item may take. */
+/* The learner may still write to its slot, for as long as an item may take. */
 static void
 haunt(struct ps *ps, const struct member *m)
 {
 	struct ghost *g = ps->ghost;
 
 	while (g->id)
-		g++; /* the pool counts ghosts, too: there is one free */
+		g++; /* the pool counts ghosts, too: one is free */
 	*g = (struct ghost){.id = m->id, .pid = m->pid, .since_ns = clock_now_ns()};
 }
 
@@ -84,7 +84,7 @@ lay_ghosts(struct ps *ps, uint64_t now)
 	}
 }
 
-/* Not a member any more. */
+/* Remove a member. */
 static void
 leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 {
@@ -96,7 +96,7 @@ leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 	/* Messages in its socket are lost with it. */
 	pool_unqueue(ps->pool, POOL_NO_ITEM);
 	*m = (struct member){0};
-	ps_answer_claims(ps); /* one of its own too: there are never more than members */
+	ps_answer_claims(ps); /* also its own: there are never more claims than members */
 	pthread_cond_signal(&ps->changed);
 	pthread_cond_signal(&ps->room);
 }
@@ -143,7 +143,7 @@ ps_tend_members(struct ps *ps)
 	}
 }
 
-/* It is under the server's lock that this runs: only take note. */
+/* This runs under the server's lock: only take a note. */
 void
 ps_on_gone(void *arg, uint64_t client_id)
 {
@@ -152,7 +152,7 @@ ps_on_gone(void *arg, uint64_t client_id)
 
 	pthread_mutex_lock(&ps->notes);
 	more = alloc_resize(ps->gone, ps->ngone + 1, sizeof *more);
-	if (more) { /* else it will be silent */
+	if (more) { /* else the learner times out as silent */
 		ps->gone = more;
 		ps->gone[ps->ngone++] = client_id;
 	}
@@ -209,16 +209,17 @@ static enum rc
 same_task(const struct ps *ps, const GpuSim__PsJoinRequest *q, struct err *err)
 {
 	if (q->nodata && !ps->order)
-		return err_set(err, RC_INVAL,
-			       "the server feeds no samples: start it with --feed data, or give "
-			       "this learner --data");
+		return err_set(
+		    err, RC_INVAL,
+		    "the server does not feed samples: start it with --feed data, or give "
+		    "this learner --data");
 	if (q->nodata)
 		return RC_OK;
 	if (strcmp(q->net, ps->task->net.text) != 0)
 		return err_set(err, RC_INVAL, "the server trains %s, not %.160s",
 			       ps->task->net.text, q->net);
 	if (q->trainitems != ps->task->data.train.nitems || q->datacrc != ps->data_crc)
-		return err_set(err, RC_INVAL, "the server trains on other data");
+		return err_set(err, RC_INVAL, "the server trains on different data");
 	return RC_OK;
 }
 
@@ -231,7 +232,7 @@ join(struct ps *ps, uint64_t id, const GpuSim__PsJoinRequest *q, struct err *err
 	if (rc == RC_OK && ps->over)
 		rc = err_set(err, RC_ABORTED, "training is over");
 	if (rc == RC_OK && !m)
-		rc = err_set(err, RC_BUSY, "there are %d learners already", POOL_MAX_LEARNERS);
+		rc = err_set(err, RC_BUSY, "the server already has %d learners", POOL_MAX_LEARNERS);
 	if (rc == RC_OK)
 		rc = pool_join(ps->pool, id, err);
 	if (rc != RC_OK)
@@ -243,7 +244,7 @@ join(struct ps *ps, uint64_t id, const GpuSim__PsJoinRequest *q, struct err *err
 			     .heard_ns = clock_now_ns(),
 			     .asked_ns = clock_now_ns()};
 	if (m->number > ps->nworkers)
-		ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) has come; %u there",
+		ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) has joined; %u present",
 			m->number, m->device, m->pid, pool_learners(ps->pool));
 	pthread_cond_signal(&ps->changed);
 	pthread_cond_signal(&ps->room);
@@ -273,11 +274,11 @@ reply_claim(struct ps *ps, struct rpc_call *call, unsigned answer, const struct 
 	rpc_reply(call, &reply);
 }
 
-/* False: it has to wait. */
+/* False: the claim has to wait. */
 static bool
 answer_claim(struct ps *ps, struct waiting *w, uint64_t now)
 {
-	const struct err twice = {RC_INVAL, "there is an item that it has claimed already"};
+	const struct err twice = {RC_INVAL, "this learner already has an item"};
 	struct member *m = find(ps, w->id);
 	struct pool_claim c;
 
@@ -308,7 +309,7 @@ ps_answer_claims(struct ps *ps)
 	uint64_t now = clock_now_ns();
 	uint32_t left = 0;
 
-	/* First come first: the order stays. */
+	/* Keep the order of arrival. */
 	for (uint32_t i = 0; i < ps->nwaiting; i++)
 		if (!answer_claim(ps, &ps->waiting[i], now))
 			ps->waiting[left++] = ps->waiting[i];
@@ -317,7 +318,7 @@ ps_answer_claims(struct ps *ps)
 	ps->nwaiting = left;
 }
 
-/* A learner has one claim at a time that waits. */
+/* A learner has at most one waiting claim. */
 static void
 claim(struct ps *ps, struct rpc_call *call, uint64_t id, const GpuSim__PsClaimRequest *q)
 {
@@ -338,7 +339,7 @@ claim(struct ps *ps, struct rpc_call *call, uint64_t id, const GpuSim__PsClaimRe
 	ps_answer_claims(ps);
 }
 
-/* ---- samples, asked for */
+/* ---- requests for samples */
 
 static void
 item(struct ps *ps, struct rpc_call *call, const GpuSim__PsItemRequest *q)
@@ -361,7 +362,7 @@ item(struct ps *ps, struct rpc_call *call, const GpuSim__PsItemRequest *q)
 
 /* ---- gradients */
 
-/* Seconds that somebody says something took. */
+/* A duration in seconds from a learner's message. */
 static double
 seconds(uint64_t ns)
 {
@@ -392,14 +393,14 @@ gradient(struct ps *ps, struct rpc_call *call, struct member *m, const GpuSim__P
 	ps_answer_claims(ps);
 }
 
-/* ---- all of them */
+/* ---- all messages */
 
 /* Lock held. */
 static void
 dispatch(struct ps *ps, struct rpc_call *call)
 {
 	const struct err stranger = {RC_NOTFOUND, "the parameter server has given this learner up"};
-	const struct err other = {RC_INVAL, "a parameter server does no such thing"};
+	const struct err other = {RC_INVAL, "a parameter server does not support this request"};
 	const GpuSim__Request *q = rpc_request(call);
 	struct member *m = find(ps, q->clientid);
 	struct err err = {0};

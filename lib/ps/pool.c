@@ -33,10 +33,10 @@ struct learner {
 
 struct pool {
 	struct pool_config c;
-	uint32_t nitems, nslots, allowed; /* slots: most there can be, and are */
+	uint32_t nitems, nslots, allowed; /* slots: the most there can be, and the current number */
 	struct item *item;
 	struct slot *slot;
-	uint32_t *arrived; /* items that are held, first come first */
+	uint32_t *arrived; /* items that are held, in order of arrival */
 	struct learner learner[POOL_MAX_LEARNERS];
 	uint32_t epoch;
 	uint64_t version;
@@ -49,7 +49,8 @@ struct pool {
 
 /* ---- the items of an epoch */
 
-/* The parts of a global batch of n images that begins at first; returns how many are not empty. */
+/* The parts of a global batch of n images that begins at first; returns the number of parts that
+ * are not empty. */
 static uint32_t
 share_out(struct item *item, uint32_t first, uint32_t n, uint32_t leaf, uint32_t parts)
 {
@@ -73,7 +74,8 @@ global_of(const struct pool_config *c)
 	return c->global ? c->global : (uint64_t)c->batch * c->aggregate;
 }
 
-/* Global batches of batch * aggregate images where those are one update; else minibatches. */
+/* Cut the images into global batches of batch * aggregate if a global batch is one update; else
+ * into minibatches. */
 static void
 lay_out(struct pool *p)
 {
@@ -97,8 +99,8 @@ pool_new(const struct pool_config *c, struct pool **out, struct err *err)
 
 	if (c->images == 0 || c->batch == 0 || c->aggregate == 0 ||
 	    c->aggregate > POOL_MAX_AGGREGATE)
-		return err_set(err, RC_INVAL, "%u gradients an update: 1 to %u", c->aggregate,
-			       POOL_MAX_AGGREGATE);
+		return err_set(err, RC_INVAL, "%u gradients an update: must be 1 to %u",
+			       c->aggregate, POOL_MAX_AGGREGATE);
 	p = calloc(1, sizeof *p);
 	most = c->staleness ? (uint64_t)c->images / c->batch + 1
 			    : (c->images / global_of(c) + 1) * c->aggregate;
@@ -114,7 +116,7 @@ pool_new(const struct pool_config *c, struct pool **out, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	lay_out(p);
-	/* There is no epoch yet, and no order of its samples. */
+	/* No epoch has begun, so its samples have no order. */
 	for (uint32_t i = 0; i < p->nitems; i++)
 		p->item[i].state = APPLIED;
 	p->applied = p->nitems;
@@ -231,13 +233,13 @@ enum rc
 pool_join(struct pool *p, uint64_t id, struct err *err)
 {
 	if (id == 0 || find(p, id))
-		return err_set(err, RC_BUSY, "that learner is there already");
+		return err_set(err, RC_BUSY, "that learner has already joined");
 	for (uint32_t i = 0; i < POOL_MAX_LEARNERS; i++)
 		if (p->learner[i].id == 0) {
 			p->learner[i] = (struct learner){.id = id};
 			return RC_OK;
 		}
-	return err_set(err, RC_BUSY, "there are %d learners already", POOL_MAX_LEARNERS);
+	return err_set(err, RC_BUSY, "the server already has %d learners", POOL_MAX_LEARNERS);
 }
 
 uint32_t
@@ -250,7 +252,7 @@ pool_learners(const struct pool *p)
 	return n;
 }
 
-/* Claimed no more: any learner may compute it. */
+/* Release a claim: any learner may compute the item. */
 static void
 put_back(struct pool *p, uint32_t i)
 {
@@ -315,7 +317,7 @@ pool_unqueue(struct pool *p, uint32_t item)
 
 /* ---- claims */
 
-/* The oldest version that a claim was given at; the present one if there is none. */
+/* The oldest version at which a claim was granted; the current one if no item is claimed. */
 static uint64_t
 oldest(const struct pool *p)
 {
@@ -329,8 +331,7 @@ oldest(const struct pool *p)
 	return v;
 }
 
-/* With one claim more, if all the others' gradients came before that of the oldest, would it still be
- * young enough? */
+/* With one more claim, if the gradient of the oldest claim came last, would it still be young enough? */
 static bool
 ahead(const struct pool *p)
 {
@@ -340,7 +341,7 @@ ahead(const struct pool *p)
 	       p->version + before / p->c.aggregate - oldest(p) > p->c.staleness;
 }
 
-/* The item that a claim is given; POOL_NO_ITEM: none. In one global batch, only its own. */
+/* The item for a claim; POOL_NO_ITEM: none. Within a global batch, only an item of that batch. */
 static uint32_t
 choose(struct pool *p, uint32_t hint)
 {

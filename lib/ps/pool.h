@@ -4,20 +4,20 @@
  * Pure: no socket, thread, clock or chance inside. An item is a minibatch: images
  * [first, first + rows) of the epoch's order. It is pending, then claimed by a learner, then its
  * gradient is held, then it is applied with others in one update, which makes the next version of
- * the weights. Whatever a learner does or says, each item is applied once an epoch.
+ * the weights. Whatever a learner does, each item is applied once an epoch.
  *
  *	staleness 0	a gradient counts in the version that it was computed at, so `aggregate`
- *			items are one global batch, as all-reduce has them: item i of a group is
- *			rank i's part, also in the last, smaller one. No more than `aggregate` may there
- *			be leaves in it, or else images
+ *			items are one global batch, as in all-reduce: item i of a group is rank i's
+ *			part, also in the last, smaller one. `aggregate` must not exceed the batch's
+ *			number of leaves, or of images if there are no leaves
  *	staleness s	a gradient is at most s versions old when it is applied
  *	POOL_ASYNC	of any age
  *
- * A learner is not given an item if that could make another's gradient too old: who runs ahead
- * waits. So a gradient is too old only if its learner had been given up.
+ * A learner is not given an item if that could make another's gradient too old: a learner that runs
+ * ahead waits. So a gradient is too old only if its learner was given up.
  *
- * Each claim has a slot, where its gradient goes, and nobody else's does: a slot of a learner that is
- * silent, but may still be there, stays its own until it is gone.
+ * Each claim has its own slot for the gradient. The slot of a silent learner, which may still be
+ * alive, is not reused until the learner is known to have ended.
  */
 #ifndef PS_POOL_H
 #define PS_POOL_H
@@ -36,8 +36,8 @@ struct pool_config {
 	uint32_t images; /* of an epoch; at least 1 */
 	uint32_t batch;	 /* of an item, at most; at least 1 */
 	uint64_t global; /* with staleness 0: of an update; 0: batch * aggregate */
-	uint32_t leaf; /* with staleness 0: images that are in one item; the sums of losses are then
-			     * those of updates. 0: each by itself */
+	/* with staleness 0: images that stay in one item; losses are then summed by update. 0: none */
+	uint32_t leaf;
 	uint32_t aggregate; /* gradients of an update, 1..POOL_MAX_AGGREGATE */
 	uint32_t staleness;
 };
@@ -49,21 +49,21 @@ enum rc pool_new(const struct pool_config *c, struct pool **out, struct err *err
 void pool_free(struct pool *p);
 
 uint32_t pool_items(const struct pool *p);   /* of an epoch */
-uint32_t pool_updates(const struct pool *p); /* of an epoch, if no gradient waits in vain */
+uint32_t pool_updates(const struct pool *p); /* of an epoch, if every gradient is used */
 
-/* Which images an item of the epoch is. False: there is no such item. */
+/* The images of an item of the epoch. False: no such item. */
 bool pool_item(const struct pool *p, uint32_t item, uint32_t *first, uint32_t *rows);
 
-/* How many slots there should be for the learners there are; numbers of slots are below. pool_allow: so
- * many are there, which never get fewer; without enough, claims wait. */
+/* The number of slots that the current learners need; slots are numbered below it. pool_allow: sets
+ * the number of existing slots, which never shrinks; claims wait if there are too few. */
 uint32_t pool_slots(const struct pool *p);
 void pool_allow(struct pool *p, uint32_t nslots);
 
-/* Updates so far, of all epochs. pool_restore: go on from that many, before anything else. */
+/* Updates so far, of all epochs. pool_restore: continue from that number, before anything else. */
 uint64_t pool_version(const struct pool *p);
 void pool_restore(struct pool *p, uint64_t version);
 
-/* Begin an epoch, when the one before is done. */
+/* Begin an epoch, after the one before is done. */
 void pool_begin(struct pool *p, uint32_t epoch);
 
 /* All items are applied. */
@@ -73,19 +73,19 @@ bool pool_done(const struct pool *p);
 uint64_t pool_rows(const struct pool *p);
 double pool_loss(const struct pool *p);
 
-/* RC_BUSY: too many, or there already. Ids are not 0. */
+/* RC_BUSY: too many learners, or it has already joined. Ids are not 0. */
 enum rc pool_join(struct pool *p, uint64_t learner, struct err *err);
 
-/* Its claims are pending again. POOL_SILENT: it may still write to its slots. POOL_GONE: it does
- * nothing any more; also after POOL_SILENT. An unknown learner does not matter. */
+/* Its claims are pending again. POOL_SILENT: it may still write to its slots. POOL_GONE: it has
+ * ended; also after POOL_SILENT. An unknown learner is ignored. */
 enum pool_leave { POOL_SILENT, POOL_GONE };
 void pool_leave(struct pool *p, uint64_t learner, enum pool_leave how);
 
 uint32_t pool_learners(const struct pool *p); /* silent ones do not count */
 
-/* For the queue of items: the next one that is pending and not in the queue, if the queue is not
- * long enough for the learners there are. pool_unqueue: it is not in it after all; POOL_NO_ITEM: all
- * that was, for it may be lost. */
+/* For the queue of items: the next pending item that is not in the queue, if the queue is too short
+ * for the current learners. pool_unqueue: the item is not in the queue after all; POOL_NO_ITEM: no
+ * item is, as the queue's content may be lost. */
 bool pool_queue(struct pool *p, uint32_t *item);
 void pool_unqueue(struct pool *p, uint32_t item);
 
@@ -99,10 +99,10 @@ struct pool_claim {
 /*
  * pool_claim - give the learner an item: the one it took from the queue, or another.
  *
- *	hint	POOL_NO_ITEM: it took none; any number is legal
+ *	hint POOL_NO_ITEM: the learner took none; any number is legal
  *
- * POOL_WAIT: not now; ask again when something has changed. POOL_STRANGER: it is no member, or has
- * one already.
+ * POOL_WAIT: not now; ask again when something has changed. POOL_STRANGER: the learner is not a
+ * member, or already has an item.
  */
 enum pool_answer { POOL_WORK, POOL_WAIT, POOL_STRANGER };
 enum pool_answer pool_claim(struct pool *p, uint64_t learner, uint32_t hint,
@@ -116,11 +116,11 @@ struct pool_gradient {
 };
 
 /*
- * pool_gradient - a learner says that a gradient is in its slot.
+ * pool_gradient - a learner reports that a gradient is in its slot.
  *
  * POOL_TAKEN: it will be applied. POOL_STALE: it is too old, and its item is pending again.
- * POOL_REFUSED: the learner has no such claim (any more): another has it, or it is applied
- * already; nothing has changed.
+ * POOL_REFUSED: the learner has no such claim (any more): another learner has the item, or it is
+ * already applied. Nothing changes.
  */
 enum pool_verdict { POOL_TAKEN, POOL_STALE, POOL_REFUSED };
 enum pool_verdict pool_gradient(struct pool *p, const struct pool_gradient *g);
@@ -130,10 +130,10 @@ struct pool_update {
 	uint32_t nslots, slot[POOL_MAX_AGGREGATE], rows_of[POOL_MAX_AGGREGATE];
 	uint64_t age[POOL_MAX_AGGREGATE]; /* versions between its weights and these */
 	uint64_t rows;			  /* of all of them */
-	uint64_t version;		  /* before it */
+	uint64_t version;		  /* before the update */
 };
 
-/* Is an update due? Then it is under way until pool_applied, and the next one waits for that. */
+/* Return true if an update is due. It is in progress until pool_applied, and the next one waits for that. */
 bool pool_due(struct pool *p, struct pool_update *out);
 void pool_applied(struct pool *p);
 

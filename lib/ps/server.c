@@ -1,14 +1,13 @@
 /*
  * Design notes. Three threads: the caller's, which applies updates and tests, the rpc server's, which
  * hears learners (messages.c), and the feeder, which puts items into the queue. `lock` guards the
- * pool and the learners; nobody waits for a device or a socket with it held. `notes` is for what
- * may only be noted where it is told, under the rpc server's own lock.
+ * pool and the learners; no thread waits for a device or a socket while it holds the lock. `notes`
+ * guards what callbacks under the rpc server's own lock leave to be done later.
  *
- * The queue promises nothing (net/queue.h), so an item in it is only a hint that there is work; where samples
- * are fed, who has claimed an item without them asks for them. A
- * learner then claims, and is told which item it has; who found nothing in the queue claims all the
- * same. What was in the queue when a learner went, or when nothing has moved for a while, is put there
- * again.
+ * The queue guarantees nothing (net/queue.h), so an item in it is only a hint that there is work. A
+ * learner then claims, and the answer names its item; a learner that found the queue empty claims
+ * as well. If samples are fed, a learner that claimed an item without them requests them. Items are
+ * queued again after a learner has left, or if nothing has moved for a while.
  *
  * A claim that cannot be granted now is kept unanswered, for a second at most.
  */
@@ -26,8 +25,8 @@
 #include "train/leaves.h"
 
 #define TICK_MS		 100
-#define REQUEUE_MS	 500 /* of nothing moving */
-#define PUBLISH_SHARE	 25  /* publishing takes one part in this many of the time */
+#define REQUEUE_MS	 500 /* without progress */
+#define PUBLISH_SHARE	 25  /* publishing takes at most 1/25 of the time */
 #define PUBLISH_LEAST_MS 20
 
 /* ---- the queue */
@@ -67,7 +66,7 @@ feed(void *arg)
 
 /* ---- an epoch */
 
-/* Lock held. Wait for something to happen, a tick at most. */
+/* Lock held. Wait for an event, at most a tick. */
 static void
 pause_for(struct ps *ps)
 {
@@ -89,7 +88,7 @@ make_slots(struct ps *ps, struct err *err)
 	rc = store_slots(&ps->store, n, err);
 	pthread_mutex_lock(&ps->lock);
 	pool_allow(ps->pool, ps->store.nslots);
-	/* With fewer than it could do with, some wait. */
+	/* With too few slots, some claims wait. */
 	return rc == RC_NOMEM && ps->store.nslots ? RC_OK : rc;
 }
 
@@ -103,7 +102,7 @@ rate(const struct ps *ps, uint64_t version)
 	double factor =
 	    lr_factor(&c->schedule, version < total ? version : total - 1, per_epoch, total);
 
-	return c->deterministic ? (double)(float)factor : factor; /* as order_rates has them */
+	return c->deterministic ? (double)(float)factor : factor; /* as in order_rates */
 }
 
 /* Lock not held. */
@@ -159,7 +158,7 @@ apply(struct ps *ps, bool *any, struct err *err)
 	return rc;
 }
 
-/* Lock held. Look after everything but updates. */
+/* Lock held. Poll everything except updates. */
 static enum rc
 tend(struct ps *ps, struct err *err)
 {
@@ -173,7 +172,7 @@ tend(struct ps *ps, struct err *err)
 	if (pool_learners(ps->pool))
 		ps->alone_ns = now;
 	else if (now > ps->alone_ns + PS_ALONE_MS * NS_PER_MS)
-		return err_set(err, RC_ABORTED, "epoch %u: no learner has been there for %d s",
+		return err_set(err, RC_ABORTED, "epoch %u: no learner was present for %d s",
 			       ps->epoch + 1, PS_ALONE_MS / 1000);
 	if (now > ps->moved_ns + REQUEUE_MS * NS_PER_MS) {
 		pool_unqueue(ps->pool, POOL_NO_ITEM);
@@ -184,8 +183,8 @@ tend(struct ps *ps, struct err *err)
 	return RC_OK;
 }
 
-/* Lock held, but not while the coordinator is asked. While nothing is due the device is not used, so its end
- * would not show. */
+/* Lock held, but not during the call to the coordinator. An idle device is not used, so its loss
+ * would go unnoticed. */
 static enum rc
 look_at_device(struct ps *ps, struct err *err)
 {
@@ -197,7 +196,7 @@ look_at_device(struct ps *ps, struct err *err)
 	return rc;
 }
 
-/* Lock held. All items of an epoch. */
+/* Lock held. Run all items of an epoch. */
 static enum rc
 train(struct ps *ps, struct err *err)
 {
@@ -234,7 +233,7 @@ train(struct ps *ps, struct err *err)
 	return rc;
 }
 
-/* The server's device does not answer: why, as the coordinator knows it. */
+/* The server's device does not answer: find the reason that the coordinator has. */
 static enum rc
 blame(struct ps *ps, enum rc rc, struct err *err)
 {
@@ -373,7 +372,7 @@ make_pool(struct ps *ps, const struct checkpoint *from, struct err *err)
 		return rc;
 	if (from->global_batch != pc.global || from->step != 0)
 		return err_set(err, RC_INVAL,
-			       "the checkpoint's updates are of %" PRIu64 " images, not %" PRIu64
+			       "the checkpoint's updates have %" PRIu64 " images, not %" PRIu64
 			       ": see --ps-aggregate",
 			       from->global_batch, pc.global);
 	ps->epoch = (uint32_t)from->epoch;
@@ -390,8 +389,8 @@ start(struct ps *ps, const struct ps_options *options, const struct checkpoint *
 
 	if (ps->task->config->checkpoint_every)
 		return err_set(err, RC_INVAL,
-			       "--checkpoint-every: a parameter server leaves checkpoints at the "
-			       "end of epochs only");
+			       "--checkpoint-every: a parameter server writes checkpoints only at "
+			       "the end of epochs");
 	rc = leaves_check(ps->task, ps_global(ps->task, ps->nworkers), err);
 	if (rc == RC_OK)
 		rc = make_pool(ps, from, err);
@@ -449,8 +448,8 @@ ps_new(struct gpusim *g, const struct task *task, const struct ps_options *optio
 
 /* ---- the end */
 
-/* Tell learners that it is over; those that were started here are waited for, and ended if they do
- * not. */
+/* Tell learners that training is over; wait for those that were started here, and kill those that
+ * do not end. */
 static void
 say_goodbye(struct ps *ps)
 {
@@ -481,7 +480,7 @@ ps_free(struct ps *ps)
 	rpc_server_stop(ps->server);
 	net_queue_close(ps->queue);
 	pthread_mutex_lock(&ps->lock);
-	ps_answer_claims(ps); /* into the void */
+	ps_answer_claims(ps); /* nobody reads the answers */
 	pthread_mutex_unlock(&ps->lock);
 	ps_store_close(&ps->store);
 	pool_free(ps->pool);

@@ -75,7 +75,7 @@ ps_ended(struct ps *ps, uint32_t pid)
 	return false;
 }
 
-/* Whether they have all ended. */
+/* Return true if they have all ended. */
 static bool
 collect(struct ps *ps)
 {

@@ -1,7 +1,7 @@
 /*
  * store.c - the server's device: weights, optimizer state, slots for gradients, tests.
  *
- * A gradient in a slot is that of the sum over its rows, and behind it lie the batch's statistics.
+ * A slot has the gradient of the sum over its rows, followed by the batch's statistics.
  * An update adds the slots up in the order of their items, so the sum has the same bits whichever
  * learner computed a slot, and divides by all rows.
  */
@@ -129,7 +129,7 @@ place(struct store *s, struct err *err)
 	return rc;
 }
 
-/* ---- what training begins with */
+/* ---- the initial state */
 
 /* The values that training changes, in the device's layout. */
 static uint8_t *
@@ -242,7 +242,7 @@ call_gone(struct store *s, struct err *err)
 	struct err why = *err;
 
 	s->gone = true;
-	return err_set(err, why.rc, "%s; it was the parameter server's own", why.text);
+	return err_set(err, why.rc, "%s; it was the parameter server's device", why.text);
 }
 
 enum rc
@@ -263,7 +263,7 @@ again(struct store *s, struct ps_trouble *t, struct err *err)
 	return rc == RC_UNREACHABLE && !t->away ? call_gone(s, err) : rc;
 }
 
-/* Again each time the coordinator goes away and comes back: a test that runs again gives the same counts. */
+/* Repeat each time the coordinator was unreachable: a repeated test gives the same counts. */
 static enum rc
 launch(struct store *s, struct gpusim_graph graph, uint64_t iterations, struct err *err)
 {
@@ -314,7 +314,7 @@ store_test(struct store *s, double right[NTESTS], struct err *err)
 
 /* ---- updates */
 
-/* An old gradient counts for less: with momentum it would carry training past where it was due.
+/* An old gradient counts less: with momentum it would overshoot.
  * Source: Zhang, Gupta, Lian & Liu, "Staleness-aware Async-SGD", IJCAI 2016 */
 static double
 weight(const struct pool_update *u, uint32_t k)
@@ -348,7 +348,7 @@ add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
 		       U("n", net->nstats), F("alpha", (double)u->rows_of[k] / (double)u->rows));
 }
 
-/* The same of exact sums. */
+/* The update from exact sums. */
 static void
 add_up_leaves(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
 	      const struct emit_sink *sink)
@@ -365,14 +365,14 @@ add_up_leaves(struct store *s, const struct pool_update *u, struct gpusim_ops *o
 	leaves_take(sink, 0, &s->r, &s->shape, &none, u->rows);
 }
 
-/* Of a version's copy: which it is. */
+/* The index of a version's copy. */
 static uint64_t
 stamp_at(const struct store *s, uint64_t version)
 {
 	return s->versions + version % 2 * sizeof(uint64_t);
 }
 
-/* Write a u64, which is a whole number that a double holds: no update's number is beyond that. */
+/* Write a u64 that a double represents exactly: no update's number is larger. */
 static void
 add_word(const struct emit_sink *sink, uint64_t addr, uint64_t value)
 {
@@ -380,8 +380,8 @@ add_word(const struct emit_sink *sink, uint64_t addr, uint64_t value)
 	       U("dtype", GPUSIM_U64));
 }
 
-/* One list: that it has begun is written first, and the new version's stamp last. Nothing is written by
- * calls, as one of a device that is gone takes its time. */
+/* One list: it writes the begun version first and the new version's stamp last. No calls write,
+ * because a call to a lost device takes long. */
 static enum rc
 update_once(struct store *s, const struct pool_update *u, double factor, struct err *err)
 {
@@ -406,8 +406,8 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	return rc;
 }
 
-/* Nobody has said what became of an update, and nothing runs any more: it is done, or has not begun, for a
- * device does to the end what it was asked once. */
+/* The result of an update is unknown, and nothing runs any more: the update is done or has not
+ * begun, because a device finishes a list once it has begun it. */
 static enum rc
 settle(struct store *s, uint64_t version, bool *done, struct err *err)
 {
@@ -419,7 +419,7 @@ settle(struct store *s, uint64_t version, bool *done, struct err *err)
 	*done = rc == RC_OK && stamp == version + 1;
 	if (rc == RC_OK && !*done && began == version + 1)
 		rc = err_set(err, RC_INTERNAL,
-			     "update %" PRIu64 " was cut short: the weights are lost", version);
+			     "update %" PRIu64 " was interrupted: the weights are lost", version);
 	return rc;
 }
 
@@ -443,7 +443,7 @@ store_update(struct store *s, const struct pool_update *u, double factor, struct
 
 /* ---- to the host */
 
-/* From what an update changes, or why the device is gone. */
+/* Read values that an update changes, or report why the device is lost. */
 static enum rc
 fetch(struct store *s, void *dst, uint64_t nbytes, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Two recordings: what was, and what came of it again. */
+/* Compares two recordings: the original and its replay. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "coll/fault.h"
 #include "replay/replay.h"
 
-/* Which part of the story an operation of the replay stands for. */
+/* The part of the story that an operation of the replay corresponds to. */
 struct place {
 	uint32_t proc, comm, op;
 	uint64_t lane;
@@ -19,7 +19,7 @@ struct place {
 struct match {
 	const struct story *then, *now;
 	const struct replay_map *map;
-	uint32_t *of; /* by operation of the story: that of the replay, or STORY_NONE */
+	uint32_t *of; /* by operation of the story: the replay's operation, or STORY_NONE */
 	struct replay_result *out;
 };
 
@@ -67,7 +67,8 @@ places_then(const struct story *s)
 	return v;
 }
 
-/* Of the replay: its communicators and queues are other ones, its device K is process K. */
+/* The place of an operation of the replay: its communicators and queues are different ones, its
+ * device K is process K. */
 static struct place *
 places_now(const struct match *m)
 {
@@ -95,7 +96,7 @@ places_now(const struct match *m)
 	return v;
 }
 
-/* The k-th operation of a place is the k-th there. */
+/* Match the k-th operation of a place with the k-th of the same place in the replay. */
 static bool
 pair_up(struct match *m)
 {
@@ -139,22 +140,24 @@ differs(struct match *m, const struct story_op *o, const char *fmt, ...)
 		 m->then->proc[o->proc].ordinal, what);
 }
 
-/* An operation that ended well both times. */
+/* Compare an operation that succeeded both times. */
 static void
 compare_good(struct match *m, const struct story_op *o, const struct story_op *now)
 {
 	if (o->schedule != now->schedule || (!o->schedule && strcmp(o->algo, now->algo) != 0) ||
 	    o->steps != now->steps)
-		differs(m, o, "algorithm %s in %u steps, now %s in %u", o->algo, o->steps,
-			now->algo, now->steps);
+		differs(m, o, "recorded algorithm %s in %u steps; replayed %s in %u", o->algo,
+			o->steps, now->algo, now->steps);
 	else if (o->in_bytes != now->in_bytes || o->out_bytes != now->out_bytes)
 		differs(m, o,
-			"%" PRIu64 " bytes became %" PRIu64 ", now %" PRIu64 " became %" PRIu64,
+			"recorded %" PRIu64 " bytes to %" PRIu64 "; replayed %" PRIu64
+			" to %" PRIu64,
 			o->in_bytes, o->out_bytes, now->in_bytes, now->out_bytes);
 	else if (m->then->with_data && o->nin == o->in_bytes && o->in_crc != now->in_crc)
-		differs(m, o, "its input has the checksum %08x, now %08x", o->in_crc, now->in_crc);
+		differs(m, o, "recorded input checksum %08x; replayed %08x", o->in_crc,
+			now->in_crc);
 	else if (m->then->with_data && o->nin == o->in_bytes && o->out_crc != now->out_crc)
-		differs(m, o, "its result has the checksum %08x, now %08x", o->out_crc,
+		differs(m, o, "recorded output checksum %08x; replayed %08x", o->out_crc,
 			now->out_crc);
 	else
 		m->out->same++;
@@ -185,7 +188,8 @@ compare_unit(struct match *m, size_t unit)
 	if (failed && !fails && !story_unit_aborted(s, unit)) {
 		for (uint32_t i = a; i < b; i++)
 			if (s->op[s->order[i]].state != STORY_GOOD) {
-				differs(m, &s->op[s->order[i]], "then: %s; now it succeeded",
+				differs(m, &s->op[s->order[i]],
+					"recorded: %s; replayed: it succeeded",
 					outcome(&s->op[s->order[i]]));
 				return;
 			}
@@ -197,14 +201,14 @@ compare_unit(struct match *m, size_t unit)
 			now = &m->now->op[m->of[s->order[i]]];
 		if (o->state == STORY_GOOD && now && now->state == STORY_GOOD)
 			compare_good(m, o, now);
-		else if (failed) /* which ranks had ended theirs before is a race */
+		else if (failed) /* ignore which ranks had ended before: that is a race */
 			m->out->failed++;
 		else
-			differs(m, o, "then it succeeded; now: %s", outcome(now));
+			differs(m, o, "recorded: it succeeded; replayed: %s", outcome(now));
 	}
 }
 
-/* Whether a fault took place in the same operation and step. */
+/* Return true if a fault happened in the same operation and step. */
 static bool
 met(const struct match *m, const struct story_fault *f)
 {
@@ -231,7 +235,7 @@ compare_faults(struct match *m)
 		if (met(m, f))
 			m->out->met++;
 		else
-			differs(m, &m->then->op[f->op], "fault %s at step %u did not take place",
+			differs(m, &m->then->op[f->op], "fault %s at step %u did not happen",
 				fault_name(f->f.kind), f->step);
 	}
 }

@@ -1,11 +1,12 @@
 /*
- * et.h - Chakra execution traces: what the ranks of a training do, as graphs of nodes, one file a rank.
+ * et.h - Chakra execution traces: the work of a training's ranks as graphs of nodes, one file a rank.
  *
- * A file is messages of Protocol Buffers, the length of each before it as a varint: one GlobalMetadata, then Nodes. Read
- * are, by the numbers of their fields, of a Node: 1 id, 2 name, 3 type, 4 control and 5 data dependencies, 7 duration in
- * microseconds, 10 attributes; of an attribute: 1 name, and its value, whose field says the type (5, 7 and so on: numbers;
- * 27 a bool, 29 a string). Other fields are passed over. The format is MLCommons' (et_def.proto); the attributes are those
- * that ASTRA-sim reads: comm_type, comm_size, comm_src, comm_dst, comm_tag, pg_name, root, num_ops, is_cpu_op.
+ * A file is messages of Protocol Buffers, the length of each before it as a varint: one GlobalMetadata,
+ * then Nodes. The reader uses these fields, by number, of a Node: 1 id, 2 name, 3 type, 4 control and 5
+ * data dependencies, 7 duration in microseconds, 10 attributes; of an attribute: 1 name, and its value,
+ * whose field number is the type (5, 7 and so on: numbers; 27 a bool, 29 a string). Other fields are
+ * skipped. The format is MLCommons' (et_def.proto); the attributes are the ones that ASTRA-sim reads:
+ * comm_type, comm_size, comm_src, comm_dst, comm_tag, pg_name, root, num_ops, is_cpu_op.
  */
 #ifndef REPLAY_ET_H
 #define REPLAY_ET_H
@@ -45,8 +46,8 @@ struct et_node {
 	uint64_t nbytes; /* a collective: of a rank's input; send, recv: of the message */
 	uint32_t src, dst, tag, root;
 	uint32_t group; /* in et_job.group; ET_NONE: all ranks */
-	uint32_t
-	    number; /* collective: of its group; send, recv: of the pair of ranks. Set by et_check */
+	/* collective: of its group; send, recv: of the pair of ranks. Set by et_check */
+	uint32_t number;
 	char name[ET_NAME];
 };
 
@@ -70,15 +71,16 @@ struct et_job {
 	size_t ngroups;
 };
 
-/* Read one rank's file from memory. RC_BADDATA with the place, RC_NOMEM. Release with et_job_fini, also after a failure. */
+/* Read one rank's file from memory. RC_BADDATA with the position, RC_NOMEM. Release with
+ * et_job_fini, also after a failure. */
 enum rc et_read(struct et_job *job, uint32_t rank, const void *data, size_t nbytes,
 		struct err *err);
 
 /*
- * et_check - whether the ranks fit each other; fills in what et.h says.
+ * et_check - check that the ranks' traces match; fill in the fields that say so above.
  *
- * RC_BADDATA: two nodes of one id; a dependency on no node; nodes that depend on each other in a circle; collectives of a
- * group, sends and receives that do not match.
+ * RC_BADDATA: two nodes with one id; a dependency on a missing node; a cycle of dependencies;
+ * collectives of a group, or sends and receives, that do not match.
  */
 enum rc et_check(struct et_job *job, struct err *err);
 
@@ -91,9 +93,9 @@ void et_say(uint32_t rank, const struct et_node *n, char *out, size_t size);
 
 struct et_row { /* a collective, or a send with its receive */
 	const struct et_node *node;
-	uint32_t rank;		     /* one that has the node */
-	uint64_t first_ns, last_ns;  /* the first and the last rank began */
-	uint64_t end_ns;	     /* the last ended */
+	uint32_t rank;		     /* a rank that has the node */
+	uint64_t first_ns, last_ns;  /* start of the first and of the last rank */
+	uint64_t end_ns;	     /* end of the last rank */
 	uint32_t began, ended, want; /* ranks */
 };
 
@@ -101,7 +103,7 @@ struct et_config {
 	struct gpusim *g;
 	const struct gpusim_device *device; /* by rank */
 	double compute_scale;
-	uint32_t stuck_ms; /* longest time in which nothing happens */
+	uint32_t stuck_ms; /* longest time without progress */
 };
 
 struct et_result {
@@ -111,13 +113,13 @@ struct et_result {
 	uint64_t *compute_ns; /* by rank: waited for compute nodes; the caller's to free */
 };
 
-/* The largest buffers of one rank, in bytes. */
+/* The size of the largest buffers of one rank, in bytes. */
 uint64_t et_room(const struct et_job *job);
 
 /*
- * et_play - do all nodes: collectives, sends and receives on the devices, the others by waiting.
+ * et_play - run all nodes: collectives, sends and receives on the devices, the others by waiting.
  *
- * RC_FAILED: nothing goes on, with a node that waits; an operation that failed.
+ * RC_FAILED: no progress, naming a node that waits; or a failed operation.
  */
 enum rc et_play(const struct et_job *job, const struct et_config *cfg, struct et_result *out,
 		struct err *err);

@@ -1,4 +1,4 @@
-/* Whether the traces of all ranks fit each other. */
+/* Checks that the traces of all ranks match. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "coll/plan.h"
 #include "replay/et.h"
 
-/* ---- one rank: ids, dependencies, circles */
+/* ---- one rank: ids, dependencies, cycles */
 
 struct by_id {
 	uint64_t id;
@@ -55,14 +55,14 @@ resolve(struct et_job *job, uint32_t rank, struct err *err)
 			}
 			et_say(rank, &t->node[i], text, sizeof text);
 			rc = err_set(err, RC_BADDATA,
-				     "%s depends on node %" PRIu64 ", which is not there", text,
+				     "%s depends on node %" PRIu64 ", which does not exist", text,
 				     key.id);
 		}
 	free(v);
 	return rc;
 }
 
-/* Take away nodes without dependencies, again and again: what is left are circles, and what waits for them. */
+/* Remove nodes without dependencies until none is left: the rest are cycles and nodes that wait for them. */
 static enum rc
 refuse_circles(struct et_job *job, uint32_t rank, struct err *err)
 {
@@ -100,7 +100,7 @@ refuse_circles(struct et_job *job, uint32_t rank, struct err *err)
 		if (left[i]) {
 			et_say(rank, &t->node[i], text, sizeof text);
 			rc = err_set(err, RC_BADDATA,
-				     "%s waits for itself: dependencies form a circle", text);
+				     "%s waits for itself: dependencies form a cycle", text);
 		}
 out:
 	free(left);
@@ -141,13 +141,13 @@ check_node(struct et_job *job, uint32_t rank, const struct et_node *n, struct er
 	else if (n->type == ET_COLL && n->coll != GPUSIM_BARRIER && !n->has_size)
 		why = "has no comm_size";
 	else if (n->type == ET_COLL && n->root >= nranks)
-		why = "has a root that is no rank";
+		why = "has a root that is not a rank";
 	else if ((n->type == ET_SEND || n->type == ET_RECV) && !n->has_size)
 		why = "has no comm_size";
 	else if ((n->type == ET_SEND || n->type == ET_RECV) &&
 		 (peer >= job->nranks || peer == rank))
-		why = n->type == ET_SEND ? "has a comm_dst that is no other rank"
-					 : "has a comm_src that is no other rank";
+		why = n->type == ET_SEND ? "has a comm_dst that is not another rank"
+					 : "has a comm_src that is not another rank";
 	else if (n->nbytes > ET_MAX_BYTES)
 		why = "moves more than 1 GiB";
 	if (!why)
@@ -156,7 +156,7 @@ check_node(struct et_job *job, uint32_t rank, const struct et_node *n, struct er
 	return err_set(err, RC_BADDATA, "%s %s", text, why);
 }
 
-/* Number the collectives of a group on a rank; its k-th, or NULL. */
+/* Number the collectives of a group on a rank; returns the k-th, or NULL. */
 static struct et_node *
 collective(struct et_job *job, uint32_t rank, uint32_t group, size_t *from)
 {
@@ -168,7 +168,7 @@ collective(struct et_job *job, uint32_t rank, uint32_t group, size_t *from)
 	return NULL;
 }
 
-/* The k-th collective of a group is the same on all its ranks. */
+/* Check that the k-th collective of a group is the same on all its ranks. */
 static enum rc
 match_group(struct et_job *job, uint32_t group, const uint32_t *ranks, uint32_t n, struct err *err)
 {
@@ -197,7 +197,7 @@ match_group(struct et_job *job, uint32_t group, const uint32_t *ranks, uint32_t 
 			et_say(ranks[0], one, a, sizeof a);
 			et_say(ranks[r], other, b, sizeof b);
 			return err_set(err, RC_BADDATA,
-				       "%s is %s of %" PRIu64 " bytes, %s is %s of %" PRIu64
+				       "%s is %s of %" PRIu64 " bytes, but %s is %s of %" PRIu64
 				       " bytes",
 				       a, coll_name((enum gpusim_coll)one->coll), one->nbytes, b,
 				       coll_name((enum gpusim_coll)other->coll), other->nbytes);
@@ -226,7 +226,7 @@ compare_ends(const void *a, const void *b)
 	return 0;
 }
 
-/* All of one type, sorted; *n of them. NULL: out of memory. */
+/* The nodes of one type, sorted; *n: their number. NULL: out of memory. */
 static struct end *
 ends_of(struct et_job *job, enum et_type type, size_t *n)
 {
@@ -257,7 +257,7 @@ ends_of(struct et_job *job, enum et_type type, size_t *n)
 	return v;
 }
 
-/* A send's number is its place among those to the same rank; its receive has the same. */
+/* A send's number is its position among the sends to the same rank; its receive has the same number. */
 static void
 number_sends(struct et_job *job)
 {
@@ -293,7 +293,7 @@ match_pairs(struct et_job *job, struct err *err)
 			continue;
 		}
 		et_say(a ? a->rank : b->rank, a ? x : y, text, sizeof text);
-		rc = err_set(err, RC_BADDATA, "%s has no counterpart of its tag and size", text);
+		rc = err_set(err, RC_BADDATA, "%s has no counterpart with its tag and size", text);
 	}
 	free(s);
 	free(r);

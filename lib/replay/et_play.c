@@ -1,11 +1,12 @@
 /*
- * Execution traces, played.
+ * Plays execution traces.
  *
- * Design notes. One thread. A node whose dependencies are done is ready. A rank's collectives of a group begin in the
- * order of their numbers, and so do its sends to a rank and its receives from one, each kind in a command queue of its
- * own: so no queue holds up what does not wait for it. A send is a buffered one: nodes that depend on it wait for its
- * beginning, as in ASTRA-sim, where all ranks of a ring may send before they receive. Compute nodes only let time pass, one at a time on the device and
- * one on the processor. The thread looks at what is under way, and sleeps a little when nothing has moved.
+ * Design notes. One thread. A node whose dependencies are done is ready. A rank's collectives of a group
+ * begin in the order of their numbers, and so do its sends to a rank and its receives from one, each kind
+ * in its own command queue, so that a queue never delays independent work. Sends are buffered: nodes that
+ * depend on a send wait for its start, as in ASTRA-sim, where all ranks of a ring may send before they
+ * receive. Compute nodes only let time pass, one at a time on the device and one on the processor. The
+ * thread polls the pending work, and sleeps a little if nothing has moved.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,30 +21,30 @@
 #include "replay/meet.h"
 
 #define POLL_NS	 50000
-#define GRACE_MS 300	 /* for a rank of a collective that ends without the others */
+#define GRACE_MS 300	 /* for a rank of a collective that ends before the others */
 #define OPS_A_US 1000000 /* num_ops without a duration: 10^12 a second */
 #define MAX_NS	 (UINT64_C(3600) * 1000000000)
 
 struct lane { /* a queue of a rank */
 	uint32_t rank, key;
 	enum et_type type;
-	uint32_t next; /* number that may begin */
+	uint32_t next; /* the next number that may begin */
 	struct cmdq *q;
 };
 
 struct running {
 	uint32_t rank, node;
-	struct cmdq *q; /* NULL: time passes */
+	struct cmdq *q; /* NULL: only time passes */
 	uint64_t position, until_ns;
 };
 
-struct machine {		/* of a rank */
+struct machine {		/* a rank */
 	uint32_t *left;		/* dependencies, by node */
 	uint32_t *first, *user; /* nodes that wait for node i: user[first[i] .. first[i + 1]) */
 	uint32_t *ready;
 	size_t nready;
 	size_t ndone;
-	bool busy[2]; /* the device, the processor: a compute node is at work */
+	bool busy[2]; /* the device, the processor: a compute node is running */
 	struct gpusim_addr send, recv;
 };
 
@@ -119,7 +120,7 @@ begin_rank(struct player *p, uint32_t rank, uint64_t room, struct err *err)
 			   : rc;
 }
 
-/* A communicator of a group, or of all ranks. One rank needs none. */
+/* Create the communicator of a group, or of all ranks. One rank needs none. */
 static enum rc
 begin_group(struct player *p, uint32_t group, struct err *err)
 {
@@ -139,7 +140,7 @@ begin_group(struct player *p, uint32_t group, struct err *err)
 	return meet(p->cfg->g, list, k->nranks, UINT32_MAX, k->comm, k->bind, err);
 }
 
-/* A row for each collective, and for each send with its receive. */
+/* Make a row for each collective, and for each send with its receive. */
 static enum rc
 begin_rows(struct player *p, struct err *err)
 {
@@ -213,7 +214,7 @@ find_lane(struct player *p, uint32_t rank, const struct et_node *n, struct lane 
 	return RC_OK;
 }
 
-/* Nodes that wait for this one need wait no more. */
+/* Release the nodes that wait for this one. */
 static void
 release(struct machine *m, uint32_t at)
 {
@@ -240,7 +241,7 @@ nelem_of(const struct et_node *n, uint32_t nranks)
 		return count * nranks;
 	case GPUSIM_ALLTOALL:
 	case GPUSIM_SCATTER:
-	case GPUSIM_REDUCESCATTER: /* parts are even */
+	case GPUSIM_REDUCESCATTER: /* parts are equal */
 		return (count + nranks - 1) / nranks * nranks;
 	case GPUSIM_BARRIER:
 		return 0;
@@ -294,7 +295,7 @@ rank_in(const struct player *p, uint32_t group, uint32_t rank)
 	return 0;
 }
 
-/* *began: it has; else it is not its turn. */
+/* *began [out] false: it is not the node's turn. */
 static enum rc
 communicate(struct player *p, uint32_t rank, uint32_t at, bool *began, struct err *err)
 {
@@ -312,7 +313,7 @@ communicate(struct player *p, uint32_t rank, uint32_t at, bool *began, struct er
 	enum rc rc = RC_OK;
 
 	*began = true;
-	if (k->nranks < 2) { /* alone: nothing is to be done */
+	if (k->nranks < 2) { /* alone: nothing to do */
 		mark_begin(p, rank, n, 1);
 		return add_running(p, &r, err);
 	}
@@ -344,7 +345,7 @@ time_of(const struct player *p, const struct et_node *n)
 	return ns < (double)MAX_NS ? (uint64_t)ns : MAX_NS;
 }
 
-/* One at a time. */
+/* Begin a compute node; one at a time. */
 static enum rc
 compute(struct player *p, uint32_t rank, uint32_t at, bool *began, struct err *err)
 {
@@ -364,7 +365,7 @@ compute(struct player *p, uint32_t rank, uint32_t at, bool *began, struct err *e
 	return add_running(p, &r, err);
 }
 
-/* Begin what can. */
+/* Begin all nodes that can begin. */
 static enum rc
 begin_ready(struct player *p, uint32_t rank, bool *moved, struct err *err)
 {
@@ -372,7 +373,7 @@ begin_ready(struct player *p, uint32_t rank, bool *moved, struct err *err)
 	size_t kept = 0;
 	enum rc rc = RC_OK;
 
-	for (size_t i = 0; i < m->nready; i++) { /* it grows meanwhile */
+	for (size_t i = 0; i < m->nready; i++) { /* the list grows meanwhile */
 		uint32_t at = m->ready[i];
 		const struct et_node *n = &p->job->rank[rank].node[at];
 		bool began = false;
@@ -440,7 +441,7 @@ end_running(struct player *p, bool *moved, struct err *err)
 
 /* ---- waiting */
 
-/* Some node that does not go on: one under way, or ready, or one that waits for others. */
+/* Report a node without progress: a pending or ready one, or one that waits for others. */
 static enum rc
 stuck(const struct player *p, struct err *err)
 {
@@ -455,13 +456,13 @@ stuck(const struct player *p, struct err *err)
 	for (uint32_t r = 0; r < p->job->nranks && !found; r++)
 		if ((found = p->m[r].nready > 0))
 			et_say(r, &p->job->rank[r].node[p->m[r].ready[0]], text, sizeof text);
-	return err_set(err, RC_FAILED,
-		       "nothing goes on: %s waits for a rank that waits, too; the ranks' orders do "
-		       "not fit",
-		       text);
+	return err_set(
+	    err, RC_FAILED,
+	    "no progress: %s waits for a rank that also waits; the ranks' orders do not match",
+	    text);
 }
 
-/* Sleep until time has passed for somebody, but not for long while devices are at work. */
+/* Sleep until a compute node ends, but not for long while devices work. */
 static void
 nap(const struct player *p)
 {
@@ -489,7 +490,7 @@ time_passes(const struct player *p)
 	return false;
 }
 
-/* Whether what is under way waits for ranks that have not begun it, all of it. */
+/* Return true if all pending work waits for ranks that have not begun it. */
 static bool
 nobody_can(struct player *p)
 {
@@ -529,7 +530,7 @@ run(struct player *p, struct err *err)
 	return rc;
 }
 
-/* ---- the whole */
+/* ---- all nodes */
 
 uint64_t
 et_room(const struct et_job *job)

@@ -1,4 +1,4 @@
-/* Chakra's messages: no more of Protocol Buffers than they need, bounded by the bytes that are there. */
+/* Chakra's messages: the subset of Protocol Buffers that they need, bounded by the bytes of the file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/le.h"
 #include "replay/et.h"
 
-/* Bytes that are left of a message. */
+/* The rest of a message. */
 struct span {
 	const unsigned char *p, *end;
 };
@@ -49,7 +49,7 @@ take(struct span *s, uint64_t n, struct span *out)
 	return true;
 }
 
-/* The next field; false: it is damaged. */
+/* Read the next field; false: damaged. */
 static bool
 next(struct span *s, struct field *f)
 {
@@ -99,7 +99,7 @@ struct attribute {
 	struct span text;
 };
 
-/* A number of any of the types that tools write; of a negative one all bits. */
+/* A number of any of the types that tools write; a negative one keeps all bits. */
 static void
 take_value(const struct field *f, struct attribute *a)
 {
@@ -163,12 +163,12 @@ read_attribute(struct span s, struct attribute *a)
 	return true;
 }
 
-/* By their numbers there. */
+/* Indexed by Chakra's numbers. */
 static const uint8_t colls[] = {
     GPUSIM_ALLREDUCE, GPUSIM_REDUCE,   GPUSIM_ALLGATHER,     GPUSIM_GATHER,	   GPUSIM_SCATTER,
     GPUSIM_BROADCAST, GPUSIM_ALLTOALL, GPUSIM_REDUCESCATTER, GPUSIM_REDUCESCATTER, GPUSIM_BARRIER};
 
-/* A group by its name, made when it is new. */
+/* Find a group by its name; add it if it is new. */
 static enum rc
 find_group(struct et_job *job, const char *name, uint32_t *out, struct err *err)
 {
@@ -210,7 +210,8 @@ take_attribute(struct et_job *job, const struct attribute *a, struct et_node *n,
 		return RC_OK;
 	if (strcmp(a->name, "comm_type") == 0) {
 		if (a->value >= sizeof colls)
-			return err_set(err, RC_BADDATA, "comm_type %" PRIu64 " is none", a->value);
+			return err_set(err, RC_BADDATA, "comm_type %" PRIu64 " is not a collective",
+				       a->value);
 		n->coll = colls[a->value];
 		n->has_coll = true;
 	} else if (strcmp(a->name, "comm_size") == 0) {
@@ -250,7 +251,7 @@ add_dep(struct et_trace *t, size_t *room, uint64_t id, struct err *err)
 	return RC_OK;
 }
 
-/* One, or packed ones. */
+/* Read one dependency, or packed ones. */
 static enum rc
 take_deps(struct et_trace *t, size_t *room, const struct field *f, struct err *err)
 {
@@ -280,7 +281,7 @@ read_node(struct et_job *job, struct et_trace *t, size_t *room, struct span s, s
 	    .src = ET_NONE, .dst = ET_NONE, .group = ET_NONE, .dep = (uint32_t)t->ndeps};
 	while (s.p < s.end && rc == RC_OK) {
 		if (!next(&s, &f))
-			return err_set(err, RC_BADDATA, "a damaged node");
+			return err_set(err, RC_BADDATA, "damaged node");
 		if (f.number == 1 && f.wire == VARINT)
 			n->id = f.value;
 		else if (f.number == 2 && f.wire == BYTES)
@@ -294,11 +295,11 @@ read_node(struct et_job *job, struct et_trace *t, size_t *room, struct span s, s
 		else if (f.number == 10 && f.wire == BYTES)
 			rc = read_attribute(f.bytes, &a)
 				 ? take_attribute(job, &a, n, err)
-				 : err_set(err, RC_BADDATA, "a damaged attribute");
+				 : err_set(err, RC_BADDATA, "damaged attribute");
 	}
 	n->ndeps = (uint32_t)t->ndeps - n->dep;
 	if (rc == RC_OK && n->type == ET_NTYPES)
-		return err_set(err, RC_BADDATA, "node %" PRIu64 " is of no known type", n->id);
+		return err_set(err, RC_BADDATA, "node %" PRIu64 " has an unknown type", n->id);
 	return rc;
 }
 
@@ -317,14 +318,14 @@ et_read(struct et_job *job, uint32_t rank, const void *data, size_t nbytes, stru
 		uint64_t n;
 
 		if (!varint(&all, &n) || !take(&all, n, &m))
-			return err_set(err, RC_BADDATA, "byte %zu: a damaged length", at);
+			return err_set(err, RC_BADDATA, "byte %zu: damaged length", at);
 		if (first) { /* GlobalMetadata */
 			struct field f;
 
 			for (first = false; m.p < m.end;)
 				if (!next(&m, &f))
 					return err_set(err, RC_BADDATA,
-						       "not an execution trace of Chakra");
+						       "not a Chakra execution trace");
 			continue;
 		}
 		if (t->nnodes == ET_MAX_NODES)

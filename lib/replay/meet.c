@@ -51,7 +51,7 @@ meet(struct gpusim *g, const struct gpusim_device *device, uint32_t nranks, uint
 				     .bind = &bind[r]};
 		c[r].started = pthread_create(&c[r].thread, NULL, call, &c[r]) == 0;
 		if (!c[r].started)
-			rc = err_set(err, RC_FAILED, "no thread");
+			rc = err_set(err, RC_FAILED, "cannot start a thread");
 	}
 	for (uint32_t r = 0; c && r < nranks; r++) {
 		if (c[r].started)

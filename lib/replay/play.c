@@ -13,7 +13,7 @@
 #include "mem/redop.h"
 #include "replay/play_impl.h"
 
-#define LOST_MS	  5000 /* until the coordinator knows that a process is gone */
+#define LOST_MS	  5000 /* until the coordinator knows that a process has ended */
 #define LOST_TICK 10
 
 /* The unit at hand. */
@@ -22,7 +22,7 @@ struct unit {
 	struct story_op *o; /* with those of ranks that had died before */
 	struct play_op *as; /* as they are submitted */
 	uint32_t wait_ms;   /* until its communicator is aborted */
-	bool failed, alone; /* alone: with faults, so that nothing else may meet them */
+	bool failed, alone; /* alone: runs by itself, because it has faults */
 };
 
 /* ---- faults */
@@ -49,7 +49,7 @@ await_loss(struct play *p, struct gpusim_device device)
 	}
 }
 
-/* A device that cannot be told has ended already. */
+/* A device that cannot be called has already ended. */
 static void
 inject(struct play *p, uint32_t proc, const struct gpusim_fault *f)
 {
@@ -61,7 +61,7 @@ inject(struct play *p, uint32_t proc, const struct gpusim_fault *f)
 		await_loss(p, p->cfg->device[proc]);
 }
 
-/* Those that came between two operations of the process, the second of which is about to be submitted. */
+/* Inject the faults between two operations of a process; the second is about to be submitted. */
 static void
 inject_now(struct play *p, uint32_t proc)
 {
@@ -88,7 +88,7 @@ at_step(const struct play *p, const struct story_op *o, struct gpusim_fault f, u
 	return f;
 }
 
-/* Arm what happens at a step of this operation. */
+/* Arm the faults at a step of this operation. */
 static void
 arm(struct play *p, uint32_t op)
 {
@@ -105,12 +105,12 @@ arm(struct play *p, uint32_t op)
 		}
 	if (o->state != STORY_OPEN || proc->closed || explained || p->dead[o->proc])
 		return;
-	/* A signal from outside, nobody knows at which step: the first. */
+	/* A signal from outside, at an unknown step: use the first. */
 	f = at_step(p, o, (struct gpusim_fault){.kind = GPUSIM_FAULT_KILL}, 0);
 	inject(p, o->proc, &f);
 }
 
-/* Whether a fault is bound to the operation, or its process did not end it. */
+/* Return true if a fault belongs to the operation, or its process did not end it. */
 static bool
 has_fault(const struct play *p, uint32_t op)
 {
@@ -130,7 +130,7 @@ disarm(struct play *p)
 
 /* ---- the unit */
 
-/* A rank that had died takes no part in the recording, but the coordinator wants all ranks. */
+/* A dead rank has no part in the recording, but the coordinator needs all ranks. */
 static void
 add_missing(struct play *p, struct unit *u)
 {
@@ -174,7 +174,7 @@ unit_fini(struct unit *u)
 	free(u->as);
 }
 
-/* How long to wait for a unit that failed; what ended it from outside does so again after the same time. */
+/* The time to wait for a failed unit; an end from outside happens again after the same time. */
 static uint32_t
 wait_of(const struct play *p, size_t unit)
 {
@@ -225,7 +225,7 @@ take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
 	return RC_OK;
 }
 
-/* Room for all its buffers, after a wait if need be. */
+/* Reserve room for all buffers of a unit; wait if necessary. */
 static void
 have_room(struct play *p, const struct unit *u)
 {
@@ -241,7 +241,7 @@ have_room(struct play *p, const struct unit *u)
 		play_drain(p, 0);
 }
 
-/* ---- submitting; refusals are what the devices' recordings lack, and are compared */
+/* ---- submitting; refused operations are missing in the devices' recordings, and are compared */
 
 static enum rc
 submit_run(struct play *p, const struct unit *u, struct err *err)
@@ -286,7 +286,7 @@ command(const struct story_op *o, const struct play_op *as)
 		       .scalar = o->scalar}};
 }
 
-/* Operations i to i + n - 1 of the unit, which are a set, or one alone. */
+/* Submit operations i to i + n - 1 of the unit: a set, or a single one. */
 static enum rc
 append(struct play *p, const struct unit *u, size_t i, size_t n, struct err *err)
 {
@@ -353,7 +353,7 @@ play_unit(struct play *p, size_t k, struct err *err)
 	return rc;
 }
 
-/* ---- the whole */
+/* ---- all nodes */
 
 static enum rc
 begin(struct play *p, struct err *err)

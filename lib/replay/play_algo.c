@@ -1,10 +1,10 @@
-/* Algorithms from files of a recording, for the coordinator of its replay. */
+/* Passes a recording's algorithms from files to the coordinator of its replay. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "replay/play_impl.h"
 
-/* Not that of the recording: two algorithms may have had it, one after the other. */
+/* Not the recorded name: two algorithms may have had it, one after the other. */
 const char *
 play_algo_name(uint64_t schedule, char room[static PLAY_ALGO_NAME])
 {
@@ -22,8 +22,8 @@ add(struct gpusim *g, const struct story_algo *a, struct err *err)
 
 	if (!a->nbytes || a->have < a->nbytes)
 		return err_set(err, RC_BADDATA,
-			       "operations ran algorithm %s of a file, and the recording does not "
-			       "have the file: its coordinator had taken it before",
+			       "operations ran algorithm %s of a file, but the recording does not "
+			       "have the file: the coordinator read it before the recording began",
 			       a->name);
 	return api(gpusim_algo_add(g, a->text, a->nbytes, &cfg, NULL), err);
 }

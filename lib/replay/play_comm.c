@@ -65,7 +65,7 @@ make(struct play *p, uint32_t comm, struct err *err)
 		if (c->proc[r] == STORY_NONE)
 			return err_set(err, RC_BADDATA,
 				       "communicator %" PRIu64
-				       " epoch %u: no file is of rank %" PRIu32 "'s device",
+				       " epoch %u: no recording of rank %" PRIu32 "'s device",
 				       c->id, c->epoch, r);
 	rc = c->queued ? make_queued(p, comm, err) : make_whole(p, comm, err);
 	p->live += rc == RC_OK;
@@ -154,7 +154,7 @@ abort_all(struct play *p)
 	}
 }
 
-/* Whether all has ended within the time. */
+/* Return true if all work has ended within the time. */
 static bool
 settle(struct play *p, uint32_t wait_ms)
 {

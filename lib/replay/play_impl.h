@@ -1,4 +1,4 @@
-/* play_impl.h - what the files that play a recording share. */
+/* play_impl.h - shared by the files that play a recording. */
 #ifndef REPLAY_PLAY_IMPL_H
 #define REPLAY_PLAY_IMPL_H
 
@@ -8,13 +8,13 @@
 
 #define PLAY_ALIGN 256
 
-/* A communicator of the story as it is now. */
+/* A communicator of the story, as created in the replay. */
 struct play_comm {
-	struct gpusim_comm *all;   /* of one whose operations came by runs */
-	struct gpusim_comm **rank; /* of a queued one, */
+	struct gpusim_comm *all;   /* if its operations were runs */
+	struct gpusim_comm **rank; /* if it is queued, */
 	struct cmdq_bind **bind;   /* by rank */
 	uint32_t left;		   /* operations */
-	bool busy;		   /* something may be under way */
+	bool busy;		   /* operations may be pending */
 };
 
 struct play_queue {
@@ -27,12 +27,12 @@ struct play {
 	struct replay_map *map;
 	struct play_comm *comm;
 	struct play_queue *queue; /* as map->queue */
-	size_t next_comm;	  /* those before have been made */
+	size_t next_comm;	  /* those before have been created */
 	size_t live;		  /* communicators */
-	struct gpusim_addr *base; /* by process: its room */
+	struct gpusim_addr *base; /* by process: its buffers */
 	uint64_t *used;		  /* bytes of it */
 	uint32_t *played;	  /* operations */
-	bool *dead;		  /* it has been told to end */
+	bool *dead;		  /* an end was requested */
 	size_t next_fault;
 	bool *fault_done;
 };
@@ -41,25 +41,25 @@ struct play {
 
 #define PLAY_ALGO_NAME 32
 
-/* Give the coordinator those that operations ran. RC_BADDATA: the recording lacks one's file. */
+/* Pass the algorithms that operations ran to the coordinator. RC_BADDATA: the recording lacks a file. */
 enum rc play_add_algos(const struct play *p, struct err *err);
-/* What one is called there. */
+/* The name of an algorithm in the replay. */
 const char *play_algo_name(uint64_t schedule, char room[static PLAY_ALGO_NAME]);
 
 /* ---- play_comm.c */
 
-/* Make the communicators up to this one, and more as far as there is room. */
+/* Create the communicators up to this one, and more as far as there is room. */
 enum rc play_make_comms(struct play *p, uint32_t upto, struct err *err);
 
-/* Forget one whose operations are over; all of them. */
+/* Release a communicator whose operations have ended; release all. */
 void play_drop_comm(struct play *p, uint32_t comm);
 void play_drop_all(struct play *p);
 
-/* The queue that stands for one of the story. */
+/* The replay's queue for a queue of the story. */
 enum rc play_queue_of(struct play *p, uint32_t proc, uint64_t then, struct cmdq **out,
 		      struct err *err);
 
-/* Wait until nothing is under way. wait_ms not 0: abort what takes longer. */
+/* Wait until all operations have ended. wait_ms not 0: abort the ones that take longer. */
 void play_drain(struct play *p, uint32_t wait_ms);
 
 /* ---- play_op.c */
@@ -74,7 +74,7 @@ struct play_op {
 enum rc play_prepare(struct play *p, const struct story_op *o, struct play_op *out,
 		     struct err *err);
 
-/* Bytes of a device that it takes. */
+/* The device memory that an operation needs, in bytes. */
 uint64_t play_bytes(const struct story *s, const struct story_op *o);
 
 #endif

@@ -14,7 +14,7 @@ aligned(uint64_t nbytes)
 	return (nbytes + PLAY_ALIGN - 1) / PLAY_ALIGN * PLAY_ALIGN;
 }
 
-/* Where input and output lie in one buffer. *mem is the caller's to free. */
+/* Find the layout of input and output in one buffer. *mem is the caller's to free. */
 static struct shape
 shape(const struct story *s, const struct story_op *o, struct plan_part **mem)
 {
@@ -54,7 +54,7 @@ play_bytes(const struct story *s, const struct story_op *o)
 	return aligned(whole);
 }
 
-/* Numbers that every type takes: whole, or small positive ones. */
+/* Fill in numbers that are valid in every type: integers, or small positive floats. */
 static void
 invent(const struct story_op *o, unsigned char *to, uint64_t nbytes)
 {
@@ -93,12 +93,12 @@ fill(struct play *p, const struct story_op *o, bool before, struct gpusim_addr a
 	if (rc == RC_OK &&
 	    gpusim_memcpy_h2d(p->cfg->g, p->cfg->device[o->proc], at, bytes, n) != GPUSIM_OK &&
 	    !p->dead[o->proc])
-		p->dead[o->proc] = true; /* what it should do fails, and is compared */
+		p->dead[o->proc] = true; /* its later operations fail, and are compared */
 	free(bytes);
 	return rc;
 }
 
-/* Addresses, within the room of the device. */
+/* Set the addresses, within the device's buffer. */
 static void
 place(struct play *p, const struct story_op *o, struct play_op *out)
 {
@@ -162,7 +162,7 @@ play_prepare(struct play *p, const struct story_op *o, struct play_op *out, stru
 		out->c.recv_counts = o->parts + 3 * (size_t)n;
 	if (packed(p->s, o))
 		return rc;
-	out->c.algo = NULL; /* gaps take the default alone */
+	out->c.algo = NULL; /* gaps need the default */
 	out->c.displs = o->parts;
 	if (o->recv_parts)
 		out->c.recv_displs = o->parts + 2 * (size_t)n;

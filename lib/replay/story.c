@@ -14,7 +14,7 @@
 #include "wire/crc32c.h"
 #include "wire/frame.h"
 
-/* The file at hand. */
+/* The current file. */
 struct reading {
 	struct story *s;
 	const char *path;
@@ -22,7 +22,7 @@ struct reading {
 	uint32_t proc;	 /* STORY_NONE before a device begins */
 	uint64_t record; /* for messages */
 	size_t first_op; /* of the file */
-	size_t *room;	 /* of the five arrays: how many fit */
+	size_t *room;	 /* of the five arrays: their capacities */
 };
 
 static enum rc
@@ -80,7 +80,7 @@ take_begin(struct reading *r, const GpuSim__TapeBegin *m, struct err *err)
 	return RC_OK;
 }
 
-/* A communicator's epoch; STORY_NONE: it is not known. Latest first. */
+/* Find a communicator's epoch, latest first; STORY_NONE: unknown. */
 static uint32_t
 find_comm(const struct story *s, uint64_t id, uint32_t epoch)
 {
@@ -97,7 +97,7 @@ take_comm(struct reading *r, const GpuSim__TapeComm *m, struct err *err)
 	uint32_t at = find_comm(s, m->commid, m->epoch);
 
 	if (r->proc == STORY_NONE)
-		return RC_OK; /* the coordinator's: devices have said it too */
+		return RC_OK; /* the coordinator's record: devices record the same */
 	if (m->nranks == 0 || m->nranks > WIRE_MAX_RANKS || m->rank >= m->nranks)
 		return bad(r, "no such rank", err);
 	if (at == STORY_NONE) {
@@ -119,12 +119,12 @@ take_comm(struct reading *r, const GpuSim__TapeComm *m, struct err *err)
 		at = (uint32_t)s->ncomms++;
 	}
 	if (s->comm[at].nranks != m->nranks)
-		return bad(r, "a communicator of another size than other files say", err);
+		return bad(r, "the communicator's size differs from other files", err);
 	s->comm[at].proc[m->rank] = r->proc;
 	return RC_OK;
 }
 
-/* The four lists, as long as they should be. */
+/* Check and take the four lists. */
 static enum rc
 take_parts(const struct reading *r, const GpuSim__TapeOp *m, struct story_op *o, struct err *err)
 {
@@ -134,7 +134,7 @@ take_parts(const struct reading *r, const GpuSim__TapeOp *m, struct story_op *o,
 		return RC_OK;
 	if (n != m->nranks || m->n_partcount != n || (m->n_recvpartat && m->n_recvpartat != n) ||
 	    m->n_recvpartcount != m->n_recvpartat)
-		return bad(r, "lists of parts of another length than the ranks", err);
+		return bad(r, "the lists of parts do not have one entry a rank", err);
 	o->parts = alloc_zeroed(4 * n, sizeof *o->parts);
 	if (!o->parts)
 		return nomem(err);
@@ -150,7 +150,7 @@ take_parts(const struct reading *r, const GpuSim__TapeOp *m, struct story_op *o,
 
 /* ---- algorithms of files */
 
-/* By what its ranks do; added if it is new. NULL: out of memory. */
+/* Find an algorithm by its schedule's digest; add it if it is new. NULL: out of memory. */
 static struct story_algo *
 algo_of(struct reading *r, uint64_t schedule)
 {
@@ -165,7 +165,7 @@ algo_of(struct reading *r, uint64_t schedule)
 	return &s->algo[s->nalgos++];
 }
 
-/* A file may be there more than once: it counts once. */
+/* A file may be recorded more than once: count it once. */
 static enum rc
 take_algo(struct reading *r, const GpuSim__TapeAlgo *m, struct err *err)
 {
@@ -175,7 +175,7 @@ take_algo(struct reading *r, const GpuSim__TapeAlgo *m, struct err *err)
 		return nomem(err);
 	if (m->nbytes > STORY_MAX_ALGO || m->offset > m->nbytes ||
 	    m->text.len > m->nbytes - m->offset || (a->text && m->nbytes != a->nbytes))
-		return bad(r, "an algorithm of a size that makes no sense", err);
+		return bad(r, "an algorithm with an impossible size", err);
 	if (!a->text && !(a->text = alloc_zeroed(m->nbytes + 1, 1)))
 		return nomem(err);
 	a->nbytes = m->nbytes;
@@ -186,7 +186,7 @@ take_algo(struct reading *r, const GpuSim__TapeAlgo *m, struct err *err)
 	return RC_OK;
 }
 
-/* The name of an operation's algorithm, as long as the story lives. */
+/* The name of an operation's algorithm; valid as long as the story. */
 static enum rc
 name_algo(struct reading *r, const GpuSim__TapeOp *m, const char **name, struct err *err)
 {
@@ -201,7 +201,7 @@ name_algo(struct reading *r, const GpuSim__TapeOp *m, const char **name, struct 
 		return RC_OK;
 	}
 	if (!tune_is_name(m->algo))
-		return bad(r, "an algorithm of no possible name", err);
+		return bad(r, "an algorithm with an impossible name", err);
 	a = algo_of(r, m->schedule);
 	if (!a || (!a->name && !(a->name = strdup(m->algo))))
 		return nomem(err);
@@ -219,13 +219,13 @@ check_op(struct reading *r, const GpuSim__TapeOp *m, uint32_t comm, const char *
 		return bad(r, "an operation before its device", err);
 	if (comm == STORY_NONE || s->comm[comm].nranks != m->nranks || m->rank >= m->nranks ||
 	    s->comm[comm].proc[m->rank] != r->proc)
-		return bad(r, "an operation of a rank that the device has not", err);
+		return bad(r, "an operation of a rank that the device does not have", err);
 	if (m->coll >= GPUSIM_NCOLLS || m->dtype >= GPUSIM_NDTYPES || m->redop >= GPUSIM_NREDOPS ||
 	    m->root >= m->nranks)
-		return bad(r, "an operation that makes no sense", err);
+		return bad(r, "an impossible operation", err);
 	if (m->inbytes > UINT64_MAX / 4 || m->outbytes > UINT64_MAX / 4 ||
 	    m->inbytes % dtype_size((enum gpusim_dtype)m->dtype))
-		return bad(r, "an operation of a size that makes no sense", err);
+		return bad(r, "an operation with an impossible size", err);
 	if (s->nops == STORY_MAX_OPS)
 		return bad(r, "too many operations", err);
 	return name_algo(r, m, algo, err);
@@ -281,7 +281,7 @@ take_op(struct reading *r, const GpuSim__TapeOp *m, struct err *err)
 	return RC_OK;
 }
 
-/* An operation of the file, of the last process first; NULL: it has none of this number. */
+/* Find an operation of the file by number, from the last process back; NULL: none. */
 static struct story_op *
 find_op(const struct reading *r, uint64_t number)
 {
@@ -300,7 +300,7 @@ take_data(const struct reading *r, const GpuSim__TapeData *m, struct err *err)
 
 	if (!o || m->at != (m->before ? o->nbefore : o->nin) ||
 	    m->data.len > (m->before ? o->out_bytes : o->in_bytes) - m->at)
-		return bad(r, "data of no operation, or not in their place", err);
+		return bad(r, "data without an operation, or out of order", err);
 	if (!o->data_at)
 		o->data_at = r->record;
 	*(m->before ? &o->nbefore : &o->nin) += m->data.len;
@@ -313,7 +313,7 @@ take_end(const struct reading *r, const GpuSim__TapeEnd *m, struct err *err)
 	struct story_op *o = find_op(r, m->number);
 
 	if (!o || o->state != STORY_OPEN)
-		return bad(r, "the end of no operation", err);
+		return bad(r, "an end without an operation", err);
 	o->state = m->rc == GPUSIM_OK ? STORY_GOOD : STORY_FAILED;
 	o->rc = m->rc;
 	o->out_crc = m->outcrc;
@@ -330,13 +330,13 @@ take_fault(struct reading *r, const GpuSim__TapeFault *m, struct err *err)
 	struct story_fault f = {.proc = r->proc, .op = STORY_NONE, .step = m->step};
 
 	if (r->proc == STORY_NONE || m->kind >= GPUSIM_NFAULTS)
-		return bad(r, "a fault of no device, or no known one", err);
+		return bad(r, "a fault without a device, or of an unknown kind", err);
 	for (size_t i = s->nops; !m->now && i-- > r->first_op && f.op == STORY_NONE;)
 		if (s->op[i].op == m->op && s->op[i].coll == m->coll &&
 		    s->comm[s->op[i].comm].id == m->commid)
 			f.op = (uint32_t)i;
 	if (!m->now && f.op == STORY_NONE)
-		return bad(r, "a fault in no operation", err);
+		return bad(r, "a fault without an operation", err);
 	if (!MORE(s->fault, s->nfaults, r->room[3]))
 		return nomem(err);
 	f.position = s->proc[r->proc].nops;
@@ -379,7 +379,7 @@ take(struct reading *r, const GpuSim__TapeRecord *m, struct err *err)
 			r->s->proc[r->proc].closed = true;
 		return RC_OK;
 	default:
-		return bad(r, "of a kind this version does not know", err);
+		return bad(r, "a kind that this version does not know", err);
 	}
 }
 
@@ -501,7 +501,8 @@ story_input(const struct story *s, const struct story_op *o, bool before, void *
 	tape_record_free(m);
 	tape_read_close(t);
 	if (rc == RC_OK && (at < want || crc32c(to, want) != (before ? o->before_crc : o->in_crc)))
-		rc = err_set(err, RC_BADDATA, "%s: data of operation %" PRIu64 " do not check",
-			     path, o->number);
+		rc = err_set(err, RC_BADDATA,
+			     "%s: data of operation %" PRIu64 " have a wrong checksum", path,
+			     o->number);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * story.h - a recording in memory: which processes there were, their communicators, operations and faults. Inputs stay
+ * story.h - a recording in memory: its processes, communicators, operations and faults. Inputs stay
  * in the files.
  */
 #ifndef REPLAY_STORY_H
@@ -21,10 +21,10 @@ struct story_proc {
 	uint32_t file; /* in story.path */
 	uint32_t ordinal;
 	uint64_t device;
-	bool closed;	     /* it ended in order */
-	bool stopped;	     /* its recording ends before it, as for a full disk */
+	bool closed;	     /* it ended normally */
+	bool stopped;	     /* its recording ended early, for example on a full disk */
 	bool by_memory;	     /* peers could map its memory */
-	bool by_tcp;	     /* its data address is one of TCP */
+	bool by_tcp;	     /* its data address is a TCP address */
 	uint32_t nops, last; /* last: its last operation, or STORY_NONE */
 };
 
@@ -38,16 +38,16 @@ struct story_comm {
 };
 
 enum story_state {
-	STORY_OPEN, /* it has begun and not ended: its process was killed */
+	STORY_OPEN, /* begun and not ended: the process was killed */
 	STORY_GOOD,
 	STORY_FAILED,
 };
 
-/* An algorithm of a file, by which operations ran. */
+/* An algorithm of a file that operations ran. */
 struct story_algo {
-	char *name;	   /* as calls said it; or NULL: none has run it */
-	uint64_t schedule; /* digest of what its ranks do */
-	char *text;	   /* of its file: nbytes, of which have are here */
+	char *name;	   /* as in calls; NULL: no operation ran it */
+	uint64_t schedule; /* digest of its ranks' schedules */
+	char *text;	   /* of its file: nbytes, of which `have` are read */
 	uint64_t nbytes, have;
 };
 
@@ -63,22 +63,22 @@ struct story_op {
 	uint32_t root, steps, in_crc, before_crc, out_crc;
 	uint8_t coll, dtype, redop;
 	bool by_queue, in_place, gaps, deterministic;
-	bool dropped; /* in no unit: what a rank did in it was not recorded (set by story_units) */
+	bool dropped; /* in no unit: a rank's part was not recorded (set by story_units) */
 	enum story_state state;
 	uint32_t rc;
-	const char *algo;  /* of a built-in one; of one of a file the story's */
-	uint64_t schedule; /* story_algo.schedule; 0: it is built in */
+	const char *algo;  /* static for a built-in one; of a file: the story's */
+	uint64_t schedule; /* story_algo.schedule; 0: built-in */
 	char *text;	   /* of a failure, or NULL */
 	uint64_t *parts;   /* TapeOp's four lists, or NULL */
-	bool recv_parts;   /* the last two are there */
-	uint64_t data_at, nin,
-	    nbefore; /* where its data begin in the file; bytes there of both kinds */
+	bool recv_parts;   /* the last two exist */
+	/* offset of its data in the file; their bytes, by kind */
+	uint64_t data_at, nin, nbefore;
 };
 
 struct story_fault {
 	uint32_t proc;
-	uint32_t
-	    op; /* at a step of this operation; STORY_NONE: before the operation `position` of the process */
+	/* at a step of this operation; STORY_NONE: before the operation `position` of the process */
+	uint32_t op;
 	uint32_t position, step;
 	struct gpusim_fault f;
 };
@@ -88,13 +88,13 @@ struct story {
 	size_t npaths, ndecisions;
 	struct story_proc *proc;
 	struct story_comm *comm;
-	struct story_op *op; /* of a process in the order they began */
+	struct story_op *op; /* of a process in the order of their start */
 	struct story_fault *fault;
 	struct story_algo *algo;
 	size_t nprocs, ncomms, nops, nfaults, nalgos;
-	bool cut;     /* some of it is missing */
-	bool stopped; /* because writing failed, not because a process was killed while it wrote */
-	bool with_data;	 /* inputs are there */
+	bool cut;	 /* a part of the recording is missing */
+	bool stopped;	 /* because writing failed, not because a process was killed */
+	bool with_data;	 /* inputs were recorded */
 	uint32_t *order; /* operations by unit, set by story_units */
 	uint32_t *unit;	 /* unit u is order[unit[u] .. unit[u + 1]) */
 	size_t nunits;
@@ -107,28 +107,28 @@ void story_free(struct story *s); /* NULL is legal */
 /*
  * story_units - cut the operations into units, in an order in which they can be run one after the other.
  *
- * A unit is what can only run together: all ranks' parts of an operation, and the sends and receives of a set. In a
- * stream or queue no unit comes before one that was there earlier, unless streams wait for each other in a circle.
- * RC_NOMEM.
+ * A unit is a set of operations that can only run together: all ranks' parts of an operation, or
+ * the sends and receives of a set. Units keep the order of each stream and queue, unless streams
+ * wait for each other in a cycle. RC_NOMEM.
  */
 enum rc story_units(struct story *s, struct err *err);
 
-/* Whether one of the unit's operations has not ended well, or a rank took no part. */
+/* Return true if one of the unit's operations did not succeed, or a rank took no part. */
 bool story_unit_failed(const struct story *s, size_t unit);
 
-/* Whether the client or the coordinator ended a failed unit, at a moment of their own, and not the loss of a rank. The
- * first end decides: a rank that was stopped at that moment finds only later that the others have gone. */
+/* Return true if the client or the coordinator aborted a failed unit, and not the loss of a rank. The first
+ * end decides: a rank that was stopped at that moment notices only later that the others have gone. */
 bool story_unit_aborted(const struct story *s, size_t unit);
 
 /* "allreduce #7 (ring) of communicator 3 epoch 1, rank 2" */
 void story_say_op(const struct story *s, const struct story_op *o, char *out, size_t size);
 
 /*
- * story_input - an operation's bytes as recorded; before: of its output before.
+ * story_input - an operation's recorded input; before: its output buffer's contents before it.
  *
  *	to	in_bytes, or out_bytes
  *
- * RC_NOTFOUND: they are not all there. RC_BADDATA: they do not check.
+ * RC_NOTFOUND: some are missing. RC_BADDATA: wrong checksum.
  */
 enum rc story_input(const struct story *s, const struct story_op *o, bool before, void *to,
 		    struct err *err);

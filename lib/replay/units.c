@@ -1,4 +1,4 @@
-/* The operations of a recording, cut into what has to run together. */
+/* Cuts the operations of a recording into units that have to run together. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* qsort_r's argument is the story. Parts of one operation stand together. */
+/* qsort_r's argument is the story. Parts of one operation become adjacent. */
 static int
 by_operation(const void *a, const void *b, void *arg)
 {
@@ -48,7 +48,7 @@ by_operation(const void *a, const void *b, void *arg)
 	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-/* A process's streams and queues, each in its order. */
+/* Compare by process, then stream or queue, then order. */
 static int
 by_lane(const void *a, const void *b, void *arg)
 {
@@ -81,7 +81,7 @@ by_unit(const void *a, const void *b, void *arg)
 	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-/* Those that are not dropped; how many. */
+/* List the operations that are not dropped; returns their number. */
 static size_t
 sort(struct story *s, uint32_t *v, int (*order)(const void *, const void *, void *))
 {
@@ -94,7 +94,7 @@ sort(struct story *s, uint32_t *v, int (*order)(const void *, const void *, void
 	return n;
 }
 
-/* Whether the recording of one of the operation's ranks ended before it did; v[0..n-1]: its parts. */
+/* Return true if a rank's recording ended before the operation did; v[0..n-1]: its parts. */
 static bool
 is_unfinished(const struct story *s, const uint32_t *v, size_t n)
 {
@@ -115,7 +115,7 @@ is_unfinished(const struct story *s, const uint32_t *v, size_t n)
 	return coll_is_sendrecv((enum gpusim_coll)first->coll) ? due && n < 2 : ended < due;
 }
 
-/* Drop them, and the faults in them. v: sorted by_operation. */
+/* Drop such operations, and their faults. v: sorted by_operation. */
 static void
 drop_unfinished(struct story *s, const uint32_t *v, size_t n)
 {
@@ -164,14 +164,14 @@ group(struct story *s, uint32_t *parent, uint32_t *v)
 	}
 }
 
-/* ---- an order of units: depth first, each behind those that its operations stand behind */
+/* ---- an order of units: depth first, each after the units that its operations follow */
 
 struct walk {
 	struct story *s;
 	const uint32_t *parent;
 	uint32_t *next;	      /* by operation: the next of its unit, or STORY_NONE */
 	uint32_t *first;      /* by root */
-	uint32_t *stack, *at; /* roots under way; the operation of each that is looked at */
+	uint32_t *stack, *at; /* roots in progress; the current operation of each */
 	uint8_t *seen;
 };
 
@@ -202,7 +202,7 @@ visit(struct walk *w, uint32_t root, uint32_t *nunits)
 		while (w->parent[r] != r)
 			r = w->parent[r];
 		if (w->seen[r])
-			continue; /* it comes before, or streams wait in a circle */
+			continue; /* it comes before, or streams wait in a cycle */
 		w->seen[r] = 1;
 		w->stack[n] = r;
 		w->at[n++] = w->first[r];

@@ -1,10 +1,10 @@
 /*
- * dir.c - a store in a directory: a journal, written anew when most of it is history.
+ * dir.c - a store in a directory: a journal, rewritten when most of it is history.
  *
- * The file only grows at its end. A batch that could not be written is cut off again. After a failed fsync
- * the content of the disk is unknown (the kernel forgets the pages), so the file is written anew from
- * memory before the next commit. A new file is written beside the old one and takes its name when it is
- * safe.
+ * The file only grows at its end. A batch that could not be written is truncated again. After a failed
+ * fsync the content of the disk is unknown (the kernel drops the pages), so the file is rewritten from
+ * memory before the next commit. A new file is written beside the old one and renamed over it when it is
+ * synced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,14 +23,14 @@
 #define NAME_NEW     "gpusim.journal.new"
 #define NAME_LOCK    "gpusim.lock"
 
-#define FLOOR	   (4u << 20) /* a journal up to this size is not worth writing anew */
+#define FLOOR	   (4u << 20) /* a journal up to this size is not worth rewriting */
 #define PIECE	   (1u << 20) /* bytes of one batch of a snapshot, about */
 #define PIECE_MAX  256	      /* changes of it */
 #define LOCK_TRIES 100
 
 struct dir {
 	char *path;    /* of the directory */
-	char *journal; /* path of the file, for sentences */
+	char *journal; /* path of the file, for messages */
 	int fd, lock, file;
 	struct journal j;
 	size_t nbytes; /* of the file */
@@ -85,12 +85,14 @@ take_directory(struct dir *d, struct err *err)
 	struct stat st;
 
 	if (mkdir(d->path, 0700) != 0 && errno != EEXIST)
-		return err_set(err, RC_FAILED, "%s: cannot make it: %s", d->path, strerror(errno));
+		return err_set(err, RC_FAILED, "%s: cannot create it: %s", d->path,
+			       strerror(errno));
 	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (d->fd < 0 || fstat(d->fd, &st) != 0)
 		return err_set(err, RC_FAILED, "%s: %s", d->path, strerror(errno));
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(err, RC_FAILED, "%s: others may write there; it must be ours alone",
+		return err_set(err, RC_FAILED,
+			       "%s: writable by others; it must be writable by its owner only",
 			       d->path);
 	return RC_OK;
 }
@@ -113,10 +115,10 @@ take_lock(struct dir *d, struct err *err)
 		close(d->lock);
 		d->lock = -1;
 	}
-	return err_set(err, RC_BUSY, "%s: other processes come and go there", d->path);
+	return err_set(err, RC_BUSY, "%s: other processes keep taking its lock", d->path);
 }
 
-/* Make the name of the directory itself safe too, if its parent can be opened. */
+/* Sync the directory's own name too, if its parent can be opened. */
 static void
 sync_parent(const struct dir *d)
 {
@@ -144,8 +146,8 @@ write_at(const struct dir *d, int fd, const void *data, size_t nbytes, size_t at
 		if (n == 0)
 			errno = ENOSPC;
 		if (n <= 0)
-			return err_set(err, RC_FAILED, "%s: %zu bytes cannot be written: %s",
-				       d->journal, nbytes, strerror(errno));
+			return err_set(err, RC_FAILED, "%s: cannot write %zu bytes: %s", d->journal,
+				       nbytes, strerror(errno));
 		done += (size_t)n;
 	}
 	return RC_OK;
@@ -156,10 +158,10 @@ sync_file(const struct dir *d, int fd, struct err *err)
 {
 	if (fdatasync(fd) == 0)
 		return RC_OK;
-	return err_set(err, RC_FAILED, "%s: cannot be made safe: %s", d->journal, strerror(errno));
+	return err_set(err, RC_FAILED, "%s: cannot sync: %s", d->journal, strerror(errno));
 }
 
-/* Write n entries behind *at as one batch. */
+/* Write n entries after *at as one batch. */
 static enum rc
 write_piece(struct dir *d, int fd, struct journal *j, struct entry *const *v, size_t n, size_t *at,
 	    struct err *err)
@@ -231,9 +233,9 @@ rewrite(struct store *s, struct err *err)
 	d->j = j;
 	d->nbytes = j.base;
 	d->retry = 0;
-	/* A commit is not promised before the file's name is safe. */
+	/* A commit is not promised before the file's name is synced. */
 	d->suspect = fsync(d->fd) != 0;
-	return d->suspect ? fail(err, d, "cannot be made safe") : RC_OK;
+	return d->suspect ? fail(err, d, "cannot sync") : RC_OK;
 }
 
 /* ---- opening */
@@ -270,7 +272,7 @@ slurp(int fd, struct buf *out)
 	return true;
 }
 
-/* Drop the part of a commit that a crash has left, so that the next commit follows the last whole one. */
+/* Drop an incomplete last commit, so that the next one follows the last complete one. */
 static enum rc
 cut(struct store *s, size_t good, size_t nbytes, struct err *err)
 {
@@ -281,9 +283,10 @@ cut(struct store *s, size_t good, size_t nbytes, struct err *err)
 		return RC_OK;
 	if (ftruncate(d->file, (off_t)good) != 0)
 		return fail(err, d, NAME_JOURNAL);
-	err_set(&s->note, RC_OK,
-		"%s: the last commit was cut off; its %zu bytes are dropped, nothing was promised",
-		d->journal, nbytes - good);
+	err_set(
+	    &s->note, RC_OK,
+	    "%s: the last commit was incomplete; dropped its %zu bytes, which were not promised",
+	    d->journal, nbytes - good);
 	return RC_OK;
 }
 
@@ -326,7 +329,7 @@ dir_open(struct store *s, const char *where, struct err *err)
 	enum rc rc;
 
 	if (!*where)
-		return err_set(err, RC_INVAL, "'' is no directory");
+		return err_set(err, RC_INVAL, "'' is not a directory");
 	d = dir_new(where);
 	if (!d)
 		return err_set(err, RC_NOMEM, "%s: out of memory", where);
@@ -345,7 +348,7 @@ dir_open(struct store *s, const char *where, struct err *err)
 
 /* ---- committing */
 
-/* Cut off the bytes that were appended; if that fails, the file is not to be trusted. */
+/* Truncate the appended bytes; if that fails, the file is suspect. */
 static void
 take_back(struct dir *d, const struct journal *before)
 {
@@ -381,7 +384,7 @@ dir_commit(struct store *s, const struct store_change *change, size_t n,
 	return rc;
 }
 
-/* Write a journal anew that is mostly history. If that fails, the old file stays in use. */
+/* Rewrite a journal that is mostly history. On failure the old file stays in use. */
 static void
 dir_committed(struct store *s)
 {
@@ -409,7 +412,7 @@ dir_close(struct store *s, enum store_end end, struct err *err)
 		if (unlinkat(d->fd, NAME_JOURNAL, 0) != 0 && errno != ENOENT)
 			rc = fail(err, d, NAME_JOURNAL);
 		unlinkat(d->fd, NAME_LOCK, 0);
-		/* Not empty: somebody else's files are there, and stay. */
+		/* Not empty: other files stay. */
 		if (rmdir(d->path) != 0 && errno != ENOTEMPTY && errno != ENOENT && rc == RC_OK)
 			rc = fail(err, d, "cannot remove it");
 	}

@@ -1,11 +1,11 @@
 /*
  * etcd.c - a store under a prefix of keys in etcd, by its JSON gateway.
  *
- * PREFIX/.owner holds "ID N": the owner and how many commits it has made. Each commit is one transaction
- * that compares the owner's value and counts it up. So a process that another has replaced changes nothing
- * any more, and a commit that was given up cannot take effect late. If the answer to a commit was lost, the
- * next commit first asks whether it took effect, and undoes it: it gives the keys their values of before,
- * and counts up as well.
+ * PREFIX/.owner holds "ID N": the owner and its number of commits. Each commit is one transaction that
+ * compares the owner's value and increments it. So a replaced process can change nothing, and a commit
+ * that was given up cannot take effect late. If the answer to a commit was lost, the next commit first
+ * asks whether it took effect, and undoes it: it restores the keys' former values, and increments as
+ * well.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 #define PREFIX_MAX  200
 #define PAGE	    32		/* records asked for at once */
-#define ANSWER_MAX  (96u << 20) /* this many of the largest, in base64 */
+#define ANSWER_MAX  (96u << 20) /* a page of the largest records, in base64 */
 #define CHANGES_MAX 126		/* etcd takes 128 operations; one is the owner's */
 #define UNDO_TRIES  8
 #define BYTES_MAX   (1400u << 10) /* etcd takes 1.5 MiB */
@@ -100,7 +100,7 @@ read_pages(struct etcd *e, const char *from, const char *end, etcd_json_fn *fn, 
 		rc = etcd_json_page(e->in.data, e->in.len, fn, arg, &page, err);
 		if (rc != RC_OK)
 			return err_prefix(err, "etcd: %s", host_of(e));
-		/* The last key is the page's largest; the next page begins behind it. */
+		/* The last key is the page's largest; the next page begins after it. */
 		if (page.more && strcmp(page.last, next) < 0)
 			return err_set(err, RC_BADDATA, "etcd: %s: its keys are not in order",
 				       host_of(e));
@@ -148,7 +148,7 @@ owner_text(const struct etcd *e, uint64_t seq, char text[64])
 	snprintf(text, 64, "%016" PRIx64 " %" PRIu64, e->id, seq);
 }
 
-/* Begin a transaction of the owner's that counts up. */
+/* Begin a transaction of the owner, which increments its count. */
 static bool
 begin(struct etcd *e, bool compare)
 {
@@ -161,7 +161,7 @@ begin(struct etcd *e, bool compare)
 	       etcd_json_put(&e->out, e->owner, next, strlen(next));
 }
 
-/* Send what began so. */
+/* Send such a transaction. */
 static enum rc
 end(struct etcd *e, bool repeatable, struct err *err)
 {
@@ -176,7 +176,7 @@ end(struct etcd *e, bool repeatable, struct err *err)
 	return rc;
 }
 
-/* How many commits of ours etcd has carried out. */
+/* The number of our commits that etcd has carried out. */
 static enum rc
 ask_seq(struct etcd *e, struct err *err)
 {
@@ -212,9 +212,9 @@ undo_once(struct store *s, struct err *err)
 	return packed ? end(e, false, err) : no_memory(e, err);
 }
 
-/* Undo the commit that may have taken effect. It may still take effect between our question and our
- * transaction; then the owner is still us, with another count, and we try again. There are only a few
- * commits that can come late, so this ends. */
+/* Undo the commit that may have taken effect. It may still do so between our question and our
+ * transaction; then the owner is still us, with another count, and we try again. Only a few commits can
+ * be late, so this ends. */
 static enum rc
 undo(struct store *s, struct err *err)
 {
@@ -301,7 +301,7 @@ etcd_commit(struct store *s, const struct store_change *change, size_t n,
 	struct etcd *e = s->own;
 	enum rc rc = measure(e, change, n, err);
 
-	(void)durability; /* etcd has synced what it has taken */
+	(void)durability; /* etcd has synced what it has accepted */
 	if (rc == RC_OK && e->unsure)
 		rc = undo(s, err);
 	if (rc != RC_OK)
@@ -336,7 +336,8 @@ parse_where(struct etcd *e, const char *where, struct err *err)
 	while (len && prefix[len - 1] == '/')
 		len--;
 	if (len == 0 || len > PREFIX_MAX)
-		return err_set(err, RC_INVAL, "%s: a prefix has 1 to %d bytes", where, PREFIX_MAX);
+		return err_set(err, RC_INVAL, "%s: the prefix must have 1 to %d bytes", where,
+			       PREFIX_MAX);
 	snprintf(e->prefix, sizeof e->prefix, "%.*s/", (int)len, prefix);
 	snprintf(e->end, sizeof e->end, "%.*s0", (int)len, prefix); /* '0' follows '/' */
 	snprintf(e->owner, sizeof e->owner, "%s.owner", e->prefix);

@@ -41,7 +41,7 @@ digit(char c)
 	return at ? (uint32_t)(at - digits) : 64;
 }
 
-/* Decode into out, which has room for strlen(s) / 4 * 3 bytes; false: no base64. */
+/* Decode into out, which has room for strlen(s) / 4 * 3 bytes; false: not base64. */
 static bool
 from_base64(const char *s, unsigned char *out, size_t *nbytes)
 {
@@ -154,7 +154,7 @@ etcd_json_login(struct buf *b, const char *user, size_t nuser, const char *passw
 static enum rc
 bad(struct err *err)
 {
-	return err_set(err, RC_BADDATA, "its answer is not one of etcd's");
+	return err_set(err, RC_BADDATA, "unexpected answer");
 }
 
 /* A 64-bit number, which JSON's mapping of protobuf has as a string; none: 0. */

@@ -28,7 +28,7 @@ bool etcd_json_txn_end(struct buf *b);
 /* For a token; nuser bytes of user. */
 bool etcd_json_login(struct buf *b, const char *user, size_t nuser, const char *password);
 
-/* ---- answers: RC_BADDATA etcd would not answer that, RC_NOMEM */
+/* ---- answers: RC_BADDATA unexpected, RC_NOMEM */
 
 /* One record; false: out of memory. */
 typedef bool etcd_json_fn(void *arg, const char *key, const void *value, size_t nbytes);
@@ -42,14 +42,14 @@ struct etcd_page {
 enum rc etcd_json_page(const char *text, size_t nbytes, etcd_json_fn *fn, void *arg,
 		       struct etcd_page *out, struct err *err);
 
-/* Did the transaction's condition hold? */
+/* *done: the transaction's condition held. */
 enum rc etcd_json_done(const char *text, size_t nbytes, bool *done, struct err *err);
 
-/* The token that a login is answered with. False: none, or too long. */
+/* The token in the answer to a login. False: none, or too long. */
 #define ETCD_TOKEN_MAX 4096
 bool etcd_json_token(const char *text, size_t nbytes, char token[ETCD_TOKEN_MAX]);
 
-/* The sentence in a refusal; "" when there is none. */
+/* The message of a refusal; "" when there is none. */
 void etcd_json_refusal(const char *text, size_t nbytes, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Each exchange has a connection of its own. On a connection that is kept, libcurl would repeat a request
- * if the server closed before it answered; a transaction must not be carried out twice. */
+/* Each exchange has its own connection. On a kept connection libcurl would repeat a request if the server
+ * closed before it answered; a transaction must not be carried out twice. */
 #include "store/gateway.h"
 
 #define CURL_DISABLE_TYPECHECK
@@ -73,7 +73,7 @@ load(struct err *err)
 		return err_set(err, RC_FAILED,
 			       "etcd is reached through libcurl, which cannot be loaded (Debian: "
 			       "libcurl4): %.200s",
-			       lib ? "it does not start" : dlerror());
+			       lib ? "it cannot be initialised" : dlerror());
 	return RC_OK;
 }
 
@@ -125,7 +125,7 @@ take_user(struct gateway *g, struct err *err)
 		return RC_OK;
 	if (!password)
 		return err_set(err, RC_INVAL,
-			       "GPUSIM_ETCD_USER: no password; give NAME:PASSWORD or set "
+			       "GPUSIM_ETCD_USER: no password: give NAME:PASSWORD or set "
 			       "GPUSIM_ETCD_PASSWORD");
 	return etcd_json_login(&g->login, user, colon ? (size_t)(colon - user) : strlen(user),
 			       password)
@@ -144,11 +144,12 @@ take_certificates(struct gateway *g, struct err *err)
 		    {"GPUSIM_ETCD_KEY", CURLOPT_SSLKEY}};
 
 	if (!variable("GPUSIM_ETCD_CERT") != !variable("GPUSIM_ETCD_KEY"))
-		return err_set(err, RC_INVAL, "GPUSIM_ETCD_CERT and GPUSIM_ETCD_KEY go together");
+		return err_set(err, RC_INVAL,
+			       "GPUSIM_ETCD_CERT and GPUSIM_ETCD_KEY must be set together");
 	for (size_t i = 0; g->tls && i < sizeof file / sizeof *file; i++)
 		if (variable(file[i].name) &&
 		    curl.setopt(g->curl, file[i].option, variable(file[i].name)) != CURLE_OK)
-			return err_set(err, RC_FAILED, "%s: libcurl does not take it",
+			return err_set(err, RC_FAILED, "%s: not supported by libcurl",
 				       file[i].name);
 	return RC_OK;
 }
@@ -224,7 +225,7 @@ gateway_open(const char *hosts, bool tls, size_t max, struct gateway **out, stru
 	g->max = max;
 	rc = take_hosts(g, hosts, err);
 	if (rc == RC_OK && (!(g->curl = curl.init()) || !set_options(g)))
-		rc = err_set(err, RC_FAILED, "libcurl does not start");
+		rc = err_set(err, RC_FAILED, "cannot initialise libcurl");
 	if (rc == RC_OK)
 		rc = take_user(g, err);
 	if (rc == RC_OK)
@@ -280,7 +281,7 @@ failed(const struct gateway *g, CURLcode code, const struct answer *a, struct er
 	case CURLE_WRITE_ERROR:
 	case CURLE_FILESIZE_EXCEEDED:
 		rc = a->no_memory ? RC_NOMEM : RC_BADDATA;
-		why = a->no_memory ? "out of memory" : "an answer longer than we take";
+		why = a->no_memory ? "out of memory" : "the answer is too long";
 		break;
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_WEIRD_SERVER_REPLY:
@@ -296,7 +297,7 @@ failed(const struct gateway *g, CURLcode code, const struct answer *a, struct er
 	return err_set(err, rc, "%s: %s", gateway_host(g), why);
 }
 
-/* One request to the endpoint at hand. *sent: the endpoint may have it. */
+/* One request to the current endpoint. *sent: the endpoint may have it. */
 static enum rc
 attempt(struct gateway *g, const char *path, const struct buf *body, int connect_ms, int total_ms,
 	struct buf *out, long *status, bool *sent, struct err *err)
@@ -327,7 +328,7 @@ attempt(struct gateway *g, const char *path, const struct buf *body, int connect
 	return RC_OK;
 }
 
-/* To one endpoint after the other. Each gets its share of the time that is left. */
+/* Try the endpoints in turn. Each gets its share of the remaining time. */
 static enum rc
 ask(struct gateway *g, const char *path, const struct buf *body, bool repeatable,
     uint64_t deadline_ns, struct buf *out, long *status, struct err *err)
@@ -350,7 +351,7 @@ ask(struct gateway *g, const char *path, const struct buf *body, bool repeatable
 	}
 }
 
-/* Does etcd want a token, or a newer one? */
+/* etcd requires a token, or a newer one. */
 static bool
 wants_login(const struct gateway *g, long status, const struct buf *answer)
 {

@@ -53,13 +53,14 @@ measure(const struct store_change *change, size_t n, struct err *err)
 		size_t key = strlen(change[i].key), value = change[i].value ? change[i].nbytes : 0;
 
 		if (key == 0 || key > STORE_KEY_MAX || value > STORE_VALUE_MAX) {
-			err_set(err, RC_INVAL, "a record of %zu bytes under a key of %zu bytes",
-				value, key);
+			err_set(err, RC_INVAL,
+				"record too large: %zu bytes, with a key of %zu bytes", value, key);
 			return 0;
 		}
 		nbytes += JOURNAL_CHANGE + key + value;
 		if (nbytes > STORE_BATCH_MAX) {
-			err_set(err, RC_INVAL, "more than %u MiB at once", STORE_BATCH_MAX >> 20);
+			err_set(err, RC_INVAL, "commit too large: more than %u MiB",
+				STORE_BATCH_MAX >> 20);
 			return 0;
 		}
 	}
@@ -127,19 +128,19 @@ read_header(struct reader *r, struct err *err)
 	if (r->nbytes < JOURNAL_HEADER || memcmp(h, MAGIC, 8) != 0)
 		return err_set(err, RC_BADDATA, "%s: not a journal of gpusim", r->name);
 	if (get32(h + 8) != JOURNAL_VERSION)
-		return err_set(err, RC_BADDATA, "%s: a journal of version %u, this is version %u",
-			       r->name, get32(h + 8), JOURNAL_VERSION);
+		return err_set(err, RC_BADDATA, "%s: journal of version %u, expected %u", r->name,
+			       get32(h + 8), JOURNAL_VERSION);
 	r->j->nonce = get64(h + 16);
 	r->j->base = get64(h + 24);
 	if (get32(h + 12) != header_crc(h) || r->j->base < JOURNAL_HEADER)
 		return err_set(err, RC_BADDATA, "%s: damaged at byte 0, in its header", r->name);
 	if (r->j->base > r->nbytes)
-		return err_set(err, RC_BADDATA, "%s: cut off at byte %zu, inside its snapshot",
+		return err_set(err, RC_BADDATA, "%s: truncated at byte %zu, in its snapshot",
 			       r->name, r->nbytes);
 	return RC_OK;
 }
 
-/* Is there the head of a batch of this file? */
+/* The head of a batch of this file is here. */
 static bool
 is_head(const struct reader *r, size_t at)
 {
@@ -149,7 +150,7 @@ is_head(const struct reader *r, size_t at)
 	       get32(h + 24) == batch_crc(r->j->nonce, h) && get32(h + 28) == 0;
 }
 
-/* Is the batch that is due at this place whole? *next: where it ends. */
+/* The batch expected here is complete. *next: its end. */
 static bool
 is_whole(const struct reader *r, size_t at, size_t *next)
 {
@@ -166,7 +167,7 @@ is_whole(const struct reader *r, size_t at, size_t *next)
 	return true;
 }
 
-/* One change at p of nbytes: its size; 0: nonsense. */
+/* One change at p of nbytes: its size; 0: malformed. */
 static size_t
 get_change(const unsigned char *p, size_t nbytes, char key[STORE_KEY_MAX + 1],
 	   struct store_change *out)
@@ -204,11 +205,11 @@ read_batch(struct reader *r, size_t at, size_t end, struct err *err)
 			return err_set(err, RC_NOMEM, "%s: out of memory", r->name);
 	}
 	if (p != end || left)
-		return err_set(err, RC_BADDATA, "%s: nonsense at byte %zu", r->name, p);
+		return err_set(err, RC_BADDATA, "%s: malformed at byte %zu", r->name, p);
 	return RC_OK;
 }
 
-/* The batch at `at` is not whole: a crash if it is the last one, else damage. */
+/* The batch at `at` is incomplete: a crash if it is the last one, else damage. */
 static enum rc
 judge(const struct reader *r, size_t at, struct err *err)
 {
@@ -218,7 +219,7 @@ judge(const struct reader *r, size_t at, struct err *err)
 	for (size_t next = at + 1; next < r->nbytes; next++)
 		if (is_head(r, next))
 			return err_set(err, RC_BADDATA,
-				       "%s: damaged at byte %zu, and it goes on at byte %zu",
+				       "%s: damaged at byte %zu, with valid data at byte %zu",
 				       r->name, at, next);
 	return RC_OK;
 }

@@ -12,9 +12,8 @@
  *		1 bytes of the key	8 key, value
  *		2 two zero bytes
  *
- * The snapshot is one or more batches too. A file is written whole up to base before it gets its
- * name, so only what comes after base may be torn, at its end.
- * Checked by: tests/unit/store/t_store.c, tests/fuzz/f_journal.c
+ * The snapshot is one or more batches too. A file is complete up to base before it gets its name, so only
+ * later data may be torn, at its end. Checked by: tests/unit/store/t_store.c, tests/fuzz/f_journal.c
  */
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
@@ -47,14 +46,14 @@ enum rc journal_batch(struct journal *j, const struct store_change *change, size
 typedef bool journal_fn(void *arg, const struct store_change *change);
 
 /*
- * journal_read - hand on the changes of all batches that are whole, batch by batch.
+ * journal_read - pass on the changes of all complete batches, batch by batch.
  *
- *	name	of the file, for the sentences
+ *	name	of the file, for messages
  *	good	[out] bytes up to the end of the last whole batch; less than nbytes: the last batch
  *		was torn
  *
- * RC_BADDATA: no journal, of another version, or damaged elsewhere than in its last batch. Some
- * changes may have been handed on by then. RC_NOMEM.
+ * RC_BADDATA: not a journal, of another version, or damaged elsewhere than in its last batch. Some
+ * changes may have been passed on by then. RC_NOMEM.
  */
 enum rc journal_read(const void *data, size_t nbytes, const char *name, journal_fn *fn, void *arg,
 		     struct journal *out, size_t *good, struct err *err);

@@ -12,7 +12,7 @@ struct medium;
 
 struct store {
 	const struct medium *medium;
-	void *own;	    /* the medium's */
+	void *own;	    /* private to the medium */
 	struct table table; /* what has been committed */
 	struct err note;
 };
@@ -23,7 +23,7 @@ struct medium {
 	/* The table is as before the changes; it changes when this has succeeded. */
 	enum rc (*commit)(struct store *s, const struct store_change *change, size_t n,
 			  enum store_durability durability, struct err *err);
-	/* After the table has changed; may fail for itself alone. NULL: nothing to do. */
+	/* Called after the table has changed; its failures have no effect. NULL: nothing to do. */
 	void (*committed)(struct store *s);
 	/* Free own. */
 	enum rc (*close)(struct store *s, enum store_end end, struct err *err);

@@ -26,7 +26,7 @@ struct entry *entry_new(const char *key, const void *value, size_t nbytes);
 /* Make room for n more entries. False: out of memory. */
 bool table_reserve(struct table *t, size_t more);
 
-/* Enter it in place of the one with its key. Takes it. There is room. */
+/* Add it, or replace the entry of its key. Takes it. There must be room. */
 void table_put(struct table *t, struct entry *e);
 
 /* Free the entry of that key, if there is one. */

@@ -11,7 +11,7 @@
 #include "synth/synth_impl.h"
 
 #define SMALLEST	4096u	   /* bytes of a chunk in a tree's pipeline */
-#define KIN		3u	   /* of one family among those that are kept */
+#define KIN		3u	   /* most kept drafts of one family */
 #define MAX_DRAFT_MOVES (1u << 16) /* of a candidate that is timed */
 
 /* Twice as many moves must be worth a hundredth: they cost more than the simulator counts. */
@@ -41,7 +41,7 @@ is_kin(const struct draft *a, const struct draft *b)
 	return n == strcspn(b->name, ".") && memcmp(a->name, b->name, n) == 0;
 }
 
-/* The one that has to go for another: the worst of its family where there are two, else the worst; SYNTH_KEPT: none. */
+/* The draft to replace: the worst of its family if there are enough, else the worst; SYNTH_KEPT: none. */
 static size_t
 victim(const struct search *s, const struct draft *d)
 {
@@ -68,7 +68,7 @@ drop_kept(struct search *s, size_t i)
 	}
 }
 
-/* Keep it if it is among the best; the draft is taken. */
+/* Keep the draft if it is among the best. Takes ownership. */
 static void
 keep(struct search *s, struct draft *d, double us)
 {
@@ -94,7 +94,7 @@ keep(struct search *s, struct draft *d, double us)
 	*d = (struct draft){0};
 }
 
-/* Time a draft, which is taken. One that is too large is none. */
+/* Time a draft, and take ownership. Too large ones are dropped. */
 static void
 try(struct search *s, struct draft *d)
 {
@@ -121,7 +121,7 @@ try(struct search *s, struct draft *d)
 		draft_fini(d);
 }
 
-/* What passes to all become in this collective: themselves, turned round, or both. The passes are taken. */
+/* Turn passes into the collective: as they are, reversed, or both. Takes ownership of the passes. */
 static void
 try_passes(struct search *s, struct draft *passes)
 {
@@ -172,7 +172,7 @@ try_gathers(struct search *s)
 	}
 }
 
-/* The root first, then the ranks behind it, or before it. */
+/* The root first, then the ranks after it, or before it. */
 static void
 rotate(const struct search *s, bool back, uint32_t *order)
 {

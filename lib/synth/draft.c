@@ -167,7 +167,7 @@ append_step(struct plan *plan, enum plan_step_kind kind, const struct move *m, u
 	plan_append(plan, s);
 }
 
-/* One round: everybody's sends, then the receives, then what is local. */
+/* One round: all sends, then the receives, then local moves. */
 static void
 append_round(const struct draft *d, size_t first, size_t end, uint64_t nelem, struct plan *plans)
 {

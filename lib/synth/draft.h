@@ -1,7 +1,8 @@
 /*
  * draft.h - an algorithm while it is searched for: moves of chunks between ranks, in rounds. Pure.
  *
- * Moves of one round do not depend on each other: a rank sends what it had before the round. The list is in the order of rounds.
+ * Moves of one round do not depend on each other: a rank sends what it had before the round. The list is in
+ * the order of rounds.
  */
 #ifndef SYNTH_DRAFT_H
 #define SYNTH_DRAFT_H
@@ -27,10 +28,10 @@ struct draft {
 	char name[ALGO_NAME_MAX];
 	enum gpusim_coll coll;
 	uint32_t nranks, nchunks, root, scratch;
-	bool in_place; /* it works in OUT, which is IN at first; and may be called both ways */
+	bool in_place; /* it works in OUT, which initially is IN; it may be called both ways */
 	struct move *move;
 	size_t nmove, cap;
-	enum rc rc; /* why a move could not be appended; none is appended after it */
+	enum rc rc; /* the first failure to append a move; nothing is appended after it */
 };
 
 /* draft_fini releases; legal for {0}. */
@@ -46,12 +47,12 @@ void draft_pass(struct draft *d, uint32_t round, uint32_t from, uint32_t to, uin
 /* One round more than the last. */
 uint32_t draft_rounds(const struct draft *d);
 
-/* In the order of rounds; those of one round stay as they are. */
+/* Sort by round, stably. */
 void draft_sort(struct draft *d);
 
 /*
- * draft_turn - append the reverse of passes that bring every chunk to each rank once: reductions that bring the sum of all
- * ranks to where the chunk came from.
+ * draft_turn - append the reverse of passes that bring every chunk to each rank once: reductions that bring
+ * the sum of all ranks to where the chunk came from.
  */
 void draft_turn(const struct draft *passes, struct draft *out);
 
@@ -59,7 +60,8 @@ void draft_turn(const struct draft *passes, struct draft *out);
 void draft_append(const struct draft *d, uint32_t round, struct draft *out);
 
 /*
- * draft_slice - the same algorithm on each of k parts of all chunks, one after the other, `interval` rounds apart.
+ * draft_slice - the same algorithm on each of k parts of all chunks, one after the other, `interval` rounds
+ * apart.
  *
  * A chunk of an allgather, reducescatter or alltoall stays with its rank.
  */

@@ -1,6 +1,6 @@
 /*
- * exact.c - from state to state, breadth first. A state is which rank has which chunk, a bit for each. Having more is never
- * worse, so a round takes as much as fits.
+ * exact.c - breadth-first search over states. A state has a bit for each rank and chunk. Having more is
+ * never worse, so a round carries as much as fits.
  */
 #include "synth/exact.h"
 
@@ -57,7 +57,7 @@ has(uint32_t state, uint32_t cell)
 	return state >> cell & 1;
 }
 
-/* Whether what a state lacks could still come in this round, after all. */
+/* Return true if the missing cells of a state could still arrive in this round. */
 static bool
 has_room(const struct exact *x, uint32_t state, uint32_t got)
 {
@@ -81,7 +81,7 @@ note(struct exact *x, uint32_t state, uint32_t got)
 	x->next[x->nnext++] = state | got;
 }
 
-/* All ways in which the cells from `cell` on may come in this round. */
+/* Try all ways in which the cells from `cell` on may arrive in this round. */
 static void
 rounds_from(struct exact *x, uint32_t state, uint32_t cell, uint32_t got)
 {

@@ -1,5 +1,5 @@
 /*
- * exact.h - passes in the fewest rounds that there are, for few ranks: all ways are tried. Pure.
+ * exact.h - passes in the fewest possible rounds, for few ranks, by exhaustive search. Pure.
  */
 #ifndef SYNTH_EXACT_H
 #define SYNTH_EXACT_H
@@ -16,8 +16,8 @@
  *	owner	by chunk: the rank that has it
  *	most	chunks that a link carries in a round
  *
- * No schedule in rounds with so many chunks a link has fewer rounds. False: nothing was appended, for there would be too
- * many ways to try, or d->rc is RC_NOMEM.
+ * No schedule with at most `most` chunks per link and round has fewer rounds. False: nothing was appended,
+ * because the search would be too large, or d->rc is RC_NOMEM.
  */
 bool exact_passes(struct draft *d, const struct links *links, const uint32_t *owner, uint32_t most);
 

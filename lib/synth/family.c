@@ -8,8 +8,8 @@ struct set {
 /* Members of a group: rank first + i * stride. */
 struct members {
 	uint32_t first, stride, n;
-	uint32_t
-	    turn; /* of what the i-th place in a ring is: rotated by it; odd: the other way round */
+	/* of what the i-th place in a ring is: rotated by it; odd: the other way round */
+	uint32_t turn;
 };
 
 const char *
@@ -83,7 +83,8 @@ direct(struct draft *d, uint32_t round, const struct members *m, struct set s, u
 			pass_set(d, round, m, i, (i + k) % m->n, i, s, apart);
 }
 
-/* Rank i has n sets, from i on, and gets those of rank i + n. Of a power of two: those of the other half of a block. */
+/* Rank i has n sets, from i on, and gets those of rank i + n. Of a power of two: those of the other half of a
+ * block. */
 static void
 bruck(struct draft *d, uint32_t round, const struct members *m, struct set s, uint32_t apart)
 {

@@ -6,11 +6,11 @@
 
 #include "synth/draft.h"
 
-/* How ranks of a group tell each other what each of them has. */
+/* Ways of exchanging the chunks of a group's ranks. */
 enum exchange {
 	EXCHANGE_RING,	 /* to the next, m - 1 rounds */
 	EXCHANGE_DIRECT, /* each to each, at once */
-	EXCHANGE_BRUCK,	 /* twice as far each time, with all that one has */
+	EXCHANGE_BRUCK,	 /* doubling distances, with everything that a rank has */
 	EXCHANGE_NKINDS
 };
 
@@ -35,7 +35,7 @@ void family_gather(struct draft *d, uint32_t group, enum exchange outer, enum ex
  */
 void family_tree(struct draft *d, const uint32_t *order, uint32_t fan, uint32_t first, uint32_t n);
 
-/* The same down a binomial tree, all chunks in one message. */
+/* As family_tree, down a binomial tree, all chunks in one message. */
 void family_binomial(struct draft *d, const uint32_t *order, uint32_t first, uint32_t n);
 
 /* All-reduces of the whole vector in one step each, through scratch. Doubling: nranks is a power of two. */

@@ -9,8 +9,8 @@ struct greedy {
 	struct draft *d;
 	const struct links *links;
 	double nbytes;
-	double *there;	    /* by rank and chunk: when it is there; INFINITY: never yet */
-	uint32_t *round;    /* by rank and chunk: from which round on it can be sent */
+	double *there;	    /* by rank and chunk: its arrival; INFINITY: not yet */
+	uint32_t *round;    /* by rank and chunk: the first round in which it can be sent */
 	double *busy;	    /* by link: until then */
 	uint32_t *out, *in; /* by rank: the last round of sending and receiving */
 	uint32_t *copies;   /* by chunk */

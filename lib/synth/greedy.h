@@ -1,5 +1,6 @@
 /*
- * greedy.h - passes found link by link: the next message is the one that can begin first and brings something new. Pure.
+ * greedy.h - passes found link by link: the next message is the one that can begin first and brings a new
+ * chunk. Pure.
  */
 #ifndef SYNTH_GREEDY_H
 #define SYNTH_GREEDY_H

@@ -73,7 +73,7 @@ search_time(struct search *s, const struct plan *plans)
 	enum rc rc = trial_time(s->ask, s->links, plans, &us, &err);
 
 	if (rc == RC_FAILED && s->ask->device)
-		return INFINITY; /* it wants more messages under way than a device has room for */
+		return INFINITY; /* it needs more messages in flight than a device allows */
 	if (rc != RC_OK)
 		*s->err = err;
 	search_fail(s, rc);
@@ -155,12 +155,12 @@ check_ask(const struct synth_ask *ask, struct err *err)
 		break;
 	default:
 		return err_set(err, RC_INVAL,
-			       "%s: none is searched for; of allreduce, allgather, reducescatter, "
-			       "alltoall, broadcast and reduce",
+			       "%s: must be allreduce, allgather, reducescatter, alltoall, "
+			       "broadcast or reduce",
 			       coll_name(ask->coll));
 	}
 	if (ask->nranks < 2 || ask->nranks > SYNTH_MAX_RANKS)
-		return err_set(err, RC_INVAL, "%u ranks; 2 to %u are possible", ask->nranks,
+		return err_set(err, RC_INVAL, "%u ranks: must be 2 to %u", ask->nranks,
 			       SYNTH_MAX_RANKS);
 	if (ask->root >= ask->nranks)
 		return err_set(err, RC_INVAL, "root %u, but %u ranks", ask->root, ask->nranks);
@@ -190,7 +190,8 @@ finish(struct search *s, const char *name, double drafted_us, struct buf *text)
 		err_prefix(s->err, "%s", name);
 	}
 	search_fail(s, rc);
-	/* Times of drafts and of what runs are not compared: a file that is too long for a trial is the last resort. */
+	/* Times of drafts and of trials are not comparable: a file that is too long for a trial is the last
+	 * resort. */
 	if (!rc && isfinite(t.us))
 		row.us = t.us;
 	if (!rc && (!o->text.len ||
@@ -208,7 +209,8 @@ finish(struct search *s, const char *name, double drafted_us, struct buf *text)
 	buf_fini(text);
 }
 
-/* Of a vector about as long, whose parts and halves are equal: a file of it has few chunks, and is for any length. */
+/* Of a vector about as long, whose parts and halves are equal: a file of it has few chunks, and is for any
+ * length. */
 static uint64_t
 even_nelem(uint64_t nelem, uint32_t nranks)
 {

@@ -1,9 +1,9 @@
 /*
  * synth.h - the search for an algorithm that is fast on given links. Pure.
  *
- * Candidates come from families with parameters (family.h), from a search link by link (greedy.h), and from the built-in
- * algorithms. Each is timed by the simulator of lib/cluster, or on gpusim's own links by that of lib/coll; the fastest are
- * also tried in slices. The best one is written as text, read again, and proven.
+ * Candidates come from families with parameters (family.h), from a search link by link (greedy.h), and from
+ * the built-in algorithms. Each is timed by the simulator of lib/cluster, or on gpusim's own links by that of
+ * lib/coll; the fastest are also tried in slices. The best one is written as text, read again, and proven.
  */
 #ifndef SYNTH_SYNTH_H
 #define SYNTH_SYNTH_H
@@ -13,7 +13,7 @@
 #include "synth/draft.h"
 
 #define SYNTH_MAX_RANKS	 1024u
-#define SYNTH_GREEDY_MAX 24u /* ranks up to which it searches link by link */
+#define SYNTH_GREEDY_MAX 24u /* most ranks for the search link by link */
 
 struct synth_ask {
 	enum gpusim_coll
@@ -21,18 +21,18 @@ struct synth_ask {
 	uint32_t nranks, root;
 	uint32_t group;	 /* ranks of a domain; nranks: one domain */
 	uint64_t nbytes; /* of the vector, of f32 */
-	bool
-	    any_chunk; /* messages may also be whole; else they are as gpuctl cuts them by default */
-	/* How gpusim's devices run plans on links that are all equal; NULL: by the flows on the links, as on a cluster. */
+	bool any_chunk;	 /* messages may also be whole; else gpuctl's default size */
+	/* Simulate gpusim's devices on equal links, with these costs; NULL: flows on the links of a
+	 * cluster. */
 	const struct cost_model *device;
 	struct link_shape shape; /* of those equal links */
 	uint64_t seed;
 	uint32_t tries;		  /* of the search link by link */
-	bool (*go_on)(void *arg); /* NULL: until all is tried */
+	bool (*go_on)(void *arg); /* false ends the search; NULL: search to the end */
 	void *arg;
 };
 
-/* One that was timed. */
+/* A timed algorithm. */
 struct synth_row {
 	char name[ALGO_NAME_MAX];
 	double us;
@@ -53,13 +53,14 @@ struct synth_result {
  *
  *	out	[out] to release with synth_fini
  *
- * The same question has the same answer, unless go_on ends it early. Errors: RC_INVAL a collective or a number of ranks that it
- * cannot do; RC_NOMEM; RC_INTERNAL the best one is refused by the proof (a defect of this room).
+ * The same question has the same answer, unless go_on ends it early. Errors: RC_INVAL a collective or a
+ * number of ranks that it cannot do; RC_NOMEM; RC_INTERNAL the proof rejects the best one (a defect of this
+ * room).
  */
 enum rc synth_search(const struct synth_ask *ask, const struct links *links,
 		     struct synth_result *out, struct err *err);
 
-/* Is a built-in algorithm faster than all files? Then the file is the best file. */
+/* Return true if a built-in algorithm is faster than all files. The result still has the best file. */
 bool synth_builtin_wins(const struct synth_result *r);
 void synth_fini(struct synth_result *r);
 

@@ -1,5 +1,5 @@
 /*
- * synth_impl.h - a search while it runs. Only for synth*.c and candidates.c.
+ * synth_impl.h - the state of a search. Only for synth*.c and candidates.c.
  */
 #ifndef SYNTH_IMPL_H
 #define SYNTH_IMPL_H
@@ -27,10 +27,10 @@ struct search {
 bool search_goes_on(struct search *s);
 void search_fail(struct search *s, enum rc rc);
 
-/* Of what is as fast the first stays. */
+/* Of equally fast ones the first stays. */
 bool search_is_faster(double us, double than);
 uint64_t search_nelem(const struct search *s);
-/* INFINITY: devices cannot run them as they stand. */
+/* INFINITY: devices cannot run these plans. */
 double search_time(struct search *s, const struct plan *plans);
 
 /* Draft, time and keep the fastest of all kinds but the built-in ones. */

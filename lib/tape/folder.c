@@ -39,7 +39,7 @@ tape_folder_new(const char *dir, struct err *err)
 	if (n < 0)
 		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
 	free_entries(list, n);
-	return n ? err_set(err, RC_BUSY, "%s: there is a recording in it already", dir) : RC_OK;
+	return n ? err_set(err, RC_BUSY, "%s: already has a recording", dir) : RC_OK;
 }
 
 void
@@ -74,7 +74,7 @@ tape_folder_list(const char *dir, char ***out, size_t *n, struct err *err)
 	}
 	if (k == 0) {
 		free(paths);
-		return err_set(err, RC_FAILED, "%s: no recording: no file ends in %s", dir,
+		return err_set(err, RC_FAILED, "%s: not a recording: no file ends in %s", dir,
 			       TAPE_SUFFIX);
 	}
 	*out = paths;

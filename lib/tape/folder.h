@@ -8,7 +8,7 @@
 
 #include "base/rc.h"
 
-/* Make the folder if it is not there. RC_BUSY: there is a recording in it. RC_FAILED. */
+/* Create the folder if missing. RC_BUSY: it already has a recording. RC_FAILED. */
 enum rc tape_folder_new(const char *dir, struct err *err);
 
 /*

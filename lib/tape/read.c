@@ -58,7 +58,7 @@ read_head(struct tape_reader *r, struct err *err)
 	if (n != sizeof head || memcmp(head, TAPE_MAGIC, 8) != 0)
 		return err_set(err, RC_BADDATA, "%s: not a recording", r->path);
 	if (get32(head + 8) != TAPE_VERSION)
-		return err_set(err, RC_BADDATA, "%s: version %u of recordings, this is %u", r->path,
+		return err_set(err, RC_BADDATA, "%s: recording of version %u, expected %u", r->path,
 			       get32(head + 8), TAPE_VERSION);
 	r->cut = get32(head + 12) & TAPE_CUT;
 	r->at = TAPE_HEAD;
@@ -148,7 +148,7 @@ tape_read_next(struct tape_reader *r, GpuSim__TapeRecord **out, uint64_t *at, st
 	}
 	nbytes = get32(head);
 	if (crc32c(head, 8) != get32(head + 8) || nbytes > TAPE_BODY_MAX)
-		return damaged(r, "the head of a record does not check", err);
+		return damaged(r, "wrong checksum of a record's head", err);
 	got = read_all(r->fd, r->body, nbytes, r->at + sizeof head);
 	if (got < 0)
 		return unreadable(r, err);
@@ -157,7 +157,7 @@ tape_read_next(struct tape_reader *r, GpuSim__TapeRecord **out, uint64_t *at, st
 		return RC_OK;
 	}
 	if (crc32c(r->body, nbytes) != get32(head + 4))
-		return damaged(r, "a record does not check", err);
+		return damaged(r, "wrong checksum of a record", err);
 	rc = unpack(r, nbytes, out, err);
 	if (rc != RC_OK)
 		return rc;

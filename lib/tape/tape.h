@@ -5,14 +5,14 @@
  *
  *	page	 0  "gpusimtp"
  *		 8  u32 version, TAPE_VERSION
- *		12  u32 flags, TAPE_CUT: writing has stopped, as for a full disk; what follows is not there
+ *		12  u32 flags, TAPE_CUT: writing has stopped, for example on a full disk; later records are missing
  *		16  zeros
  *	record	 0  u32 bytes of the body
  *		 4  u32 CRC-32C of the body
  *		 8  u32 CRC-32C of the 8 bytes before
  *		12  the body: a TapeRecord of proto/gpu_sim.proto
  *
- * A process that is killed while it writes leaves a last record that is not whole; readers leave it out, and the
+ * A process that is killed while it writes leaves an incomplete last record; readers skip it, and the
  * next process that appends removes it.
  */
 #ifndef TAPE_TAPE_H
@@ -38,12 +38,12 @@
 struct tape;
 
 /*
- * tape_open - append to DIR/NAME.rec; the file is made if it is not there, DIR must be.
+ * tape_open - append to DIR/NAME.rec; the file is created if missing, DIR must exist.
  *
  *	with_data	inputs are wanted (tape_with_data)
- *	say		told once when writing stops, on the thread that writes; or NULL
+ *	say		called once when writing stops, on the thread that writes; or NULL
  *
- * RC_BUSY: another process writes to it. RC_BADDATA: the file is no recording, or a damaged one. RC_FAILED.
+ * RC_BUSY: another process writes to it. RC_BADDATA: the file is not a recording, or damaged. RC_FAILED.
  */
 enum rc tape_open(const char *dir, const char *name, bool with_data, void (*say)(const char *line),
 		  struct tape **out, struct err *err);
@@ -56,10 +56,10 @@ bool tape_with_data(const struct tape *t);
 /* The next number of an operation, from 1, unique in the file since tape_open. */
 uint64_t tape_number(struct tape *t);
 
-/* Append a record. Nothing is written any more once that has failed; say has been told. */
+/* Append a record. After a failure nothing more is written; say has been called. */
 void tape_put(struct tape *t, const GpuSim__TapeRecord *r);
 
-/* Append a communicator, as an attach of one of its ranks tells of it. */
+/* Append a communicator, from the attach of one of its ranks. */
 void tape_put_comm(struct tape *t, const GpuSim__CommAttachRequest *m);
 
 /* Append an operation's bytes, in records of TAPE_DATA_MAX. */
@@ -69,27 +69,27 @@ void tape_put_data(struct tape *t, uint64_t number, bool before, const void *dat
 
 struct tape_reader;
 
-/* RC_FAILED it cannot be read; RC_BADDATA it is no recording, with the reason. */
+/* RC_FAILED it cannot be read; RC_BADDATA not a recording, with the reason. */
 enum rc tape_read_open(const char *path, struct tape_reader **out, struct err *err);
 void tape_read_close(struct tape_reader *r); /* NULL is legal */
 
-/* Whether the writer has stopped before its end; after the last record also: the last was not whole. */
+/* The writer stopped early; after the last record also: the last was incomplete. */
 bool tape_read_is_cut(const struct tape_reader *r);
 
 /*
  * tape_read_next - the next record; *out is the caller's (tape_record_free), NULL at the end.
  *
- *	at	[out] where the record is in the file, for tape_read_at; may be NULL
+ *	at	[out] the record's offset, for tape_read_at; may be NULL
  *
  * RC_BADDATA: damage, with file and offset.
  */
 enum rc tape_read_next(struct tape_reader *r, GpuSim__TapeRecord **out, uint64_t *at,
 		       struct err *err);
 
-/* The record at a place; reading goes on behind it. */
+/* The record at an offset; reading continues after it. */
 enum rc tape_read_at(struct tape_reader *r, uint64_t at, GpuSim__TapeRecord **out, struct err *err);
 
-/* Where the last whole record ends. */
+/* The end of the last complete record. */
 uint64_t tape_read_end(const struct tape_reader *r);
 
 void tape_record_free(GpuSim__TapeRecord *r); /* NULL is legal */

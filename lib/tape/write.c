@@ -1,9 +1,9 @@
 /*
  * Recordings, written.
  *
- * Design notes. `lock` guards the descriptor and the room; numbers are atomic. A record is one write(2) at the end of
- * the file. A write that fails is taken back and the page's flag is set, whose block is there already; from then on
- * tape_put costs one load.
+ * Design notes. `lock` guards the descriptor and the room; numbers are atomic. A record is one write(2)
+ * at the end of the file. A failed write is undone and the flag in the page is set, whose block exists
+ * already; from then on tape_put costs one load.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ write_head(struct tape *t, struct err *err)
 	return RC_OK;
 }
 
-/* Find the end of what a former process wrote, and remove a last record that is not whole. */
+/* Find the end of an earlier process's records, and remove an incomplete last one. */
 static enum rc
 find_end(struct tape *t, struct err *err)
 {
@@ -97,7 +97,7 @@ tape_open(const char *dir, const char *name, bool with_data, void (*say)(const c
 	t->say = say;
 	if (snprintf(t->path, sizeof t->path, "%s/%s%s", dir, name, TAPE_SUFFIX) >=
 	    (int)sizeof t->path)
-		rc = err_set(err, RC_INVAL, "%.64s...: a path that is too long", dir);
+		rc = err_set(err, RC_INVAL, "%.64s...: path too long", dir);
 	else
 		rc = take_file(t, err);
 	if (rc == RC_OK) {

@@ -26,7 +26,7 @@ compare_method_name(enum compare_method m)
 	return methods[m].name;
 }
 
-/* The word up to the next comma, and what follows it (NULL: nothing does). */
+/* The word up to the next comma, and the text after it (NULL: none). */
 static const char *
 next_word(const char *text, size_t *len)
 {
@@ -51,7 +51,7 @@ add_method(struct compare_request *r, const char *word, size_t len, struct err *
 			       (int)(len < 64 ? len : 64), word);
 	for (unsigned i = 0; i < r->nmethods; i++)
 		if (r->method[i] == (enum compare_method)m)
-			return err_set(err, RC_INVAL, "%s is there twice", methods[m].name);
+			return err_set(err, RC_INVAL, "%s is given twice", methods[m].name);
 	r->method[r->nmethods++] = (enum compare_method)m;
 	return RC_OK;
 }
@@ -75,7 +75,7 @@ compare_methods_parse(const char *text, struct compare_request *out, struct err 
 	return rc;
 }
 
-/* In its place among those there are. */
+/* Insert a number in ascending order. */
 static enum rc
 add_workers(struct compare_request *r, uint32_t n, struct err *err)
 {
@@ -83,9 +83,10 @@ add_workers(struct compare_request *r, uint32_t n, struct err *err)
 
 	for (unsigned k = 0; k < r->nworkers; k++)
 		if (r->workers[k] == n)
-			return err_set(err, RC_INVAL, "%" PRIu32 " is there twice", n);
+			return err_set(err, RC_INVAL, "%" PRIu32 " is given twice", n);
 	if (r->nworkers == CONFIG_MAX_WORKERS || n == 0)
-		return err_set(err, RC_INVAL, "1 to %d numbers of at least 1", CONFIG_MAX_WORKERS);
+		return err_set(err, RC_INVAL, "needs 1 to %d numbers of at least 1",
+			       CONFIG_MAX_WORKERS);
 	for (; i > 0 && r->workers[i - 1] > n; i--)
 		r->workers[i] = r->workers[i - 1];
 	r->workers[i] = n;
@@ -129,7 +130,8 @@ compare_plan(const struct compare_request *r, uint32_t batch, struct compare *ou
 
 	c.global = (uint64_t)batch * r->workers[r->nworkers - 1];
 	if (c.global > UINT32_MAX)
-		return err_set(err, RC_INVAL, "%" PRIu64 " images a step are too many", c.global);
+		return err_set(err, RC_INVAL, "%" PRIu64 " images a step exceed the limit of 2^32",
+			       c.global);
 	c.run = alloc_zeroed(c.nruns, sizeof *c.run);
 	if (!c.run)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -152,7 +154,7 @@ compare_fini(struct compare *c)
 	*c = (struct compare){0};
 }
 
-/* Under MPI it is who starts the job that says how many there are. */
+/* Under MPI, whoever starts the job decides the number of workers. */
 void
 compare_config(const struct compare_run *run, const char *json, struct train_config *config)
 {
@@ -186,7 +188,7 @@ compare_judge(struct compare *c, const struct train_config *config, bool batchno
 	}
 }
 
-/* The number that a key of a line of JSON has; null is one that is not finite. */
+/* The number of a key in a line of JSON; null stands for a number that is not finite. */
 static bool
 number_of(const char *line, const char *end, const char *key, double *out)
 {
@@ -235,7 +237,7 @@ by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the epochs' times; s has room for them. */
+/* The median of the epochs' times; s has room for them. */
 static double
 median_s(const struct compare_epoch *e, size_t n, double *s)
 {
@@ -255,7 +257,7 @@ count_lines(const char *text)
 	return n;
 }
 
-/* n epochs, a line each. */
+/* Read n epochs, a line each. */
 static enum rc
 read_epochs(const char *json, size_t n, struct compare_epoch *epoch, struct err *err)
 {
@@ -263,11 +265,11 @@ read_epochs(const char *json, size_t n, struct compare_epoch *epoch, struct err 
 		const char *end = strchr(json, '\n');
 
 		if (!read_line(json, end, i ? epoch[i - 1].seconds : 0, &epoch[i]))
-			return err_set(err, RC_BADDATA, "line %zu of its report is not an epoch's",
+			return err_set(err, RC_BADDATA, "line %zu of its report is not an epoch",
 				       i + 1);
 		json = end + 1;
 	}
-	return n ? RC_OK : err_set(err, RC_BADDATA, "it has reported no epoch");
+	return n ? RC_OK : err_set(err, RC_BADDATA, "its report has no epoch");
 }
 
 enum rc
@@ -322,7 +324,7 @@ compare_rounding(const struct compare *c, struct buf *out)
 					any ? ", " : "images a step: ", got, q->workers[w]);
 		any = true;
 	}
-	return good && (!any || buf_addf(out, " workers, as %" PRIu64 " cannot be shared out\n",
+	return good && (!any || buf_addf(out, " workers, as %" PRIu64 " cannot be divided evenly\n",
 					 c->global));
 }
 
@@ -347,7 +349,7 @@ compare_csv(const struct compare *c, struct buf *out)
 	return good;
 }
 
-/* How any run of a method differs. */
+/* The ways in which any run of a method differs. */
 static unsigned
 method_differs(const struct compare *c, enum compare_method m)
 {
@@ -358,7 +360,7 @@ method_differs(const struct compare *c, enum compare_method m)
 	return differs;
 }
 
-/* Explain the table's mark: a line for each method and reason. */
+/* Explain the table's mark: a line for each method with its reasons. */
 static bool
 explain(const struct compare *c, struct buf *out)
 {
@@ -369,8 +371,8 @@ explain(const struct compare *c, struct buf *out)
 		unsigned left = method_differs(c, method);
 
 		for (; good && left; left &= left - 1) {
-			good = (any || buf_addf(out, "* is not the same training; do not compare "
-						     "its loss and accuracy:\n")) &&
+			good = (any || buf_addf(out, "* differs from the reference training; do "
+						     "not compare its loss and accuracy:\n")) &&
 			       buf_addf(out, "  %s: ", methods[method].name) &&
 			       differ_text(left & -left, out) && buf_addf(out, "\n");
 			any = true;

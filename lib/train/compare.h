@@ -1,5 +1,5 @@
 /*
- * compare.h - the same training by several methods and numbers of workers, side by side.
+ * compare.h - one training by several methods and numbers of workers, side by side.
  *
  * Pure: it plans the runs, reads their reports, and makes a table, CSV and a plot of them.
  * cmd/mnist-train/compare.c runs them. All text is appended to a buffer.
@@ -22,7 +22,7 @@ enum compare_method {
 	COMPARE_SENDRECV,
 	COMPARE_PS,
 	COMPARE_PS_ASYNC, /* ps, gradients of any age */
-	COMPARE_PS_STALE, /* ps, gradients two versions old at most */
+	COMPARE_PS_STALE, /* ps, gradients at most two versions old */
 	COMPARE_LOCAL,
 	COMPARE_MPI, /* allreduce, by the backend mpi */
 	COMPARE_NMETHODS,
@@ -35,7 +35,7 @@ struct compare_request {
 	uint32_t workers[CONFIG_MAX_WORKERS]; /* growing */
 };
 
-/* "allreduce,ps", each once. RC_INVAL names the one that is not a method, or is there twice. */
+/* "allreduce,ps", each once. RC_INVAL names the one that is not a method, or is given twice. */
 enum rc compare_methods_parse(const char *text, struct compare_request *out, struct err *err);
 
 /* Numbers of workers in any order, each once; n 0: 1, 2 and 4. RC_INVAL. */
@@ -47,17 +47,17 @@ const char *compare_method_name(enum compare_method m);
 struct compare_epoch {
 	uint32_t epoch;
 	double loss, accuracy; /* accuracy: a fraction */
-	double seconds;	       /* since training began, without tests */
+	double seconds;	       /* of training so far, without tests */
 	double images_per_s;
 };
 
 struct compare_run {
 	enum compare_method method;
 	uint32_t workers, batch;     /* batch: of a worker */
-	size_t nepochs;		     /* 0: it has not run, or failed */
+	size_t nepochs;		     /* 0: the run has not started, or failed */
 	struct compare_epoch *epoch; /* the run's */
 	double epoch_s;		     /* median over the epochs */
-	double speedup;		     /* 0: not known */
+	double speedup;		     /* 0: unknown */
 	unsigned differs;	     /* differ.h: from all-reduce over the same samples */
 };
 
@@ -83,34 +83,33 @@ enum rc compare_plan(const struct compare_request *r, uint32_t batch, struct com
 		     struct err *err);
 void compare_fini(struct compare *c);
 
-/* Fill in how each run differs, when the configuration is that of all of them. batchnorm: the net has
- * some. */
+/* Fill in how each run differs, if all of them have this configuration. batchnorm: the net has batch norm. */
 void compare_judge(struct compare *c, const struct train_config *config, bool batchnorm);
 
 /* The options of one run of the comparison; its report goes to a file. Strings are not copied. */
 void compare_config(const struct compare_run *run, const char *json, struct train_config *config);
 
-/* Take a run's report: one JSON object an epoch and line, as --json writes. RC_BADDATA names the line;
- * none at all is one, too. RC_NOMEM. The run is untouched on failure. */
+/* Take a run's report: one JSON object an epoch and line, as --json writes. RC_BADDATA names the
+ * line; an empty report is also an error. RC_NOMEM. The run is untouched on failure. */
 enum rc compare_read(struct compare_run *run, const char *json, struct err *err);
 
-/* Speed-ups of all runs there are: the epoch of the method's smallest number of workers, by that of
- * the run. */
+/* Compute the speed-ups of all finished runs: the epoch time of the method's smallest number of
+ * workers, divided by the run's. */
 void compare_speedups(struct compare *c);
 
-/* A line about the numbers of workers that the global batch cannot be shared out to; nothing if there
+/* A line about the numbers of workers that the global batch cannot be divided evenly to; nothing if there
  * is none. False: out of memory, for this and the next. */
 bool compare_rounding(const struct compare *c, struct buf *out);
 
-/* A header and a line an epoch of each run; the last column says how the run differs. */
+/* A header, and a line for each epoch of each run; the last column says how the run differs. */
 bool compare_csv(const struct compare *c, struct buf *out);
 
-/* A line a run, as of its last epoch; runs that differ have a mark, and lines below say why. The table
- * has 80 columns. */
+/* A line for each run, after its last epoch; runs that differ have a mark, and lines below give the
+ * reason. The table has 80 columns. */
 bool compare_table(const struct compare *c, struct buf *out);
 
-/* Accuracy over time, loss over epochs, speed-up over workers: into *out, which is {0} and the caller's, to plot_fini.
- * Without a result it has no panel. It borrows from c. */
+/* Accuracy over time, loss over epochs, speed-up over workers: into *out, which is {0} and the
+ * caller's, to plot_fini. Without a result it has no panel. It borrows from c. */
 bool compare_plot(const struct compare *c, struct plot *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A comparison as a plot. A method is a colour, a number of workers a shape of points. Text shows a method by its run
- * with the most workers only, and no losses.
+ * A comparison as a plot. A method is a colour, a number of workers a shape of points. Text output
+ * shows only each method's run with the most workers, and no losses.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const unsigned colours[COMPARE_NMETHODS] = {
     [COMPARE_ALLREDUCE] = 0, [COMPARE_SENDRECV] = 1, [COMPARE_PS] = 2, [COMPARE_PS_ASYNC] = 3,
     [COMPARE_PS_STALE] = 4,  [COMPARE_LOCAL] = 5,    [COMPARE_MPI] = 6};
 
-/* The run of a method with the most workers of those that have a result. */
+/* The run with the most workers of a method's runs that have a result. */
 static const struct compare_run *
 largest(const struct compare *c, enum compare_method m)
 {
@@ -25,7 +25,7 @@ largest(const struct compare *c, enum compare_method m)
 	return found;
 }
 
-/* Which of the request's numbers of workers a run has. */
+/* The index of a run's number of workers in the request. */
 static unsigned
 place_of(const struct compare *c, const struct compare_run *r)
 {
@@ -74,7 +74,7 @@ add_ideal(const struct compare *c, struct plot_panel *p)
 	       plot_point_add(ideal, most, (double)most / least);
 }
 
-/* The ideal, then the methods: lines, and on them the points of each number of workers. */
+/* The ideal, then the methods: lines, with a point for each number of workers. */
 static bool
 add_speedups(const struct compare *c, struct plot_panel *p)
 {
@@ -145,11 +145,12 @@ compare_plot(const struct compare *c, struct plot *out)
 		any = any || c->run[i].nepochs;
 	if (!any)
 		return true;
-	out->title = "The same training by several methods";
+	out->title = "One training by several methods";
 	out->npanels = 3;
 	out->panel[0] = (struct plot_panel){
 	    .title = "Accuracy",
-	    .text = "test accuracy in % over seconds of training, each with its most workers",
+	    .text =
+		"test accuracy in % over seconds of training, each method with its most workers",
 	    .x = {.label = "training (s)", .unit = " s", .from_zero = true},
 	    .y = {.label = "test accuracy (%)", .whole = true}};
 	out->panel[1] = (struct plot_panel){.title = "Loss",
@@ -159,7 +160,7 @@ compare_plot(const struct compare *c, struct plot *out)
 	    .title = "Speed-up",
 	    .text = c->request.nworkers > 1 ? "speed-up over workers; dots: ideal" : NULL,
 	    .x = {.label = "workers", .tick = c->request.workers, .nticks = c->request.nworkers},
-	    .y = {.label = "times as fast as the fewest workers", .from_zero = true}};
+	    .y = {.label = "speed-up over the fewest workers", .from_zero = true}};
 	return add_progress(c, false, &out->panel[0]) && add_progress(c, true, &out->panel[1]) &&
 	       add_speedups(c, &out->panel[2]) && add_key(c, out);
 }

@@ -22,8 +22,8 @@ config_fini(struct train_config *c)
 	*c = (struct train_config){0};
 }
 
-/* All options are read: names that are none's, and whether the options fit together. The configuration
- * has the strings from now on. */
+/* After all options are read: report unknown names, and check that the options fit together. The
+ * configuration then owns the strings. */
 static enum rc
 finish(struct config_draft *d, struct err *err)
 {

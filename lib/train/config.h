@@ -20,14 +20,14 @@ enum sync {
 	SYNC_ALLREDUCE, /* every device trains, gradients are all-reduced */
 	SYNC_SENDRECV,	/* rank 0 holds the weights; the others train and send it their gradients */
 	SYNC_PS,	/* a parameter server with learners */
-	SYNC_LOCAL,	/* every device trains by itself, and now and then weights are averaged */
+	SYNC_LOCAL,	/* every device trains by itself; the weights are averaged now and then */
 };
 
 #define STALENESS_ASYNC UINT32_MAX
 
 /* The messages that a parameter server puts into its queue. */
 enum feed {
-	FEED_INDEX, /* numbers of samples, which learners have files of */
+	FEED_INDEX, /* sample numbers; learners have the files */
 	FEED_DATA,  /* the samples */
 };
 
@@ -42,13 +42,13 @@ struct option_text;
 struct config_dims {
 	uint32_t n; /* 0: none */
 	uint64_t dim[CONFIG_MAX_DIMS];
-	const char *from; /* for sentences: "FILE:LINE: name"; set by config_check */
+	const char *from; /* for messages: "FILE:LINE: name"; set by config_check */
 };
 
 struct train_config {
 	/* the task */
 	struct net_config net;
-	bool net_given; /* an option chose it; else a loaded model has its own */
+	bool net_given; /* an option chose the net; else a loaded model brings its own */
 	struct dataset_options dataset;
 	const char *data;			   /* path; NULL: looked for */
 	struct config_dims input_dims, label_dims; /* config_check_dims */
@@ -56,9 +56,9 @@ struct train_config {
 	/* the method */
 	uint32_t epochs, batch; /* batch: images a worker and step */
 	uint64_t global_batch;	/* images of a step on all devices; 0: batch * workers */
-	bool verify;		/* deterministic: compare samples of sums with what ranks put in */
-	bool deterministic;	/* the same bits on any number of devices, by any way */
-	uint32_t leaf; /* deterministic: images whose gradient is computed at once, alone */
+	bool verify;	    /* deterministic: compare samples of the sums with the ranks' inputs */
+	bool deterministic; /* the same bits on any number of devices, by any way */
+	uint32_t leaf;	    /* deterministic: images whose gradient is computed at once, alone */
 	double lr;
 	double momentum, weight_decay;
 	enum optimizer optimizer;
@@ -67,38 +67,39 @@ struct train_config {
 	/* the workers */
 	enum sync sync;
 	enum backend backend;
-	uint32_t devices; /* 0: all there are, or 4 where a cluster is to be started */
-	/* Who trains: 0: all devices, or all but the one that serves; several with --compare. With one,
-	 * devices is what it takes. */
+	uint32_t devices; /* 0: all, or 4 where a cluster is started */
+	/* The training devices: 0: all, or all but the one that serves; several with --compare.
+	 * With one, `devices` is the total. */
 	uint32_t nworkers, workers[CONFIG_MAX_WORKERS];
-	uint32_t local_steps;  /* local: average every so many */
-	uint32_t ps_aggregate; /* ps: gradients of an update; 0: as many as workers */
-	uint32_t staleness;    /* ps: how old a gradient may be; STALENESS_ASYNC: any */
+	uint32_t local_steps;  /* local: steps between averages */
+	uint32_t ps_aggregate; /* ps: gradients of an update; 0: the number of workers */
+	uint32_t staleness;    /* ps: the largest age of a gradient; STALENESS_ASYNC: any */
 	enum feed feed;	       /* ps */
-	const char *listen;    /* ps: where the server listens; NULL: in the cluster's folder */
+	/* ps: where the server listens; NULL: a socket in the cluster's folder */
+	const char *listen;
 	const char *learn;     /* the address of a parameter server to learn for; NULL: none */
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
-	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: there is none */
+	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: no checkpoint */
 	const char *algo;
 	/* failures and checkpoints */
 	const char *checkpoint;	   /* folder; NULL: none */
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
 	bool resume;
 	enum gpusim_on_failure on_failure;
-	uint32_t wait_ms; /* for devices that are in use; 0: not */
+	uint32_t wait_ms; /* for devices that are in use; 0: do not wait */
 	/* instead of training */
 	bool eval, infer, quiet;
 	char *const *files; /* infer: operands, of the argv that was parsed; none: standard input */
 	size_t nfiles;
-	const char *compare; /* list of methods, as it was given; NULL: none */
+	const char *compare; /* list of methods, as given; NULL: none */
 	/* files */
 	bool strict;
-	const char *unknown; /* sentences about unknown names in files, one a line; NULL: none */
+	const char *unknown; /* messages about unknown names in files, one a line; NULL: none */
 	const char *json, *plot, *save, *load, *out, *trace;
 	struct option_text *texts; /* all the strings above */
 };
 
-/* Devices beside the workers: the one that holds the weights and trains nothing. */
+/* Devices besides the workers: the one that holds the weights and does not train. */
 static inline uint32_t
 config_servers(const struct train_config *c)
 {
@@ -109,48 +110,47 @@ config_servers(const struct train_config *c)
  * config_parse - options, and the files that --config names.
  *
  *	argv	lives as long as the configuration, whose strings point into it
- *	out	[out] released with config_fini; untouched on error. {0} when
- *		-h, -V or --help-options asks for something else
+ *	out	[out] released with config_fini; untouched on error. {0} after -h, -V or --help-options
  *
- * A later file wins over an earlier one, a flag over all files; see option_parse. With strict, an unknown name in a file
- * is an error, else out->unknown has a sentence about it. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
- * a file that cannot be read; RC_NOMEM.
+ * A later file overrides an earlier one, a flag overrides all files; see option_parse. With strict, an
+ * unknown name in a file is an error; otherwise out->unknown has a message about it. Errors: RC_INVAL
+ * "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED a file that cannot be read; RC_NOMEM.
  * Checked by: tests/unit/train/t_config.c
  */
 enum rc config_parse(int argc, char **argv, struct train_config *out, enum option_ask *ask,
 		     struct err *err);
 
-/* The same of one file's text, that is called `name`. */
+/* As config_parse, from one file's text; `name` is its name. */
 enum rc config_parse_text(const char *text, const char *name, struct train_config *out,
 			  struct err *err);
 
 /*
- * config_print - append what is in force as a file that gives the same again.
+ * config_print - append the options in force as a file that gives the same configuration.
  *
  * Errors: RC_INVAL a path that no line of a file can hold; RC_NOMEM.
  */
 enum rc config_print(const struct train_config *c, struct buf *out, struct err *err);
 
-/* config_args - the same as flags, "--lr=0.1", but for the options named in `except` (NULL: none; else it
- * ends with NULL). The list ends with NULL; option_args_free. RC_NOMEM. */
+/* The options in force as flags, "--lr=0.1", except the options named in `except` (NULL: none; else
+ * it ends with NULL). The list ends with NULL; release it by option_args_free. RC_NOMEM. */
 enum rc config_args(const struct train_config *c, const char *const *except, char ***out,
 		    struct err *err);
 
 /*
- * config_check_dims - does a data set have the shape that files say?
+ * config_check_dims - check that a data set has the shape that files give.
  *
- *	path		what it is called
- *	item, nclasses	of what is trained or asked; 0 classes are not looked at
- *	ds		its parts; NULL: how many samples there are is not looked at
+ *	path  the data set's name in messages
+ *	item, nclasses of the model; 0 classes are not checked
+ *	ds  its parts; NULL: do not check the number of samples
  *
- * The product of inputdataDims is how many values a sample has, labelOnehotDims how many classes there are;
- * before either may stand how many samples there are: all, or those to train on; as many at least where options
- * choose some of them. RC_BADDATA.
+ * The product of inputdataDims is the number of values of a sample, labelOnehotDims the number of
+ * classes. Either may begin with the number of samples: all, or the training samples; if options
+ * choose some samples, it is the least number. RC_BADDATA.
  */
 enum rc config_check_dims(const struct train_config *c, const char *path, struct net_shape item,
 			  uint32_t nclasses, const struct dataset *ds, struct err *err);
 
-/* Print the text that was asked for, and end the program; RC_FAILED, RC_INVAL. */
+/* Print the requested text, and end the program; RC_FAILED, RC_INVAL. */
 enum rc config_answer(const struct train_config *c, enum option_ask ask, struct err *err);
 
 /* Release the strings and make it {0}. */

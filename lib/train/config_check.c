@@ -3,7 +3,7 @@
 #include "coll/plan.h"
 #include "train/config_impl.h"
 
-/* Turn the neurons of this file into layers; 0: from the data. */
+/* Turn this file's numbers of neurons into layers; 0: from the data. */
 static enum rc
 take_neurons(struct option_set *s, int rank, struct err *err)
 {
@@ -94,11 +94,11 @@ check_workers(struct config_draft *d, struct err *err)
 	uint32_t servers = config_servers(c);
 
 	if (c->compare && c->devices) {
-		err_set(err, RC_INVAL, "with --compare it is --workers that says how many");
+		err_set(err, RC_INVAL, "use --workers with --compare");
 		return refuse(d, "devices", err);
 	}
 	if (c->nworkers > 1 && !c->compare) {
-		err_set(err, RC_INVAL, "several only with --compare");
+		err_set(err, RC_INVAL, "several numbers need --compare");
 		return refuse(d, "workers", err);
 	}
 	if (c->compare || (!c->nworkers && !c->devices))
@@ -108,15 +108,15 @@ check_workers(struct config_draft *d, struct err *err)
 	else if (outranks(d, "devices", "workers"))
 		c->nworkers = 0;
 	if (c->nworkers && c->devices && c->devices != c->workers[0] + servers) {
-		err_set(err, RC_INVAL, "%u, and --workers %u take %u", c->devices, c->workers[0],
-			c->workers[0] + servers);
+		err_set(err, RC_INVAL, "%u devices are given, but --workers %u needs %u",
+			c->devices, c->workers[0], c->workers[0] + servers);
 		return refuse(d, "devices", err);
 	}
 	if (c->nworkers)
 		c->devices = c->workers[0] + servers;
 	if (c->devices > servers)
 		return RC_OK;
-	err_set(err, RC_INVAL, "one that holds the weights and one that trains are due");
+	err_set(err, RC_INVAL, "needs 2: one device holds the weights, one trains");
 	return refuse(d, "devices", err);
 }
 
@@ -131,13 +131,13 @@ check_optimizer(struct config_draft *d, struct err *err)
 	if (isnan(c->weight_decay))
 		c->weight_decay = c->optimizer == OPTIMIZER_ADAMW ? 0.01 : 0;
 	if (d->needs_momentum && c->momentum == 0) {
-		err_set(err, RC_INVAL, "such an optimizer has some");
+		err_set(err, RC_INVAL, "this optimizer needs a momentum above 0");
 		return refuse(d, "momentum", err);
 	}
 	return RC_OK;
 }
 
-/* One task instead of training, at most. */
+/* At most one task instead of training. */
 static enum rc
 check_task(const struct config_draft *d, struct err *err)
 {
@@ -147,15 +147,15 @@ check_task(const struct config_draft *d, struct err *err)
 	if (c->nfiles && !c->infer)
 		return err_set(err, RC_INVAL, "unexpected argument '%.64s'", c->files[0]);
 	if (c->nfiles && c->data) {
-		err_set(err, RC_INVAL, "not together with files to --infer");
+		err_set(err, RC_INVAL, "cannot be used with the files of --infer");
 		return refuse(d, "data", err);
 	}
 	if (c->eval && c->infer) {
-		err_set(err, RC_INVAL, "not together with --eval");
+		err_set(err, RC_INVAL, "cannot be used with --eval");
 		return refuse(d, "infer", err);
 	}
 	if (task && c->compare) {
-		err_set(err, RC_INVAL, "not together with --compare");
+		err_set(err, RC_INVAL, "cannot be used with --compare");
 		return refuse(d, task, err);
 	}
 	if (task && !c->load) {
@@ -163,13 +163,13 @@ check_task(const struct config_draft *d, struct err *err)
 		return refuse(d, task, err);
 	}
 	if (c->backend == BACKEND_MPI && (task || c->sync != SYNC_ALLREDUCE)) {
-		err_set(err, RC_INVAL, "only for training with --sync allreduce");
+		err_set(err, RC_INVAL, "needs training with --sync allreduce");
 		return refuse(d, "backend", err);
 	}
 	return RC_OK;
 }
 
-/* One of a file runs where the coordinator does. */
+/* An algorithm from a file runs only on a coordinator's devices. */
 static enum rc
 check_algo(const struct config_draft *d, struct err *err)
 {
@@ -179,45 +179,44 @@ check_algo(const struct config_draft *d, struct err *err)
 	    (c->backend == BACKEND_GPUSIM &&
 	     (c->compare || c->sync == SYNC_ALLREDUCE || c->sync == SYNC_LOCAL)))
 		return RC_OK;
-	err_set(
-	    err, RC_INVAL,
-	    "'%s' is not built in; algorithms of files only with --sync allreduce or local, and "
-	    "not with --backend mpi",
-	    c->algo);
+	err_set(err, RC_INVAL,
+		"'%s' is not built in; algorithms from files need --sync allreduce or local, and "
+		"cannot be used with --backend mpi",
+		c->algo);
 	return refuse(d, "algo", err);
 }
 
-/* Sums that do not depend on who adds what need steps of which all images are known. */
+/* Sums that do not depend on the adding rank need steps with known images. */
 static enum rc
 check_deterministic(struct config_draft *d, struct err *err)
 {
 	struct train_config *c = &d->c;
 	bool trains = !c->eval && !c->infer;
 
-	/* The variable of the environment is also for other programs. */
+	/* The environment variable is also for other programs. */
 	if (!trains && option_from(&d->set, "deterministic")->rank <= OPTION_FROM_ENV)
 		c->deterministic = false;
 
 	if (!c->deterministic)
 		return RC_OK;
 	if (!trains)
-		err_set(err, RC_INVAL, "only in training");
+		err_set(err, RC_INVAL, "only for training");
 	else if (c->compare)
-		err_set(err, RC_INVAL, "not together with --compare");
+		err_set(err, RC_INVAL, "cannot be used with --compare");
 	else if (c->sync == SYNC_LOCAL)
 		err_set(err, RC_INVAL,
-			"not with --sync local: what a device learns alone depends on "
-			"how many there are");
+			"not with --sync local: the result of a device alone depends on the number "
+			"of devices");
 	else if (c->sync == SYNC_PS && c->staleness)
 		err_set(err, RC_INVAL,
-			"only with --staleness 0: an old gradient depends on who was "
+			"needs --staleness 0: an old gradient depends on who was "
 			"late");
 	else
 		return RC_OK;
 	return refuse(d, "deterministic", err);
 }
 
-/* Whether a net was asked for. */
+/* Note whether an option chose the net. */
 static void
 look_at_net(struct config_draft *d)
 {
@@ -231,7 +230,7 @@ look_at_net(struct config_draft *d)
 	}
 }
 
-/* Remember the line with a shape, for the sentence of a data set that has another. */
+/* Remember the line with a shape, for the message if the data set has another shape. */
 static enum rc
 keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, struct err *err)
 {

@@ -10,7 +10,7 @@
 
 #define SEPARATORS "xX*, \t"
 
-/* The digits at *p as a number, and what separates it from the next. */
+/* Read the digits at *p as a number, and the separator after it. */
 static bool
 take_dim(const char **p, struct config_dims *dims)
 {
@@ -43,7 +43,7 @@ take(const struct option_row *o, const char *text, void *target, struct err *err
 		good = *p++ == (open == '(' ? ')' : ']');
 	if (!good || *p)
 		return err_set(err, RC_INVAL,
-			       "'%.64s' is no shape such as 784, 28x28 or (60000, 784)", text);
+			       "'%.64s' is not a shape such as 784, 28x28 or (60000, 784)", text);
 	*(struct config_dims *)option_field(o, target) = dims;
 	return RC_OK;
 }
@@ -61,7 +61,7 @@ add(const struct option_row *o, const void *target, struct buf *out)
 
 const struct option_kind config_dims = {"shape", take, add};
 
-/* The product of the dimensions from `first` on; UINT64_MAX: beyond all. */
+/* The product of the dimensions from `first` on; UINT64_MAX: overflow. */
 static uint64_t
 product(const struct config_dims *dims, uint32_t first)
 {
@@ -97,7 +97,7 @@ agree(const struct train_config *c, const struct config_dims *dims, uint64_t n,
 	       (dims->n > 1 && product(dims, 1) == n && counts(c, ds, dims->dim[0]));
 }
 
-/* The dimensions as text, for a sentence. */
+/* The dimensions as text, for a message. */
 static const char *
 show(const struct config_dims *dims, char out[128])
 {

@@ -7,14 +7,14 @@
 #include "base/option.h"
 #include "train/config.h"
 
-/* Layers as files of other systems give them. */
+/* Numbers of neurons as other systems' files give them. */
 struct config_neurons {
 	uint32_t input, output, nhidden, hidden[NET_MAX_SIZES]; /* 0: not given */
 };
 
 /* The target of the table. */
 struct config_draft {
-	struct train_config c; /* first: to print, this alone is the target */
+	struct train_config c; /* first: when printing, only this is the target */
 	struct config_neurons neurons;
 	bool needs_momentum; /* the optimizer's name says so */
 	struct option_set set;
@@ -23,15 +23,15 @@ struct config_draft {
 extern const struct option_row config_rows[];
 extern const unsigned config_nrows;
 
-/* Types of one option alone (config_values.c, config_dims.c). */
+/* Types of single options (config_values.c, config_dims.c). */
 extern const struct option_kind config_algo, config_devices, config_dims, config_hidden,
     config_image_size, config_layers, config_optimizer, config_split, config_staleness, config_wait,
     config_workers;
 
-/* A file has been read: layers and fractions that it gives in parts. */
+/* Called after each file: combine its parts of layers and fractions. */
 enum rc config_file_read(struct option_set *s, const char *name, int rank, struct err *err);
 
-/* All options are read: set what follows from them, and check whether they fit together. */
+/* Called after all options: set the values that follow from them, and check that they fit together. */
 enum rc config_check(struct config_draft *d, struct err *err);
 
 #endif

@@ -45,7 +45,7 @@ policy_name(unsigned policy)
 	return gpusim_on_failure_name((int)policy);
 }
 
-/* ---- when options mean something */
+/* ---- conditions of options */
 
 static const struct train_config *
 config(const void *target)
@@ -145,11 +145,11 @@ has_compare(const void *c)
 	return config(c)->compare;
 }
 
-#define ONLY_MLP	ONLY(is_mlp, "model", "only with --model mlp")
-#define ONLY_STEP	ONLY(is_stepped, "lr-schedule", "only with --lr-schedule step")
-#define ONLY_PS		ONLY(is_ps, "sync", "only with --sync ps")
+#define ONLY_MLP	ONLY(is_mlp, "model", "needs --model mlp")
+#define ONLY_STEP	ONLY(is_stepped, "lr-schedule", "needs --lr-schedule step")
+#define ONLY_PS		ONLY(is_ps, "sync", "needs --sync ps")
 #define ONLY_CHECKPOINT ONLY(has_checkpoint, "checkpoint", "needs --checkpoint DIR")
-#define NOT_INFER	ONLY(not_infer, "infer", "not together with --infer")
+#define NOT_INFER	ONLY(not_infer, "infer", "cannot be used with --infer")
 
 /* Parts of --layers, in the draft. */
 #define AS_NEURONS(part)                                                                 \
@@ -159,17 +159,16 @@ has_compare(const void *c)
 /* ---- the table */
 
 const struct option_row config_rows[] = {
-    {"config", "FILE", "read options from FILE, lines of name = value; flags win over it",
+    {"config", "FILE", "read options from FILE, lines of name = value; flags override it",
      ASKS(OPTION_FILE)},
-    {"strict", NULL, "refuse names in files that are no option's, instead of a warning",
-     AS_BOOL(strict)},
-    {"print-config", NULL, "print the options in force as such a file, and end",
+    {"strict", NULL, "reject unknown names in files, instead of a warning", AS_BOOL(strict)},
+    {"print-config", NULL, "print the options in force as such a file, and exit",
      ASKS(OPTION_PRINT)},
     {"devices", "N",
      "train on N devices (default: all of $GPUSIM_COORD; without GPUSIM_COORD, start a cluster "
      "of N, 4 by default)",
      AS_KIND(config_devices), AT(devices), .lo = 1, .hi = 1024, ALSO("numDevices", "nDevices")},
-    {"workers", "N[,N...]", "how many of the devices train; several with --compare",
+    {"workers", "N[,N...]", "number of training devices; several with --compare",
      AS_KIND(config_workers), .lo = 1, .hi = 1024,
      ALSO("numWorkers", "nWorkers", "numberOfWorkers")},
     {"data", "PATH", "the data set: a folder or a file; see gpusim-data(5)", AS_STRING(data),
@@ -184,7 +183,7 @@ const struct option_row config_rows[] = {
     {"channels", "N", "colours of images of a folder", AS_WORD(dataset.channels, channels_words),
      DEFAULT_NOTE("3")},
     {"split", "A,B,C", "fractions for training, validation and test", AS_KIND(config_split),
-     DEFAULT_NOTE("as the files say, else 0.8,0,0.2")},
+     DEFAULT_NOTE("the split of the files, else 0.8,0,0.2")},
     {"trainFraction", NULL, NULL, AS_DOUBLE(dataset.train, 0, 1), NOT_PRINTED},
     {"validationFraction", NULL, NULL, AS_DOUBLE(dataset.validation, 0, 1), NOT_PRINTED,
      ALSO("valFraction")},
@@ -192,13 +191,13 @@ const struct option_row config_rows[] = {
     {"normalize", "HOW", "scale values by",
      AS_NAME(dataset.normalize, dataset_normalize_name, DATASET_RAW + 1), DEFAULT("unit"),
      ALSO("normalise", "normalization", "normalisation")},
-    {"train-items", "N", "train on N samples at most", AS_U32(dataset.train_items, 0, UINT32_MAX),
+    {"train-items", "N", "train on at most N samples", AS_U32(dataset.train_items, 0, UINT32_MAX),
      DEFAULT("0"), DEFAULT_NOTE("all"), ALSO("trainDataLen")},
-    {"test-items", "N", "test with N samples at most", AS_U32(dataset.test_items, 0, UINT32_MAX),
+    {"test-items", "N", "test with at most N samples", AS_U32(dataset.test_items, 0, UINT32_MAX),
      DEFAULT("0"), DEFAULT_NOTE("all"), ALSO("testDataLen")},
     {"augment", "HOW", "shift training images at random, mirror them, or both",
      AS_WORD(augment, augment_words), DEFAULT("none"), ALSO("augmentation", "dataAugmentation"),
-     ONLY(trains, "eval", "only in training")},
+     ONLY(trains, "eval", "only for training")},
     {"model", "NAME", "model", AS_NAME(net.model, net_model_name, NET_NMODELS), DEFAULT("mlp"),
      .applies = has_net},
     {"layers", "A,B,...", "sizes of an mlp's layers from input to output; 0: from the data",
@@ -219,11 +218,11 @@ const struct option_row config_rows[] = {
      ALSO("numEpochs", "nEpochs", "numberOfEpochs", "maxEpochs")},
     {"batch", "N", "images per worker and step", AS_U32(batch, 1, 1u << 20), DEFAULT("64"),
      ALSO("batchSize", "miniBatchSize"),
-     ONLY(by_worker, "global-batch", "not together with --global-batch")},
+     ONLY(by_worker, "global-batch", "cannot be used with --global-batch")},
     {"global-batch", "N", "images per step on all devices together, instead of --batch",
      AS_U64(global_batch, 0, UINT32_MAX), DEFAULT("0"), DEFAULT_NOTE("--batch times the workers"),
      ALSO("globalBatchSize")},
-    {"optimizer", "NAME", "optimizer (momentum is sgd with a momentum)", AS_KIND(config_optimizer),
+    {"optimizer", "NAME", "optimizer (momentum is sgd with --momentum)", AS_KIND(config_optimizer),
      AT(optimizer), .words = optimizer_words, DEFAULT("sgd"), ALSO("optimiser")},
     {"lr", "X", "learning rate", AS_DOUBLE(lr, 0, 1e6),
      DEFAULT_NOTE("0.1; 0.001 for adam and adamw"), ALSO("learningRate")},
@@ -242,67 +241,65 @@ const struct option_row config_rows[] = {
     {"sync", "HOW", "how workers synchronise", AS_WORD(sync, sync_words), DEFAULT("allreduce"),
      ALSO("synchronization", "synchronisation")},
     {"local-steps", "N", "with local: average the weights every N steps",
-     AS_U32(local_steps, 1, 1000000), DEFAULT("8"),
-     ONLY(is_local, "sync", "only with --sync local")},
+     AS_U32(local_steps, 1, 1000000), DEFAULT("8"), ONLY(is_local, "sync", "needs --sync local")},
     {"ps-aggregate", "N", "with ps: gradients of an update", AS_U32(ps_aggregate, 0, 65536),
      DEFAULT("0"), DEFAULT_NOTE("as many as workers"), ONLY_PS},
-    {"staleness", "N", "with ps: how many updates a gradient may be old, or async",
+    {"staleness", "N", "with ps: the most updates that a gradient may be behind, or async",
      AS_KIND(config_staleness), AT(staleness), .hi = 1000000, DEFAULT("0"), ALSO("maxStaleness"),
      ONLY_PS},
     {"feed", "WHAT",
      "with ps and --learn: what the server hands out (with data, learners need no files)",
-     AS_WORD(feed, feed_words), DEFAULT("index"), ONLY(feeds, "sync", "only with --sync ps")},
+     AS_WORD(feed, feed_words), DEFAULT("index"), ONLY(feeds, "sync", "needs --sync ps")},
     {"listen", "ADDRESS", "with ps: where learners find the server", AS_STRING(listen),
      DEFAULT_NOTE("a socket in the cluster's folder"), ONLY_PS},
-    {"learn", "ADDRESS", "be one more learner of the parameter server at ADDRESS",
-     AS_STRING(learn)},
+    {"learn", "ADDRESS", "join the parameter server at ADDRESS as a learner", AS_STRING(learn)},
     {"deterministic", NULL,
      "the same weights, bit by bit, on any number of devices and after every recovery",
      AS_BOOL(deterministic), ENV("GPUSIM_DETERMINISTIC")},
-    {"leaf", "N", "with deterministic: images whose gradient is computed at once",
-     AS_U32(leaf, 1, 65536), DEFAULT("16"),
-     ONLY(is_deterministic, "deterministic", "only with --deterministic")},
+    {"leaf", "N", "with deterministic: images of one gradient computation", AS_U32(leaf, 1, 65536),
+     DEFAULT("16"), ONLY(is_deterministic, "deterministic", "needs --deterministic")},
     {"verify", NULL,
-     "with deterministic: add up samples of the gradients again, and name a rank that has another "
+     "with deterministic: add up samples of the gradients again, and name a rank with a different "
      "sum",
      AS_BOOL(verify),
      ONLY(verifies, "deterministic",
-	  "only with --deterministic, and not with --sync ps or --backend mpi")},
+	  "needs --deterministic; cannot be used with --sync ps or --backend mpi")},
     {"algo", "NAME", "algorithm of the gradients' all-reduce", AS_KIND(config_algo), AT(algo),
      DEFAULT("auto")},
     {"bucket-bytes", "SIZE", "reduce gradients during backward, SIZE bytes at a time",
-     AS_SIZE(bucket_bytes), DEFAULT("0"), DEFAULT_NOTE("all together, after it")},
+     AS_SIZE(bucket_bytes), DEFAULT("0"), DEFAULT_NOTE("all together, after backward")},
     {"on-failure", "HOW", "when a device is lost",
      AS_NAME(on_failure, policy_name, GPUSIM_ON_FAILURE_SPARE + 1), ENV("GPUSIM_ON_FAILURE"),
      DEFAULT("abort")},
-    {"wait", "TIME", "wait for devices that are in use, TIME at most", AS_KIND(config_wait),
+    {"wait", "TIME", "wait at most TIME for devices that are in use", AS_KIND(config_wait),
      AT(wait_ms), DEFAULT("0"), DEFAULT_NOTE("do not wait")},
     {"checkpoint", "DIR", "save checkpoints in DIR", AS_STRING(checkpoint), ALSO("checkpointDir")},
-    {"checkpoint-every", "N", "save one every N steps", AS_U64(checkpoint_every, 0, 1000000000),
-     DEFAULT("0"), DEFAULT_NOTE("at the end of each epoch"), ONLY_CHECKPOINT},
-    {"resume", NULL, "go on from the newest checkpoint in DIR", AS_BOOL(resume), ONLY_CHECKPOINT},
-    {"quiet", NULL, "print nothing but errors, and what --json - prints", AS_BOOL(quiet),
-     NOT_INFER},
+    {"checkpoint-every", "N", "save a checkpoint every N steps",
+     AS_U64(checkpoint_every, 0, 1000000000), DEFAULT("0"),
+     DEFAULT_NOTE("at the end of each epoch"), ONLY_CHECKPOINT},
+    {"resume", NULL, "continue from the newest checkpoint in DIR", AS_BOOL(resume),
+     ONLY_CHECKPOINT},
+    {"quiet", NULL, "print only errors and the output of --json -", AS_BOOL(quiet), NOT_INFER},
     {"json", "FILE",
      "write one JSON object a line for each epoch, with --eval one for the test; -: to standard "
      "output, and the text to standard error",
      AS_STRING(json), NOT_INFER},
     {"plot", "FILE",
      "draw loss and accuracy into FILE.svg or FILE.png; -: as text, live on a terminal",
-     AS_STRING(plot), ONLY(trains, "eval", "only in training")},
-    {"trace", "FILE", "write a timeline of what the devices do, for Perfetto", AS_STRING(trace),
-     ONLY(traces, "backend", "only of a training on gpusim's devices")},
+     AS_STRING(plot), ONLY(trains, "eval", "only for training")},
+    {"trace", "FILE", "write a timeline of the devices' work, for Perfetto", AS_STRING(trace),
+     ONLY(traces, "backend", "needs a training on gpusim's devices")},
     {"save", "FILE", "save the model as .npz", AS_STRING(save)},
-    {"load", "FILE", "begin with a model that --save has saved; --eval, --infer: use it",
+    {"load", "FILE", "start with a model that --save wrote; --eval, --infer: use it",
      AS_STRING(load)},
-    {"eval", NULL, "test that model, and train nothing", AS_BOOL(eval)},
+    {"eval", NULL, "test that model, without training", AS_BOOL(eval)},
     {"infer", NULL,
      "read samples from files or standard input, print a class and probabilities for each",
      AS_BOOL(infer)},
-    {"compare", "A,B,...", "train by each of these ways, with each number of --workers",
+    {"compare", "A,B,...", "train by each of these methods, with each number of --workers",
      AS_STRING(compare)},
     {"out", "PREFIX", "prefix of the files that --compare writes", AS_STRING(out),
-     ONLY(has_compare, "compare", "only with --compare")},
+     ONLY(has_compare, "compare", "needs --compare")},
     {"backend", "NAME", "devices of a coordinator, or ranks of an MPI job",
      AS_WORD(backend, backend_words), DEFAULT("gpusim")},
     ROW_VERSION,

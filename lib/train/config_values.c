@@ -1,5 +1,5 @@
 /*
- * config_values.c - the types of values that one option alone has.
+ * config_values.c - the types of values that only one option has.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ add_numbers(struct buf *out, const uint32_t *v, uint32_t n)
 	return true;
 }
 
-/* ---- who trains */
+/* ---- the devices that train */
 
 static enum rc
 take_workers(const struct option_row *o, const char *text, void *target, struct err *err)
@@ -113,7 +113,7 @@ take_hidden(const struct option_row *o, const char *text, void *target, struct e
 {
 	struct config_neurons *n = &((struct config_draft *)target)->neurons;
 
-	/* Beside them: inputs, a first layer, outputs. */
+	/* Besides them: inputs, a first layer, outputs. */
 	return parse_numbers(text, (uint32_t)o->lo, (uint32_t)o->hi, NET_MAX_SIZES - 3, n->hidden,
 			     &n->nhidden, err);
 }
@@ -174,8 +174,9 @@ take_image_size(const struct option_row *o, const char *text, void *target, stru
 		memcpy(first, text, (size_t)(x - text));
 	if (parse_u32(x ? first : text, (uint32_t)o->lo, (uint32_t)o->hi, &rows, err) != RC_OK ||
 	    parse_u32(x ? x + 1 : text, (uint32_t)o->lo, (uint32_t)o->hi, &cols, err) != RC_OK)
-		return err_set(err, RC_INVAL, "'%.64s' is no size such as 32 or 32x48, to %.0f",
-			       text, o->hi);
+		return err_set(err, RC_INVAL,
+			       "'%.64s' is not a size such as 32 or 32x48, at most %.0f", text,
+			       o->hi);
 	c->dataset.rows = rows;
 	c->dataset.cols = cols;
 	return RC_OK;
@@ -212,7 +213,7 @@ take_algo(const struct option_row *o, const char *text, void *target, struct err
 {
 	const struct plan_algo *algo;
 
-	/* Any other name may be one of a file, which the coordinator knows. */
+	/* Any other name may be from a file that the coordinator has read. */
 	if ((plan_algo_is_built_in(text) || !tune_is_name(text)) &&
 	    plan_algo_find(GPUSIM_ALLREDUCE, text, &algo, err) != RC_OK)
 		return err->rc;

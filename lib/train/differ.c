@@ -3,9 +3,9 @@
 static const char *const reasons[] = {
     "each worker trains alone between two averages of the weights",
     "gradients of older weights count",
-    "gradients of any older weights count and no two runs are the same",
+    "gradients of any older weights count, and no two runs are the same",
     "batch norm is over each worker's own samples",
-    "the number of samples a step is another",
+    "the number of samples a step differs",
 };
 
 /* Gradients of one update of a parameter server. */

@@ -1,12 +1,12 @@
-/* Which samples each device uses in an epoch, one after the other, and how fast it learns. */
+/* The samples that each device uses in an epoch, in order, and the learning rates. */
 #include <string.h>
 
 #include "nn/augment.h"
 #include "train/order.h"
 #include "train/trainer_impl.h"
 
-/* Which samples one device uses, step after step, their labels and what becomes of them. Returns how
- * many. */
+/* The samples that one device uses, step after step, their labels and their augmentation. Returns
+ * their number. */
 static uint64_t
 deal(struct trainer *t, uint32_t rank)
 {
@@ -23,8 +23,8 @@ deal(struct trainer *t, uint32_t rank)
 	return k;
 }
 
-/* The samples in the order of use, for a device that has not all of them; then that is their order.
- */
+/* The samples in the order of use, for a device that does not have all of them; their numbers are
+ * then in that order. */
 static enum rc
 feed_samples(struct trainer *t, const struct replica *r, uint64_t n, struct err *err)
 {

@@ -112,7 +112,7 @@ launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *ar
 	gpusim_ops_launch(arg, rank, STREAM_COMPUTE, kernel, args, nargs);
 }
 
-/* From items to the net's input, and through it. */
+/* Turn items into the net's input, and run the net on it. */
 static void
 forward(struct predictor *p, enum gpusim_dtype type, uint64_t n, struct gpusim_ops *o)
 {
@@ -150,7 +150,7 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 	return rc;
 }
 
-/* ---- what the values say */
+/* ---- the meaning of the values */
 
 uint32_t
 infer_class(const float *values, uint32_t n)
@@ -229,7 +229,7 @@ data_class(const struct dataset *data, uint32_t k, char number[16])
 	return model_class(&named, k, number);
 }
 
-/* The model's class of that name; nclasses: it has none. */
+/* The model's class of that name; nclasses: not found. */
 static uint32_t
 find_class(const struct model *m, const char *name)
 {
@@ -260,16 +260,17 @@ match_classes(const struct model *m, const struct dataset *data, const bool used
 		}
 	for (uint32_t k = 0; k < 256 && !known; k++) {
 		if (used[k] && data->class_name && to[k] == n)
-			return err_set(err, RC_BADDATA, "%s: class '%.64s' is none of the model's",
+			return err_set(err, RC_BADDATA,
+				       "%s: class '%.64s' is not a class of the model",
 				       data->test.labels_path, data_class(data, k, number));
-		/* Numbers for what the model calls by names. */
+		/* The file has numbers, the model has names. */
 		if (!data->class_name)
 			to[k] = k;
 	}
 	return RC_OK;
 }
 
-/* RC_BADDATA where values are on another scale than those of training. */
+/* RC_BADDATA if the values are on another scale than in training. */
 static enum rc
 check_values(const struct model *m, const char *path, const struct dataset *data, struct err *err)
 {
@@ -280,12 +281,12 @@ check_values(const struct model *m, const char *path, const struct dataset *data
 	if (data->dtype == GPUSIM_U8) {
 		if (m->items != SAMPLES_NUMBERS || data->rows * data->cols == 1)
 			return RC_OK;
-		return err_set(err, RC_BADDATA, "%s: items are bytes, the model takes %s", path,
+		return err_set(err, RC_BADDATA, "%s: items are bytes; the model takes %s", path,
 			       model_wants(m, wants));
 	}
 	for (uint64_t i = 0; m->items == SAMPLES_BYTES && i < n; i++)
 		if (!samples_is_byte(values[i]))
-			return err_set(err, RC_BADDATA, "%s: a value is %g, the model takes %s",
+			return err_set(err, RC_BADDATA, "%s: a value is %g; the model takes %s",
 				       path, (double)values[i], model_wants(m, wants));
 	return RC_OK;
 }
@@ -298,7 +299,7 @@ model_check_items(const struct model *m, const char *path, const struct dataset 
 
 	if (data->channels == want.channels && data->rows == want.rows && data->cols == want.cols)
 		return check_values(m, path, data, err);
-	return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u, the model takes %ux%ux%u", path,
+	return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u; the model takes %ux%ux%u", path,
 		       data->channels, data->rows, data->cols, want.channels, want.rows, want.cols);
 }
 

@@ -7,7 +7,7 @@
 #include "train/replica.h"
 
 #define MAX_OPERATIONS \
-	3500 /* of leaves in a graph, a rank; with what follows them it may have 4096 */
+	3500 /* operations of leaves in a graph, a rank; all of a graph may be 4096 */
 #define MAX_BYTES	(3u << 18) /* of all ranks' leaves in a graph; a request has at most 1 MiB */
 #define OPERATION_BYTES 18
 #define ARG_BYTES	15
@@ -37,7 +37,7 @@ leaves_check(const struct task *task, uint64_t global, struct err *err)
 		return RC_OK;
 	return err_set(err, RC_INVAL,
 		       "--deterministic: a step of %" PRIu64
-		       " images is more than %d leaves of %u: see --leaf",
+		       " images has more than %d leaves of %u: see --leaf",
 		       global, LEAVES_MAX, c->leaf);
 }
 
@@ -47,7 +47,7 @@ leaves_elements(const struct task *task)
 	return task_values(task) + 1;
 }
 
-/* Add n elements behind the first `at` of gradients to those of the sums. */
+/* Add n elements after the first `at` of the gradients to the elements of the sums. */
 static void
 add(const struct emit_sink *sink, const struct replica *r, uint64_t at, uint64_t n, double scale,
     bool begun)
@@ -57,7 +57,7 @@ add(const struct emit_sink *sink, const struct replica *r, uint64_t at, uint64_t
 	       U("add", begun));
 }
 
-/* One leaf: its statistics count as often as it has samples. */
+/* One leaf: its statistics count once for each of its samples. */
 static void
 sum_leaf(const struct emit_sink *sink, const struct replica *r, const struct shape *s,
 	 const struct batch *leaf, bool begun)
@@ -125,7 +125,7 @@ leaves_take(const struct emit_sink *sink, uint32_t rank, const struct replica *r
 	       U("to", GPUSIM_F32), F("scale", 1 / LEAVES_LOSS_SCALE));
 }
 
-/* Operations, and the bytes that they are in a request at most. */
+/* Operations, and the most bytes that they take in a request. */
 struct size {
 	uint64_t ops, bytes;
 };

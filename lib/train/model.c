@@ -43,7 +43,7 @@ model_describe(const struct task *t, struct buf *text)
 			t->data.dtype == GPUSIM_F32 ? "f32" : "u8", n->nclasses);
 }
 
-/* A line each; line ends within a name become blanks. */
+/* Write the names, a line each; line ends within a name become blanks. */
 static bool
 add_names(struct buf *text, const struct dataset *data)
 {
@@ -123,7 +123,7 @@ take_shape(const struct option_row *row, const char *text, void *target, struct 
 	    sscanf(text, "%7" SCNu32 "x%7" SCNu32 "x%7" SCNu32 "%n", &out->channels, &out->rows,
 		   &out->cols, &end) != 3 ||
 	    text[end])
-		return err_set(err, RC_INVAL, "'%.64s' is no shape", text);
+		return err_set(err, RC_INVAL, "'%.64s' is not a shape", text);
 	return RC_OK;
 }
 
@@ -159,11 +159,11 @@ describe(struct description *d, char *line, struct err *err)
 	unsigned i;
 
 	if (!value)
-		return err_set(err, RC_INVAL, "'%.64s' is no name and value", line);
+		return err_set(err, RC_INVAL, "'%.64s' is not a name and a value", line);
 	*value++ = '\0';
 	i = option_row(&set, line);
 	if (i == set.n)
-		return err_set(err, RC_INVAL, "nothing is called '%.64s'", line);
+		return err_set(err, RC_INVAL, "unknown name '%.64s'", line);
 	if (rows[i].kind->parse(&rows[i], value, d, err) != RC_OK)
 		return err_prefix(err, "%s", line);
 	return RC_OK;
@@ -178,7 +178,7 @@ parse_lines(const char *p, size_t nbytes, const char *name, struct description *
 	for (; p < end; p = nl + 1) {
 		nl = memchr(p, '\n', (size_t)(end - p));
 		if (!nl || nl - p >= MAX_LINE || memchr(p, 0, (size_t)(nl - p)))
-			return err_set(err, RC_BADDATA, "%s is no text of lines", name);
+			return err_set(err, RC_BADDATA, "%s is not text in lines", name);
 		memcpy(line, p, (size_t)(nl - p));
 		line[nl - p] = '\0';
 		if (describe(d, line, err) != RC_OK) {
@@ -187,7 +187,7 @@ parse_lines(const char *p, size_t nbytes, const char *name, struct description *
 		}
 	}
 	if (d->nclasses == 0 || net_shape_size(d->input) == 0)
-		return err_set(err, RC_BADDATA, "%s names no input or no classes", name);
+		return err_set(err, RC_BADDATA, "%s has no input or no classes", name);
 	return RC_OK;
 }
 
@@ -196,7 +196,7 @@ parse_description(const struct npz_array *a, const char *path, struct descriptio
 		  struct err *err)
 {
 	if (a->type != NPZ_U8 || a->ndim != 1 || a->dim[0] > MODEL_MAX_TEXT)
-		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
+		return err_set(err, RC_BADDATA, "%s: %s is not text", path, a->name);
 	if (parse_lines(a->data, a->dim[0], a->name, d, err) != RC_OK)
 		return err_prefix(err, "%s", path);
 	return RC_OK;
@@ -210,15 +210,15 @@ take_names(const struct npz_array *a, const char *path, struct dataset *data, st
 	uint64_t left = a->dim[0];
 
 	if (a->type != NPZ_U8 || a->ndim != 1 || !a->data)
-		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
+		return err_set(err, RC_BADDATA, "%s: %s is not text", path, a->name);
 	data->class_name = alloc_zeroed(data->nclasses, sizeof *data->class_name);
 	if (!data->class_name)
 		return err_set(err, RC_NOMEM, "%s: out of memory", path);
 	for (uint32_t k = 0; left; k++) {
 		nl = memchr(p, '\n', left);
 		if (!nl || k == data->nclasses || memchr(p, 0, (size_t)(nl - p)))
-			return err_set(err, RC_BADDATA, "%s: %s are not names of %u classes", path,
-				       a->name, data->nclasses);
+			return err_set(err, RC_BADDATA, "%s: %s are not the names of %u classes",
+				       path, a->name, data->nclasses);
 		data->class_name[k] = strndup(p, (size_t)(nl - p));
 		if (!data->class_name[k])
 			return err_set(err, RC_NOMEM, "%s: out of memory", path);
@@ -228,7 +228,7 @@ take_names(const struct npz_array *a, const char *path, struct dataset *data, st
 	return RC_OK;
 }
 
-/* A factor or a summand a channel. */
+/* Read a factor or a summand for each channel. */
 static enum rc
 take_vector(const struct npz *npz, const char *name, const char *path, uint32_t n, float **out,
 	    struct err *err)
@@ -236,7 +236,7 @@ take_vector(const struct npz *npz, const char *name, const char *path, uint32_t 
 	const struct npz_array *a = npz_find(npz, name);
 
 	if (!a || a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != n)
-		return err_set(err, RC_BADDATA, "%s: no %s of %u channels", path, name, n);
+		return err_set(err, RC_BADDATA, "%s: needs %s for %u channels", path, name, n);
 	*out = alloc_zeroed(n, sizeof **out);
 	if (!*out)
 		return err_set(err, RC_NOMEM, "%s: out of memory", path);
@@ -264,7 +264,7 @@ take_input(const struct npz *npz, const char *path, struct dataset *data, const 
 	return rc;
 }
 
-/* Short vectors, as texts are, and the arrays of a net once it is known: nothing that is longer is unpacked. */
+/* Take short vectors, as texts are, and the arrays of a net once it is known; nothing longer is unpacked. */
 static bool
 takes(void *arg, const struct npz_array *a)
 {
@@ -275,7 +275,7 @@ takes(void *arg, const struct npz_array *a)
 	return m->params && net_has_array(&m->task.net, m->params, a);
 }
 
-/* The parameters of a net that is known; *npz is the caller's. */
+/* Read the parameters of a known net; *npz is the caller's. */
 static enum rc
 take_params(const struct buf *bytes, const char *path, struct model *m, struct npz *npz,
 	    struct err *err)
@@ -307,7 +307,7 @@ take_model(const struct buf *bytes, const char *path, const struct description *
 	if (rc == RC_OK)
 		rc = take_input(&npz, path, &t->data, &t->net, err);
 	npz_fini(&npz);
-	/* Models that do not say it yet: so only bytes are scaled. */
+	/* Models of older versions do not have it: only bytes are scaled like this. */
 	if (rc == RC_OK && m->items == SAMPLES_ANY && t->data.scale[0] == 1.0f / 255 &&
 	    t->data.shift[0] == 0)
 		m->items = SAMPLES_BYTES;

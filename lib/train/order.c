@@ -8,7 +8,7 @@ order_epoch(uint64_t seed, uint32_t epoch, uint32_t n, uint32_t *order)
 {
 	struct rng rng;
 
-	/* Far from the seeds of weights, which are the plain seed. */
+	/* Distinct from the seed of the weights, which is the plain seed. */
 	rng_init(&rng, seed + 0x9e3779b97f4a7c15u * (epoch + 1ull));
 	rng_permutation(&rng, n, order);
 }
@@ -41,7 +41,7 @@ order_deal(const uint32_t *order, uint32_t n, const struct order_steps *s, uint3
 	return k;
 }
 
-/* Of a step of so many samples, the largest part. */
+/* The largest part of a step of n samples. */
 static uint64_t
 largest(uint64_t rows, const struct order_steps *s)
 {

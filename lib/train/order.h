@@ -1,6 +1,6 @@
 /*
- * order.h - which samples are used when, and by whom, and how fast is learnt from them: a function of
- * seed and epoch.
+ * order.h - the order of the samples, their division among workers, and the learning rates:
+ * functions of seed and epoch.
  */
 #ifndef TRAIN_ORDER_H
 #define TRAIN_ORDER_H
@@ -15,30 +15,30 @@ void order_epoch(uint64_t seed, uint32_t epoch, uint32_t n, uint32_t *order);
 /*
  * order_share - worker q's part of n things, [*begin, *end).
  *
- *	whole	things of which none is separated: begin is a multiple of it, and end too or n; at least 1
+ *	whole the size of groups that stay together, at least 1: begin and end are multiples of it, or end is n
  *
- * As even as dataset_share, which it is for a whole of 1.
+ * As even as dataset_share, and the same if whole is 1.
  */
 void order_share(uint64_t n, uint32_t whole, uint32_t q, uint32_t nworkers, uint64_t *begin,
 		 uint64_t *end);
 
-/* How a step is made of samples: the last step of an epoch has the rest. */
+/* The size of a step; the last step of an epoch has the rest. */
 struct order_steps {
 	uint64_t global; /* samples of a step */
-	uint32_t whole;	 /* of which one worker has each so many, as of order_share */
+	uint32_t whole;	 /* groups that stay on one worker, as in order_share */
 	uint32_t nworkers;
 };
 
 /*
  * order_deal - worker q's samples of an order of n, step after step.
  *
- * Step s is samples [s*global, (s+1)*global) of the order, shared out by order_share. mine: at least
- * order_most entries. Returns how many there are.
+ * Step s is samples [s*global, (s+1)*global) of the order, shared out by order_share. mine: at
+ * least order_most entries. Returns their number.
  */
 uint64_t order_deal(const uint32_t *order, uint32_t n, const struct order_steps *s, uint32_t q,
 		    uint32_t *mine);
 
-/* No worker has more of them; no step has more rows. */
+/* The most samples that a worker has; and the most rows of a worker in a step. */
 uint64_t order_most(uint32_t n, const struct order_steps *s);
 uint64_t order_most_rows(uint32_t n, const struct order_steps *s);
 

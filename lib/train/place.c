@@ -1,4 +1,4 @@
-/* The devices' memory: what a replica takes there, and the images that stay. */
+/* The devices' memory: the replicas and the resident images. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "train/trainer_impl.h"
 #include "train/verify.h"
 
-#define RESIDENT_MAX (1ull << 30) /* bytes of images on all devices of a cluster of our own */
+#define RESIDENT_MAX (1ull << 30) /* bytes of images on all devices of the training's own cluster */
 
 static uint64_t
 larger(uint64_t a, uint64_t b)
@@ -46,7 +46,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 	return s;
 }
 
-/* The fewest devices that may be left of n. */
+/* The fewest of n devices that may remain. */
 static uint32_t
 fewest(const struct task *task, uint32_t n)
 {
@@ -89,7 +89,7 @@ give_back(struct trainer *t, uint32_t rank)
 	*r = (struct replica){.device = r->device};
 }
 
-/* Allocate and lay out a device's buffers; zero what must begin as zero. */
+/* Allocate and lay out a device's buffers; zero the buffers that must begin as zero. */
 static enum rc
 place_rank(struct trainer *t, uint32_t rank, struct err *err)
 {
@@ -100,7 +100,7 @@ place_rank(struct trainer *t, uint32_t rank, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	replica_place(r, &t->shape, r->device, base);
-	/* Parameters, optimizer state, step count, gradients: they lie together. */
+	/* Parameters, optimizer state, step count, gradients: they are contiguous. */
 	return check(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
 		     err);
 }

@@ -19,11 +19,11 @@ struct rank {
 	uint64_t global;
 	uint32_t epoch;	 /* epochs done */
 	uint32_t *order; /* of all samples */
-	uint32_t *mine;	 /* which of them this rank uses, step after step */
+	uint32_t *mine;	 /* the samples that this rank uses, step after step */
 	double *sums;	 /* by step, or of a test */
 };
 
-/* No more samples than those of an epoch: they are copied there in the order of their use. */
+/* The shape holds only the samples of an epoch, which are copied in the order of their use. */
 static struct shape
 shape_of(const struct task *task, uint32_t nranks)
 {
@@ -51,7 +51,7 @@ bytes_of(const struct rank *r, uint64_t nitems)
 	return nitems * dataset_item_bytes(&r->task->data);
 }
 
-/* This rank's share of what is tested. */
+/* This rank's share of the tested samples. */
 static void
 fill_tests(struct rank *r, unsigned part)
 {
@@ -67,7 +67,7 @@ fill_tests(struct rank *r, unsigned part)
 	memcpy(memory_at(r, r->at.test_labels[part]), from->labels + begin, end - begin);
 }
 
-/* Weights, and what stays as it is. */
+/* Fill in the weights and the constant buffers. */
 static enum rc
 fill(struct rank *r, struct err *err)
 {
@@ -129,7 +129,7 @@ rank_weights(const struct rank *r)
 	return memory_at(r, r->at.net.params);
 }
 
-/* The samples of the epoch that are this rank's, and the learning rates. */
+/* Prepare this rank's samples of the epoch, and the learning rates. */
 static void
 feed_rank(struct rank *r)
 {
@@ -153,7 +153,7 @@ feed_rank(struct rank *r)
 		    memory_at(r, r->at.lr));
 }
 
-/* The sums of a bucket's gradients, as soon as they are there. */
+/* Sum a bucket's gradients as soon as they are computed. */
 static void
 backward_summed(const struct rank *r, const struct emit_batch *b)
 {
@@ -173,7 +173,7 @@ backward_summed(const struct rank *r, const struct emit_batch *b)
 	}
 }
 
-/* One step of training, of whose `total` samples the batch is this rank's. */
+/* One training step of `total` samples; the batch is this rank's part. */
 static void
 train_step(const struct rank *r, const struct batch *b, uint64_t total)
 {
@@ -191,7 +191,7 @@ train_step(const struct rank *r, const struct batch *b, uint64_t total)
 	emit_update(net, 0, &r->at.net, &optimizer, sink);
 }
 
-/* A deterministic one: exact sums over leaves, then over the ranks. */
+/* A deterministic step: exact sums over leaves, then over the ranks. */
 static void
 train_leaves(const struct rank *r, const struct batch *b, uint64_t total)
 {
@@ -205,7 +205,7 @@ train_leaves(const struct rank *r, const struct batch *b, uint64_t total)
 	emit_update(&r->task->net, 0, &r->at.net, &optimizer, sink);
 }
 
-/* All steps. Returns the sum of the losses of all ranks' samples. */
+/* Run all steps. Returns the sum of the losses of all ranks' samples. */
 static double
 train_all(struct rank *r)
 {
@@ -228,7 +228,7 @@ train_all(struct rank *r)
 	return sum;
 }
 
-/* The fraction of a part that is told right, by all ranks together. Batch norm takes the running
+/* The fraction of a part that all ranks together classify correctly. Batch norm uses the running
  * statistics, so ranks may have different numbers of batches. */
 static double
 test_part(const struct rank *r, unsigned part)

@@ -1,9 +1,9 @@
 /*
- * rank.h - one rank of a training whose ranks are processes of somebody else's job, an MPI job say.
+ * rank.h - one rank of a training whose ranks are processes of another job, such as an MPI job.
  *
- * The rank runs its kernels itself and has its memory in its address space; how kernels are run and
- * how ranks sum up is the caller's. Order of samples, shares, launches and updates are those of
- * trainer.h with SYNC_ALLREDUCE, so what is learnt is the same but for the rounding of sums.
+ * The rank runs its kernels itself and has its memory in its address space; the caller runs kernels
+ * and sums over ranks. Order of samples, shares, launches and updates are those of trainer.h with
+ * SYNC_ALLREDUCE, so the result is the same except for the rounding of sums.
  */
 #ifndef TRAIN_RANK_H
 #define TRAIN_RANK_H
@@ -13,8 +13,8 @@
 /* The surroundings of a rank. A failure in its calls ends the process. */
 struct rank_world {
 	uint32_t rank, nranks;
-	/* Launches are those of the rank itself, which is rank 0 in there, and run at once. All ranks come
-	 * to the same sums in the same order. */
+	/* The sink runs launches of the rank itself, as rank 0, at once. All ranks make the same
+	 * sums in the same order. */
 	struct emit_sink sink;
 	void (*sum)(void *arg, double *v,
 		    size_t n); /* of the sink's arg; over the ranks, in place */
@@ -24,7 +24,7 @@ struct rank_world {
 
 struct rank;
 
-/* Memory that each of nranks ranks needs. */
+/* The memory that each of nranks ranks needs. */
 uint64_t rank_bytes(const struct task *task, uint32_t nranks);
 
 /*
@@ -37,8 +37,8 @@ enum rc rank_new(const struct task *task, const struct rank_world *world, struct
 		 struct err *err);
 void rank_free(struct rank *r); /* NULL is legal */
 
-/* One epoch: train it, then test; all ranks do both. Each fills in what it comes to; compute_s and
- * comm_s are the caller's to know. */
+/* One epoch: train it, then test; all ranks do both. Each fills in its results; compute_s and
+ * comm_s are left to the caller. */
 void rank_train(struct rank *r, struct epoch *e);
 void rank_test(struct rank *r, struct epoch *e);
 

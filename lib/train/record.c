@@ -1,4 +1,4 @@
-/* The graphs: a training step, of every way to synchronise, and a test batch; of every rank. */
+/* Records the graphs of every rank: a training step for each way to synchronise, and a test batch. */
 #include "nn/launch.h"
 #include "train/record_impl.h"
 
@@ -26,8 +26,8 @@ record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64
 	gpusim_ops_collective(rec->o, &c);
 }
 
-/* Ranks that share a step sum their batch norms' statistics up; the one that holds the weights and trains
- * nothing adds zeros. With SYNC_LOCAL a step is each rank's own. */
+/* Ranks that share a step sum their batch norms' statistics; the rank that holds the weights and
+ * does not train adds zeros. With SYNC_LOCAL a step is each rank's own. */
 struct emit_sink
 make_sink(struct recorder *rec)
 {
@@ -57,7 +57,7 @@ train_batch(const struct trainer *t, bool moving, uint32_t rank)
 			      .moving = moving};
 }
 
-/* All ranks' parts, as emission wants them. */
+/* All ranks' parts, as emission needs them. */
 static struct emit_batch
 emit_parts(struct trainer *t, uint64_t total)
 {
@@ -73,7 +73,7 @@ emit_parts(struct trainer *t, uint64_t total)
 
 /*
  * Sum a bucket's gradients over the ranks. All sums of a list are on one stream, and so in one
- * order on every device: behind backward, or beside it when there are several buckets.
+ * order on every device: after backward, or concurrent with it if there are several buckets.
  */
 static void
 reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *bucket,
@@ -134,7 +134,7 @@ send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64
 	gpusim_ops_collective(rec->o, &c);
 }
 
-/* Gradients to rank 0, added up there in the order of ranks. The batch's statistics are there already. */
+/* Send gradients to rank 0, which adds them in the order of ranks. It already has the batch's statistics. */
 static void
 collect_gradients(struct recorder *rec, const struct emit_batch *b, const struct emit_sink *sink)
 {
@@ -163,8 +163,8 @@ return_weights(struct recorder *rec)
 
 /* ---- a step */
 
-/* A rank that trains by itself and has none of the last rows of an epoch has seen no statistics: its
- * running ones, in the place of the batch's, stay what they are. */
+/* A rank that trains by itself and has no row of an epoch's last step has no statistics. Its
+ * running statistics take the place of the batch's, so they do not change. */
 static void
 keep_statistics(const struct recorder *rec, uint32_t rank, const struct emit_sink *sink)
 {
@@ -210,7 +210,8 @@ finish_step(struct recorder *rec, const struct emit_batch *b, bool moving,
 		return_weights(rec);
 }
 
-/* The gradient is that of the mean: over the batch of all, whose sum comes later; or of each one. */
+/* The gradient is of the mean: over the global batch, whose sum comes later; or over each rank's
+ * own batch. */
 static double
 grad_scale(const struct trainer *t, uint64_t rows, uint64_t total)
 {
@@ -219,7 +220,7 @@ grad_scale(const struct trainer *t, uint64_t rows, uint64_t total)
 	return n ? 1 / (double)n : 0;
 }
 
-/* A training step: a whole global batch, moving, or the rest at the end of an epoch. */
+/* Record a training step: a whole global batch, moving, or the rest at the end of an epoch. */
 static enum rc
 record_train(struct trainer *t, bool moving, struct steps *steps, struct err *err)
 {
@@ -245,7 +246,7 @@ record_train(struct trainer *t, bool moving, struct steps *steps, struct err *er
 	return rc;
 }
 
-/* The mean over the ranks of all that training changes. */
+/* Record the mean over the ranks of all values that training changes. */
 static enum rc
 record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 {
@@ -263,7 +264,8 @@ record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 	return make_graph(t, o, graph, err);
 }
 
-/* A batch of a part on each rank: one of those that all have, moving, or one of the rest. */
+/* A batch of a part on each rank: one of the whole batches that all ranks have, moving, or one of
+ * the rest. */
 static void
 emit_test(struct recorder *rec, const struct emit_sink *sink, unsigned part, uint64_t number,
 	  bool moving)

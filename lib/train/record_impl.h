@@ -1,12 +1,12 @@
 /*
- * record_impl.h - what the files that record graphs share.
+ * record_impl.h - shared by the files that record graphs.
  */
 #ifndef TRAIN_RECORD_IMPL_H
 #define TRAIN_RECORD_IMPL_H
 
 #include "train/trainer_impl.h"
 
-/* Where emission goes. */
+/* The target of emission. */
 struct recorder {
 	struct trainer *t;
 	struct gpusim_ops *o;
@@ -25,7 +25,8 @@ struct batch train_batch(const struct trainer *t, bool moving, uint32_t rank);
 void send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64_t dst,
 	       uint64_t nbytes);
 
-/* Weights to all; with all that training changes, where another rank may have to take over. */
+/* Send the weights to all ranks; or all values that training changes, if another rank may have to
+ * take over. */
 void return_weights(struct recorder *rec);
 
 /* The optimizer's step. */

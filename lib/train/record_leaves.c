@@ -1,15 +1,17 @@
 /*
- * The graphs of a deterministic step: each rank adds up its leaves, then the ranks' sums are added, by any way.
+ * The graphs of a deterministic step: each rank adds up its leaves, then the ranks' sums are added,
+ * by any method.
  *
- * A step of many leaves is more operations than a graph may have. Then it is several graphs, of which the last one
- * adds up and updates.
+ * A step of many leaves is more operations than a graph may have. Then it is several graphs, and
+ * the last one adds up and updates.
  */
 #include "nn/launch.h"
 #include "train/leaves.h"
 #include "train/record_impl.h"
 #include "train/verify.h"
 
-/* Sum bucket after bucket over the ranks. The first one, of the last layers, has also what lies behind the parameters. */
+/* Sum bucket after bucket over the ranks. The first bucket, of the last layers, also has the values
+ * after the parameters. */
 static void
 reduce(struct recorder *rec)
 {
@@ -35,7 +37,7 @@ reduce(struct recorder *rec)
 	}
 }
 
-/* All sums to rank 0, which has none of its own. */
+/* Send all sums to rank 0, which has no sums of its own. */
 static void
 collect(struct recorder *rec, const struct emit_sink *sink)
 {
@@ -65,7 +67,7 @@ keep_samples(const struct recorder *rec, uint32_t rank, uint64_t to, uint64_t of
 		       U("cols", 1), U("dtype", GPUSIM_I64));
 }
 
-/* What a rank puts in, to be compared afterwards. */
+/* Keep a rank's inputs, to be compared afterwards. */
 static void
 keep_inputs(const struct recorder *rec, uint32_t rank, const struct emit_sink *sink)
 {
@@ -102,7 +104,7 @@ finish(struct recorder *rec, bool moving, const struct emit_sink *sink)
 		return_weights(rec);
 }
 
-/* Of each rank some leaves; behind the last ones the rest of the step. */
+/* Record some leaves of each rank; after the last leaves, the rest of the step. */
 static enum rc
 record_part(struct trainer *t, bool moving, struct leaves_range which, bool last,
 	    struct gpusim_graph *graph, struct err *err)
@@ -120,7 +122,7 @@ record_part(struct trainer *t, bool moving, struct leaves_range which, bool last
 	return make_graph(t, rec.o, graph, err);
 }
 
-/* The most leaves that a rank has of a step. */
+/* The most leaves that a rank has in a step. */
 static uint64_t
 most_leaves(const struct trainer *t, bool moving)
 {

@@ -1,10 +1,11 @@
 /*
- * Back to training after a device was lost or has joined.
+ * Resumes training after a device was lost or has joined.
  *
- * At the start of a unit every device copies the values that training changes, beside them; so when a unit
+ * At the start of a unit every device makes a copy of the values that training changes; so when a unit
  * fails, each survivor has the whole state of its start. There are two such copies, and the host relies on
- * one only when all ranks have it. A stamp, written last, identifies a replica's memory: a device that came
- * back with its memory has the stamp, a replacement without that memory has not, and gets everything anew.
+ * one only when all ranks have it. A stamp, written last, identifies a replica's memory: a device
+ * that came back with its memory has the stamp; a replacement without that memory does not, and
+ * gets everything again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,13 +16,12 @@
 #include "base/clock.h"
 #include "train/trainer_impl.h"
 
-#define USABLE_MS \
-	30000	      /* fixed: a device that is started again comes within 10 s, see gpucoord(8) */
-#define BLAME_MS 5000 /* fixed: until the coordinator has noticed that a device is lost */
+#define USABLE_MS 30000 /* fixed: a restarted device comes back within 10 s, see gpucoord(8) */
+#define BLAME_MS  5000	/* fixed: until the coordinator has noticed that a device is lost */
 
 /* ---- its members */
 
-/* A list by rank, which *list points to. */
+/* Resize a list by rank; *list points to it. */
 static bool
 resize(void *list, uint32_t n, size_t size)
 {
@@ -48,8 +48,8 @@ make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *
 	return all && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* The known state of a device's replica: its own; or, in the place of another, that one's, whose memory
- * it may have. */
+/* The known state of a device's replica: its own; or, if it replaces a device, that device's, whose
+ * memory it may have. */
 static struct replica
 inherit(const struct trainer *t, struct gpusim_comm *now, uint32_t rank)
 {
@@ -110,16 +110,16 @@ check_members(struct trainer *t, struct err *err)
 	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
 	if (rc == RC_OK && gpusim_comm_epoch(now) != gpusim_comm_epoch(t->comm))
-		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed meanwhile",
+		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed in the meantime",
 			     gpusim_comm_id(t->comm).id);
 	if (rc == RC_OK || rc == RC_RECOVERED)
 		gpusim_comm_free(now);
 	return rc;
 }
 
-/* ---- what the devices have */
+/* ---- the devices' state */
 
-/* Whether a device has the replica's memory. Errors: it cannot be asked. */
+/* Find out whether a device has the replica's memory. Errors: the device cannot be called. */
 static enum rc
 has_memory(struct trainer *t, uint32_t rank, bool *has, struct err *err)
 {
@@ -146,7 +146,7 @@ stamp(struct trainer *t, uint32_t rank, struct err *err)
 	return device_write(t->g, r->device, r->stamp, &t->nonce, sizeof t->nonce, err);
 }
 
-/* Everything anew, from the host's copy. */
+/* Load everything from the host's copy. */
 static enum rc
 rebuild_all(struct trainer *t, struct err *err)
 {
@@ -163,7 +163,7 @@ rebuild_all(struct trainer *t, struct err *err)
 	return rc;
 }
 
-/* One rank anew, with the kept copy of another. */
+/* Set up one rank again, with the kept copy of another. */
 static enum rc
 rebuild_rank(struct trainer *t, uint32_t rank, uint32_t from, struct err *err)
 {
@@ -193,7 +193,7 @@ copy_kept(struct trainer *t,
 	return rc;
 }
 
-/* The kept copy on all ranks, of which `whole` has it. */
+/* Restore the kept copy on all ranks; rank `whole` has it. */
 static enum rc
 rebuild_some(struct trainer *t, const bool *has, uint32_t whole, struct err *err)
 {
@@ -228,7 +228,8 @@ look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err 
 	return rc;
 }
 
-/* Batches of a part that is tested: whole ones, that every device has, and as many more as some device takes. */
+/* The batches of a tested part: the whole batches that every device has, and the most further
+ * batches of any device. */
 static void
 divide_tests(struct trainer *t, unsigned part)
 {
@@ -294,7 +295,7 @@ keep(struct trainer *t, struct err *err)
 	return rc;
 }
 
-/* Devices that offer themselves and have the memory; how many. */
+/* Find devices that offer themselves and have enough memory; returns their number. */
 static uint32_t
 find_joining(const struct trainer *t, const struct gpusim_device_info *list, size_t n,
 	     struct gpusim_device *devices, uint32_t max)
@@ -342,7 +343,7 @@ take_in(struct trainer *t, struct err *err)
 	if (found == 0)
 		return RC_OK;
 	if (gpusim_comm_grow(t->comm, found, devices, 0, NULL) != GPUSIM_OK) {
-		/* If that is more than this device's trouble, the unit will meet it. */
+		/* If the failure is not this device's alone, the unit will also fail. */
 		t->refused = devices[0];
 		return RC_OK;
 	}
@@ -356,8 +357,8 @@ take_in(struct trainer *t, struct err *err)
 
 /* ---- after a failure */
 
-/* Wait until nothing is in progress and the communicator has not failed. *over [out]: waiting longer is of no
- * use. */
+/* Wait until nothing is in progress and the communicator has not failed. *over [out]: waiting
+ * longer is useless. */
 static enum rc
 wait_usable(struct trainer *t, bool *over, struct err *err)
 {
@@ -391,9 +392,9 @@ name_lost(struct trainer *t, enum rc rc, struct err *err)
 	return rc;
 }
 
-/* The communicator is usable and one of its devices cannot be called: with other connections, and so as
- * another client, to whom what was leased does not belong. The communicator stays leased to the one we
- * were given, which stays open. */
+/* The communicator is usable, but one of its devices cannot be called: connect again, as another
+ * client, which does not own the old leases. The communicator stays leased to the client that the
+ * caller gave, which stays open. */
 static void
 connect_anew(struct trainer *t)
 {
@@ -405,7 +406,7 @@ connect_anew(struct trainer *t)
 	if (t->stale)
 		gpusim_close(t->fresh);
 	else
-		t->stale = t->fresh; /* the communicator may be of it */
+		t->stale = t->fresh; /* the communicator may belong to it */
 	t->fresh = t->g = g;
 	t->distrust = true;
 }

@@ -5,7 +5,7 @@
 #include "train/leaves.h"
 #include "train/verify.h"
 
-#define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
+#define EVENT_BASE 0x6d6e6973740000u /* ids of events; they are per device */
 
 enum rc
 device_alloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, uint64_t *at,
@@ -62,7 +62,7 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 	r->live_bytes = *at - r->net.params;
 	r->kept[0] = s->kept ? emit_take(at, r->live_bytes) : 0;
 	r->kept[1] = s->kept ? emit_take(at, r->live_bytes) : 0;
-	r->net.grads = emit_take(at, nbytes + sizeof(float)); /* and the loss of a leaf */
+	r->net.grads = emit_take(at, nbytes + sizeof(float)); /* also the loss of a leaf */
 	if (s->leaf) {
 		nbytes = leaves_elements(s->task) * sizeof(int64_t);
 		r->sums = r->totals = emit_take(at, nbytes);
@@ -150,7 +150,7 @@ replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task
 	       U("rows", rows), U("c", data->channels), U("hw", (uint64_t)data->rows * data->cols));
 }
 
-/* Each channel its own factor and summand, where it is not one factor for all. */
+/* Each channel has its own factor and summand, unless one factor applies to all. */
 static void
 normalise(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 	  const struct shape *s, uint64_t rows)
@@ -161,7 +161,7 @@ normalise(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 		replica_normalise(sink, rank, s->task, r->net.x, r->scale, r->shift, rows);
 }
 
-/* The one factor, or 1 where normalise follows. */
+/* The factor for all channels, or 1 if normalisation follows. */
 static double
 common_scale(const struct shape *s)
 {
@@ -177,7 +177,7 @@ advance(const struct batch *b)
 	return !b->moving ? 0 : b->stride ? b->stride : b->rows;
 }
 
-/* Images as they were picked become the net's input. */
+/* The picked images become the net's input. */
 static void
 augment(const struct emit_sink *sink, uint32_t rank, const struct replica *r, const struct shape *s,
 	const struct batch *b)

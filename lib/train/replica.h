@@ -1,12 +1,12 @@
 /*
  * replica.h - one device's copy of the net: its buffers, and the operations that use them.
  *
- * All buffers of a replica are one allocation. What a batch wants lies one behind the other in the
- * order of use, so that a replayed graph finds the next one by adding a step to the address:
- * numbers of samples, labels, losses, learning rates.
+ * All buffers of a replica are one allocation. The data of batches are contiguous, in the order of
+ * use, so that a replayed graph finds the next batch by adding a step to the address: numbers of
+ * samples, labels, losses, learning rates.
  *
- * Kernels run on COMPUTE. The gradients' sums may run beside them on COMM, and events say when
- * gradients are there and when sums are.
+ * Kernels run on COMPUTE. The gradients' sums may run concurrently on COMM; events mark when
+ * gradients and sums are complete.
  */
 #ifndef TRAIN_REPLICA_H
 #define TRAIN_REPLICA_H
@@ -16,7 +16,7 @@
 
 /*
  * Memory of a device whose addresses are numbers, as kernels' arguments are: gpusim_malloc (leased),
- * gpusim_memcpy_h2d, _d2h, _d2d, with our kind of error.
+ * gpusim_memcpy_h2d, _d2h, _d2d, with struct err.
  */
 enum rc device_alloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, uint64_t *at,
 		     struct err *err);
@@ -28,10 +28,10 @@ enum rc device_copy(struct gpusim *g, struct gpusim_device dst_device, uint64_t 
 		    struct gpusim_device src_device, uint64_t src, uint64_t nbytes,
 		    struct err *err);
 
-/* Give memory back; false: the device did not. */
+/* Free memory; false: the device failed to. */
 bool replica_free_memory(struct gpusim *g, struct gpusim_device device, uint64_t at);
 
-enum { TESTS, VALIDATION, NTESTS }; /* parts that are tested */
+enum { TESTS, VALIDATION, NTESTS }; /* the tested parts */
 
 static inline const struct dataset_part *
 tested_part(const struct dataset *data, unsigned part)
@@ -48,41 +48,40 @@ struct shape {
 	uint64_t train_steps; /* batches of one epoch */
 	uint64_t test_items[NTESTS], test_steps[NTESTS];
 	bool kept;	  /* with two copies of what training changes */
-	uint32_t augment; /* what becomes of training images (nn/augment.h) */
+	uint32_t augment; /* augmentation of training images (nn/augment.h) */
 	bool verify;	  /* with room for samples of the sums (verify.h) */
 	bool inbox;	  /* with room for another rank's gradients */
-	uint32_t
-	    leaf; /* with room for exact sums over leaves of so many samples (leaves.h); 0: not */
+	/* with room for exact sums over leaves of this many samples (leaves.h); 0: no */
+	uint32_t leaf;
 };
 
 /* Device addresses. */
 struct replica {
 	struct gpusim_device device;
 	uint64_t base;
-	bool owned;	/* the allocation at base is known to be there and ours */
-	uint64_t stamp; /* u64: whose memory this is; with kept copies */
+	bool owned;	/* the allocation at base is known to exist and to belong to this trainer */
+	uint64_t stamp; /* u64: identifies the owner of the memory; with kept copies */
 	/* The values that training changes, contiguous: live_bytes from net.params on. */
 	uint64_t state[2], adam_step;
 	uint64_t live_bytes;
-	uint64_t kept[2]; /* live_bytes each; 0: there are none */
+	uint64_t kept[2]; /* live_bytes each; 0: none */
 	uint64_t inbox;
-	uint64_t samples_of, before,
-	    after;     /* u32, i64, i64[VERIFY_SAMPLES]: which elements of the sums
-					     * are looked at; what they were, and became; 0: none */
+	/* u32, i64, i64[VERIFY_SAMPLES]: indices of sampled elements of the sums; input; result. 0: none */
+	uint64_t samples_of, before, after;
 	uint64_t sums; /* i64[leaves_elements]; 0: none. inbox is of the same size then */
-	uint64_t
-	    totals; /* the same over all ranks: the sums' place, or one of its own where sums are verified */
-	uint64_t aside; /* a copy of the sums, to verify them; 0: none */
+	/* the sums over all ranks: in the place of `sums`, or in a separate one with --verify */
+	uint64_t totals;
+	uint64_t aside; /* a copy of the sums, for --verify; 0: none */
 	struct emit_place net;
 	uint64_t samples; /* [held, item], of the data set's type */
 	uint64_t crops;	  /* f32[max_rows, item]: images before they are augmented; 0: no need */
-	uint64_t draws;	  /* u32[train_items]: what becomes of each; 0: nothing */
-	uint64_t order, labels; /* u32[train_items] which samples; u8[train_items] */
+	uint64_t draws;	  /* u32[train_items]: the augmentation of each; 0: none */
+	uint64_t order, labels; /* u32[train_items] sample numbers; u8[train_items] */
 	uint64_t scale, shift;	/* f32[channels] */
-	uint64_t lr;		/* f32[train_steps]: what the learning rate is multiplied by */
+	uint64_t lr;		/* f32[train_steps]: factors of the learning rate */
 	uint64_t tests[NTESTS], test_labels[NTESTS];
 	uint64_t losses;	/* f32[train_steps]: sums over the batch */
-	uint64_t right[NTESTS]; /* u64[test_steps]: samples told right */
+	uint64_t right[NTESTS]; /* u64[test_steps]: correctly classified samples */
 };
 
 /* Bytes a replica takes. */
@@ -92,15 +91,15 @@ uint64_t replica_bytes(const struct shape *s);
 void replica_place(struct replica *r, const struct shape *s, struct gpusim_device device,
 		   uint64_t base);
 
-/* Give each channel of rows at x its factor and summand, which lie at scale and shift. */
+/* Apply each channel's factor and summand, which are at scale and shift, to rows at x. */
 void replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task,
 		       uint64_t x, uint64_t scale, uint64_t shift, uint64_t rows);
 
-/* A batch: where its samples are, how many, and how that moves from one iteration to the next. */
+/* A batch: its samples, and how they move from one iteration to the next. */
 struct batch {
 	uint64_t first;	 /* index of its first sample in the device's order */
 	uint64_t rows;	 /* may be 0 */
-	uint64_t step;	 /* which entry of losses, right or learning rates it uses */
+	uint64_t step;	 /* the entry of losses, right or learning rates that it uses */
 	bool moving;	 /* next iteration: samples from first + stride on, the next entry */
 	uint64_t stride; /* 0: rows */
 };
@@ -111,14 +110,13 @@ static const struct gpusim_stream STREAM_COMPUTE = {0}, STREAM_COMM = {1};
 void replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 void replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 
-/* Tell the sink: a batch of training samples, or of one part of those that are tested, becomes the
- * net's input. */
+/* Emit: a batch of training samples, or of a tested part, becomes the net's input. */
 void replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 		  const struct shape *s, const struct batch *b);
 void replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 			const struct shape *s, const struct batch *b, unsigned part);
 
-/* Where its labels and losses are. */
+/* The addresses of a batch's labels and losses. */
 struct emit_target replica_target(const struct replica *r, const struct batch *b,
 				  double grad_scale);
 
@@ -126,16 +124,15 @@ struct emit_target replica_target(const struct replica *r, const struct batch *b
 void replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 		   const struct shape *s, const struct batch *b, unsigned part);
 
-/* The optimizer, as it is in this step. */
+/* The optimizer in this step. */
 struct emit_optimizer replica_optimizer(const struct replica *r, const struct shape *s,
 					const struct batch *b);
 
-/* Append: stream `to` goes on when what is on stream `from` so far is done. Each number is used
- * once in a list. */
+/* Append: stream `to` waits for everything on stream `from` so far. Each number is used once in a list. */
 void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, struct gpusim_stream from,
 		  struct gpusim_stream to);
 
-/* A rank's values as floats, as far as optimizers change them: parameters, statistics, state. */
+/* A rank's values as floats, those that optimizers change: parameters, statistics, state. */
 uint64_t replica_floats(const struct replica *r);
 
 #endif

@@ -22,7 +22,7 @@ task_open(const struct train_config *config, struct task *task, struct err *err)
 		rc = config_check_dims(config, config->data, item, t.data.nclasses, &t.data, err);
 	if (rc == RC_OK)
 		rc = net_build(&config->net, item, t.data.nclasses, &t.net, err);
-	if (rc == RC_INVAL) /* the options are fine, but not for these data */
+	if (rc == RC_INVAL) /* the options are valid, but not for these data */
 		rc = err->rc = RC_BADDATA;
 	if (rc == RC_OK)
 		rc = dataset_check_labels(&t.data, t.net.nclasses, err);
@@ -100,7 +100,7 @@ task_scale(const struct task *t, double *scale)
 	for (uint32_t c = 0; c < t->data.channels; c++)
 		if (t->data.scale[c] != t->data.scale[0] || t->data.shift[c] != 0)
 			return false;
-	/* The double that is meant, where there is one: so results are those of a division. */
+	/* Use the exact double for 1/255, so that results equal a division's. */
 	*scale = t->data.scale[0] == 1.0f / 255 ? 1.0 / 255 : (double)t->data.scale[0];
 	return true;
 }

@@ -1,4 +1,4 @@
-/* A trainer from beginning to end, and its way through an epoch. */
+/* A trainer from beginning to end, and the steps of an epoch. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #define MEET_MS 15000 /* until a device that was lost at the beginning has come back */
 
-/* Devices that a communicator may take. */
+/* The devices that a communicator may take. */
 static enum rc
 count_free(struct trainer *t, uint32_t *n, struct err *err)
 {
@@ -31,8 +31,8 @@ count_free(struct trainer *t, uint32_t *n, struct err *err)
 	return RC_OK;
 }
 
-/* A communicator of n devices. When one is lost while it is made, the coordinator starts it again or puts a spare in its place, which
- * takes a moment; after a shrink there are fewer. */
+/* A communicator of n devices. If a device is lost meanwhile, the coordinator restarts it or
+ * replaces it by a spare, which takes a moment; after a shrink the communicator has fewer. */
 static enum rc
 meet(struct trainer *t, uint32_t n, struct err *err)
 {
@@ -56,7 +56,7 @@ meet(struct trainer *t, uint32_t n, struct err *err)
 	return rc;
 }
 
-/* Devices and all they need. */
+/* Take devices and set up all that they need. */
 static enum rc
 start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struct err *err)
 {
@@ -85,7 +85,7 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 	return rc;
 }
 
-/* Not to be met by chance. */
+/* A number that does not occur by chance. */
 static uint64_t
 make_nonce(void)
 {
@@ -169,8 +169,8 @@ trainer_steps(const struct trainer *t)
 	return t->at.epoch * t->shape.train_steps + t->at.step;
 }
 
-/* Within an epoch there is one where it was asked for, and at the end of an epoch if it was not.
- * before: steps when the last was looked for. */
+/* A checkpoint is due within an epoch if --checkpoint-every says so, else at the end of an epoch.
+ * before: steps at the last check. */
 static void
 checkpoint_if_due(struct trainer *t, uint64_t before)
 {
@@ -189,7 +189,7 @@ images_after(const struct trainer *t, uint64_t steps)
 	return steps < t->shape.train_steps ? steps * t->global : t->data->train.nitems;
 }
 
-/* A unit, and what goes with it. A unit that had to be redone may have taken the position back. */
+/* Run a unit, with recovery and hooks. A unit that had to be redone may have moved the position back. */
 static enum rc
 step(struct trainer *t, struct epoch *e, struct err *err)
 {

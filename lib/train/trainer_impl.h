@@ -1,5 +1,5 @@
 /*
- * trainer_impl.h - what the files of the trainer share.
+ * trainer_impl.h - shared by the files of the trainer.
  */
 #ifndef TRAIN_TRAINER_IMPL_H
 #define TRAIN_TRAINER_IMPL_H
@@ -11,48 +11,48 @@
 #define MAX_TRIES  5  /* of a unit, with the same devices */
 #define MAX_LOSSES 64 /* in a unit */
 
-/* Graphs of one part that is tested, how many whole batches of it every device has, and how many more it takes. */
+/* Graphs of one tested part, the number of whole batches that every device has, and of further batches. */
 struct tests {
 	struct gpusim_graph whole, rest; /* 0: not needed */
 	uint64_t full, more;
 };
 
-/* A step of training: one graph, or of many leaves several, that are launched one after the other. */
+/* A training step: one graph, or for many leaves several graphs, launched one after the other. */
 #define MAX_PARTS 128
 struct steps {
 	struct gpusim_graph part[MAX_PARTS];
-	unsigned nparts; /* 0: there is no such step */
+	unsigned nparts; /* 0: no such step */
 };
 
-/* Where training is, between two units. */
+/* The position of the training, between two units. */
 struct position {
 	uint32_t epoch;	 /* epochs done */
-	uint64_t step;	 /* steps done of this one; all of them: the test is due */
+	uint64_t step;	 /* finished steps of this one; if all are finished, the test is due */
 	double loss_sum; /* of the images of those steps */
 };
 
-/* The copies on the devices of what training changes. There are two, so that one is whole while the
- * other is written. */
+/* The copies of the training's state on the devices. There are two, so that one is complete while
+ * the other is written. */
 struct kept {
 	bool any;
-	unsigned which; /* the whole one, on every rank */
+	unsigned which; /* the complete copy, on every rank */
 	struct position at;
 };
 
 /* The failure of a unit, and its cost so far. */
 struct trouble {
 	uint64_t began_ns;   /* the unit that failed, first */
-	uint64_t rebuilt_ns; /* everything is back, and the unit begins again */
+	uint64_t rebuilt_ns; /* everything is restored, and the unit begins again */
 	double rebuild_ms;   /* of that: after the communicator was usable */
-	bool over;	     /* it is of no use to try again */
-	char what[512];	     /* the coordinator's words */
+	bool over;	     /* trying again is useless */
+	char what[512];	     /* the coordinator's message */
 };
 
 struct trainer {
 	struct gpusim *g;
-	struct gpusim *fresh; /* ours, in place of the one we were given; or NULL */
-	struct gpusim *
-	    stale; /* the one before, until the communicator is opened with the fresh one; or NULL */
+	struct gpusim *fresh; /* the trainer's own client, in place of the caller's; or NULL */
+	/* the client before, until the communicator is opened by `fresh`; or NULL */
+	struct gpusim *stale;
 	const struct task *task;
 	const struct train_config *o; /* the task's, as the next two */
 	const struct dataset *data;
@@ -76,26 +76,26 @@ struct trainer {
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
 	uint64_t fed;		   /* the epoch whose order the devices have, from 1; 0: none */
 	uint32_t planned;	   /* the ranks whose test images the devices have; 0: none */
-	double step_s;		   /* a step takes so long; 0: not known */
-	uint64_t nonce;		   /* this trainer's stamp in devices' memory */
+	double step_s;		   /* duration of a step; 0: unknown */
+	uint64_t nonce;		   /* the stamp of this trainer in devices' memory */
 	struct kept kept;
 	uint8_t *host; /* the host's copy; live_bytes of a replica */
 	struct position host_at;
-	bool distrust;		      /* the devices' allocations may go: place all anew */
-	struct gpusim_device refused; /* a device that could not be taken in */
+	bool distrust;		      /* the devices' allocations may be lost: allocate all again */
+	struct gpusim_device refused; /* a device that could not join */
 	uint32_t *order;
 	/* For the shape: */
-	uint32_t *mine;	  /* of one device: which of its images, in the order of use */
-	uint8_t *labels;  /* theirs */
-	uint32_t *draws;  /* what becomes of them (nn/augment.h) */
-	uint8_t *staging; /* and the samples themselves, if they are not resident; else NULL */
+	uint32_t *mine;	  /* of one device: the numbers of its images, in the order of use */
+	uint8_t *labels;  /* of these images */
+	uint32_t *draws;  /* their augmentation (nn/augment.h) */
+	uint8_t *staging; /* the samples themselves, if they are not resident; else NULL */
 	float *rates;	  /* of the epoch's steps */
 	float *losses;	  /* of one device */
 	double *sums;	  /* by step: over the devices */
 	uint64_t *right;
 };
 
-/* How many of n things are rank's, when `whole` of them are not separated. */
+/* The number of n things that are rank's, in groups of `whole`. */
 static inline uint64_t
 share(uint64_t n, uint32_t whole, uint32_t rank, uint32_t nranks)
 {
@@ -105,14 +105,14 @@ share(uint64_t n, uint32_t whole, uint32_t rank, uint32_t nranks)
 	return end - begin;
 }
 
-/* Whether rank 0 holds the weights, and only the others train. */
+/* Return true if rank 0 holds the weights, and only the others train. */
 static inline bool
 central(const struct trainer *t)
 {
 	return t->o->sync == SYNC_SENDRECV && gpusim_comm_count(t->comm) > 1;
 }
 
-/* Of n things that are trained with, how many rank uses. */
+/* The number of n training samples or batches that a rank uses. */
 static inline uint64_t
 trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
 {
@@ -123,7 +123,7 @@ trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
 	return rank ? share(n, whole, rank - 1, nranks - 1) : 0;
 }
 
-/* Of a part that is tested, how many samples are rank's. */
+/* The number of samples of a tested part that are rank's. */
 static inline uint64_t
 tested_by(const struct trainer *t, unsigned part, uint32_t rank)
 {
@@ -131,14 +131,14 @@ tested_by(const struct trainer *t, unsigned part, uint32_t rank)
 		     gpusim_comm_count(t->comm));
 }
 
-/* Whether every device has all training images, or gets those of an epoch with their order. */
+/* Return true if every device has all training images, or gets those of an epoch with their order. */
 static inline bool
 resident(const struct trainer *t)
 {
 	return t->shape.held == t->data->train.nitems;
 }
 
-/* Whether training goes on when a device is lost. */
+/* Return true if training goes on when a device is lost. */
 static inline bool
 recovers(const struct trainer *t)
 {
@@ -147,8 +147,8 @@ recovers(const struct trainer *t)
 
 #define CALL_MS 120000 /* for any one call but: */
 
-/* For a launch. An epoch may be one, and devices that are stuck are found out long before; a unit that may
- * be lost is short. */
+/* The timeout of a launch. A launch may be a whole epoch, and stuck devices are noticed long
+ * before; a unit that may be lost is short. */
 static inline uint32_t
 launch_timeout_ms(const struct trainer *t)
 {
@@ -160,39 +160,39 @@ launch_timeout_ms(const struct trainer *t)
 /* The sizes of replicas on n devices; resident: all training samples are on each. */
 struct shape make_shape(const struct task *task, uint64_t global, uint32_t ndevices, bool resident);
 
-/* Would the replicas do for the ranks there are now? */
+/* Do the replicas fit the current ranks? */
 bool shape_fits(const struct trainer *t);
 
-/* Allocate anew on every rank, or on one of the same shape; with all training images, or where there
- * is no memory for them with those of an epoch. place_all chooses the shape and the host's buffers
- * for it. */
+/* Allocate again on every rank, or on one with the same shape; with all training images, or only those of
+ * an epoch if memory is short. place_all chooses the shape and allocates the host's buffers. */
 enum rc place_all(struct trainer *t, struct err *err);
 enum rc place_one(struct trainer *t, uint32_t rank, struct err *err);
 void give_back(struct trainer *t, uint32_t rank);
 void free_host(struct trainer *t);
 
-/* Once a device, if they are resident; each device's share, for the ranks there are. */
+/* Upload the training images, once a device, if they are resident; and each device's share of the
+ * tested images. */
 enum rc upload_images(struct trainer *t, uint32_t rank, struct err *err);
 enum rc upload_tests(struct trainer *t, struct err *err);
 
 /* ---- weights.c */
 
-/* The host's copy: what a training begins with, or a checkpoint. */
+/* The host's copy: the initial state of a training, or a checkpoint. */
 enum rc weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err);
 
-/* From the host to all devices; from a device to the host. */
+/* Copy the state from the host to all devices; from a device to the host. */
 enum rc weights_load(struct trainer *t, struct err *err);
 enum rc weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position at,
 		      struct err *err);
 
-/* ---- record.c: graphs of a step and of a test, each moving over whole batches and for the rest. */
+/* ---- record.c: graphs of a step and of a test, each moving over whole batches, and for the rest. */
 enum rc record_graphs(struct trainer *t, struct err *err);
 void forget_graphs(struct trainer *t);
 
-/* ---- feed.c: tell every device which images it uses in this epoch, and how. */
+/* ---- feed.c: send every device its images of this epoch, and the learning rates. */
 enum rc feed(struct trainer *t, struct err *err);
 
-/* ---- unit.c: some steps, or the test; the position moves when all is well. */
+/* ---- unit.c: some steps, or the test; the position moves on success. */
 enum rc unit_run(struct trainer *t, struct epoch *e, struct err *err);
 
 /* ---- recover.c */
@@ -200,21 +200,21 @@ enum rc unit_run(struct trainer *t, struct epoch *e, struct err *err);
 /* Make the devices of the communicator ready for the position: memory, images, weights, graphs. */
 enum rc rebuild(struct trainer *t, bool scratch, struct err *err);
 
-/* Remember the position and what training has changed, on every rank. */
+/* Keep the position and a copy of the state, on every rank. */
 enum rc keep(struct trainer *t, struct err *err);
 
-/* The ranks of a communicator that is new. */
+/* Set up the ranks of a new communicator. */
 enum rc members_begin(struct trainer *t, struct err *err);
 
-/* RC_RECOVERED when the communicator is not what it was when the graphs were recorded. */
+/* RC_RECOVERED if the communicator has changed since the graphs were recorded. */
 enum rc check_members(struct trainer *t, struct err *err);
 
-/* After a failure: wait until the communicator is usable, and go back to what was kept. scratch: trust
- * nothing on the devices but the kept copies. */
+/* After a failure: wait until the communicator is usable, and go back to the kept copies. scratch:
+ * trust only the kept copies on the devices. */
 enum rc recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *err);
 
-/* Of a failure with which training ends: a device could not be called. A barrier shows the coordinator which
- * rank that is, and the communicator's status why it was lost; *err says that then. Returns rc. */
+/* Called for a failure that ends the training: a device could not be called. A barrier lets the coordinator
+ * find the rank, and the communicator's status has the reason, which goes to *err. Returns rc. */
 enum rc name_lost(struct trainer *t, enum rc rc, struct err *err);
 
 /* Take in devices that offer themselves. */

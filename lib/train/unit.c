@@ -10,9 +10,9 @@
 #include "train/trainer_impl.h"
 #include "train/verify.h"
 
-#define SLICES_AN_EPOCH 50   /* launches, where somebody watches */
-#define UNIT_S		0.25 /* no longer, where work may be lost */
-#define QUICK_MS	1000 /* for a few bytes of a device that may be gone */
+#define SLICES_AN_EPOCH 50   /* launches, if progress is shown */
+#define UNIT_S		0.25 /* the longest, where work may be lost */
+#define QUICK_MS	1000 /* for a few bytes of a device that may be lost */
 
 /* Run a graph and add its times to *e. */
 static enum rc
@@ -33,7 +33,7 @@ launch(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t it
 	return rc;
 }
 
-/* Steps of training; of several graphs, each by itself. */
+/* Run training steps; a step of several graphs is launched by itself. */
 static enum rc
 launch_steps(struct trainer *t, const struct steps *steps, uint64_t first, uint64_t n,
 	     struct epoch *e, struct err *err)
@@ -48,13 +48,12 @@ launch_steps(struct trainer *t, const struct steps *steps, uint64_t first, uint6
 	return rc;
 }
 
-/* The losses of n steps into the position, step by step: so it is the same sum however training is
- * cut. */
+/* Add the losses of n steps to the position, step by step, so that the sum does not depend on the units. */
 static enum rc
 add_losses(struct trainer *t, uint64_t n, struct err *err)
 {
 	uint64_t first = t->at.step * sizeof *t->losses;
-	/* Where sums of leaves were taken, each rank has the loss of all: rank 0 always. */
+	/* With sums of leaves, each rank has the loss of all ranks; rank 0 always exists. */
 	uint32_t ranks = t->shape.leaf ? 1 : gpusim_comm_count(t->comm);
 	enum rc rc = RC_OK;
 
@@ -70,7 +69,7 @@ add_losses(struct trainer *t, uint64_t n, struct err *err)
 	return rc;
 }
 
-/* Read what ranks kept of the last step's sums, one after the other. */
+/* Read the samples that ranks kept of the last step's sums, rank after rank. */
 static enum rc
 read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, struct err *err)
 {
@@ -88,7 +87,7 @@ read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, st
 	return rc;
 }
 
-/* The checksum of as many whole numbers as there are sums. */
+/* The checksum of as many integers as the sums have. */
 static enum rc
 checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t *crc, struct err *err)
 {
@@ -97,7 +96,7 @@ checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t *crc, struct 
 		     err);
 }
 
-/* Whether ranks still have the sums that they put in. */
+/* Check that ranks still have their input sums. */
 static enum rc
 verify_inputs(struct trainer *t, uint32_t *culprit, struct err *err)
 {
@@ -118,7 +117,7 @@ verify_inputs(struct trainer *t, uint32_t *culprit, struct err *err)
 	return rc;
 }
 
-/* Whether all holders have the same sums. */
+/* Check that all holders have the same sums. */
 static enum rc
 verify_all(struct trainer *t, uint32_t nholders, uint32_t *culprit, struct err *err)
 {
@@ -133,7 +132,7 @@ verify_all(struct trainer *t, uint32_t nholders, uint32_t *culprit, struct err *
 	return rc;
 }
 
-/* Whether samples of the last step's sums are right, and all ranks have the same sums. */
+/* Check samples of the last step's sums, and that all ranks have the same sums. */
 static enum rc
 verify(struct trainer *t, struct err *err)
 {
@@ -178,7 +177,7 @@ smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* How many steps the next launch has; the last, smaller one is one of its own. */
+/* The number of steps of the next launch; the last, smaller step is launched by itself. */
 static uint64_t
 unit_steps(const struct trainer *t)
 {
@@ -198,7 +197,7 @@ unit_steps(const struct trainer *t)
 	return n;
 }
 
-/* Steps of which every device does its own, and the mean of what they have become. */
+/* Steps that every device does alone, and then the mean over the devices. */
 static enum rc
 launch_local(struct trainer *t, const struct steps *steps, uint64_t first, uint64_t n,
 	     struct epoch *e, struct err *err)
@@ -237,7 +236,7 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 	return rc;
 }
 
-/* Samples that all ranks together told right. */
+/* The samples that all ranks together classified correctly. */
 static enum rc
 count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 {
@@ -254,7 +253,7 @@ count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 	return rc;
 }
 
-/* The fraction of a part that is told right. */
+/* The fraction of a part that is classified correctly. */
 static enum rc
 test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 {
@@ -292,7 +291,7 @@ test_unit(struct trainer *t, struct epoch *e, struct err *err)
 	return RC_OK;
 }
 
-/* Once, from the position on. */
+/* Run a unit once, from the position on. */
 static enum rc
 attempt(struct trainer *t, struct epoch *out, struct err *err)
 {
@@ -314,8 +313,8 @@ attempt(struct trainer *t, struct epoch *out, struct err *err)
 }
 
 /*
- * "rank 2 (device ...) lost: ...; shrink, 3 ranks at epoch 2: detect 3 ms, agree 5 ms, restore 9 ms" is
- * the coordinator's; weights and graphs are part of restoring, too, and then there is the redo.
+ * "rank 2 (device ...) lost: ...; shrink, 3 ranks at epoch 2: detect 3 ms, agree 5 ms, restore 9
+ * ms" is the coordinator's text; restoring also includes weights and graphs, and the redo follows.
  */
 static void
 tell(const struct trainer *t, uint32_t epoch, const struct trouble *trouble, double redo_ms)
@@ -341,7 +340,7 @@ unit_run(struct trainer *t, struct epoch *e, struct err *err)
 {
 	struct trouble trouble = {.began_ns = clock_now_ns()};
 	uint32_t epoch = t->at.epoch + 1;
-	unsigned tries = 0, vain = 0; /* vain: although no device was lost since the one before */
+	unsigned tries = 0, vain = 0; /* vain: tries without a newly lost device */
 	enum rc rc = attempt(t, e, err);
 
 	while (rc != RC_OK && recovers(t) && !trouble.over && vain < MAX_TRIES &&

@@ -43,14 +43,13 @@ verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err
 	if (*culprit == n)
 		return err_set(err, RC_BADDATA,
 			       "the gradients' sums of rank %" PRIu32 " and rank %" PRIu32
-			       " differ, and no others decide which are right",
+			       " differ, and no other rank can decide which are right",
 			       of, odd);
 	return err_set(err, RC_BADDATA,
-		       "rank %" PRIu32 ": the gradients' sums are not those of the other ranks",
-		       odd);
+		       "rank %" PRIu32 ": the gradients' sums differ from the other ranks'", odd);
 }
 
-/* Wraps around, as the sums on the devices would. */
+/* Wrap around, as the sums on the devices would. */
 static int64_t
 add_up(const int64_t *in, uint32_t nranks, unsigned sample)
 {
@@ -80,12 +79,12 @@ verify_sums(const int64_t *in, uint32_t nranks, const int64_t *out, uint32_t nho
 		if (*culprit == nranks)
 			return err_set(err, RC_BADDATA,
 				       "element %" PRIu32 " of the gradients' sums is %" PRId64
-				       " on all ranks, and their inputs are %" PRId64,
+				       " on all ranks, but their inputs sum to %" PRId64,
 				       index[i], out[(uint64_t)wrong * VERIFY_SAMPLES + i], want);
 		return err_set(err, RC_BADDATA,
 			       "rank %" PRIu32 ": element %" PRIu32
 			       " of the gradients' sums is %" PRId64
-			       ", and the ranks' inputs are %" PRId64,
+			       ", but the ranks' inputs sum to %" PRId64,
 			       wrong, index[i], out[(uint64_t)wrong * VERIFY_SAMPLES + i], want);
 	}
 	return RC_OK;

@@ -1,9 +1,9 @@
 /*
- * verify.h - whether sums over ranks are what the ranks put in, by samples.
+ * verify.h - checks sums over ranks against the ranks' inputs, by samples.
  *
- * Of a deterministic training with --verify, each rank keeps some elements of its own sums before they are added up, and
- * the same elements of the result. Whole numbers add up exactly, so any difference is an error of a device, of its memory
- * or of a link.
+ * In a deterministic training with --verify, each rank keeps some elements of its own sums before
+ * they are added up, and the same elements of the result. Integers add up exactly, so any
+ * difference is an error of a device, of its memory or of a link.
  */
 #ifndef TRAIN_VERIFY_H
 #define TRAIN_VERIFY_H
@@ -14,30 +14,32 @@
 
 #define VERIFY_SAMPLES 256 /* elements of a step */
 
-/* Which elements of n: the caller's VERIFY_SAMPLES entries. All of n if there are no more; else one of each of as many equal parts, and
- * the last. */
+/* Choose elements of n, for the caller's VERIFY_SAMPLES entries: all, if n is no larger; else one
+ * of each of VERIFY_SAMPLES equal parts, and the last. */
 void verify_choose(uint64_t seed, uint64_t n, uint32_t *index);
 
 /*
- * verify_sums - compare.
+ * verify_sums - compare the sums with the inputs.
  *
- *	in	i64[nranks, VERIFY_SAMPLES]: what each rank had
- *	out	i64[nholders, VERIFY_SAMPLES]: what the first ranks got
- *	index	u32[VERIFY_SAMPLES]: which elements these are
- *	culprit	[out] the first rank that got something else; nranks: all got the same wrong number
+ *	in	i64[nranks, VERIFY_SAMPLES]: the input of each rank
+ *	out	i64[nholders, VERIFY_SAMPLES]: the results of the first ranks
+ *	index	u32[VERIFY_SAMPLES]: the elements' indices
+ *	culprit	[out] the first rank with a wrong result; nranks: all have the same wrong result
  *
- * RC_BADDATA names the element, the rank, and both numbers. Checked by: tests/unit/train/t_verify.c
+ * RC_BADDATA names the element, the rank, and both numbers.
+ * Checked by: tests/unit/train/t_verify.c
  */
 enum rc verify_sums(const int64_t *in, uint32_t nranks, const int64_t *out, uint32_t nholders,
 		    const uint32_t *index, uint32_t *culprit, struct err *err);
 
 /*
- * verify_equal - whether all ranks got the same, element by element.
+ * verify_equal - check that all ranks have the same results.
  *
- *	crc	u64[n]: the checksum of what each rank got
+ *	crc	u64[n]: the checksum of each rank's result
  *	culprit	[out] the first rank without the checksum that most ranks have; n: no majority has one
  *
- * RC_BADDATA names the rank. Checked by: tests/unit/train/t_verify.c
+ * RC_BADDATA names the rank.
+ * Checked by: tests/unit/train/t_verify.c
  */
 enum rc verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err);
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "train/trainer_impl.h"
 
-/* Where things lie in the host's image: as on a device, from 0 on. */
+/* The layout of the host's image: as on a device, from address 0 on. */
 static struct replica
 offsets(const struct trainer *t)
 {
@@ -75,7 +75,7 @@ weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position a
 	return RC_OK;
 }
 
-/* From the first device that answers: they all have the same. */
+/* Copy from the first device that answers; all have the same state. */
 static enum rc
 fetch_any(struct trainer *t, struct err *err)
 {
@@ -86,7 +86,8 @@ fetch_any(struct trainer *t, struct err *err)
 	return rc;
 }
 
-/* The weights at a position between two epochs. The kept copies are those of the test before, and a test changes no weights. */
+/* The weights at a position between two epochs. The kept copies are from before the test, and a
+ * test changes no weights. */
 static enum rc
 fetch_again(struct trainer *t, struct trouble *trouble, struct err *err)
 {
@@ -96,7 +97,7 @@ fetch_again(struct trainer *t, struct trouble *trouble, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (t->at.epoch * t->shape.train_steps + t->at.step < at.epoch * t->shape.train_steps)
-		return err_set(err, RC_RECOVERED, "no device has the weights any more");
+		return err_set(err, RC_RECOVERED, "no device has the weights any longer");
 	t->at = at;
 	return fetch_any(t, err);
 }
@@ -117,7 +118,7 @@ trainer_weights(struct trainer *t, float *params, struct err *err)
 	return rc;
 }
 
-/* A vector of the image, as memory of its own. */
+/* A copy of a vector of the image. */
 static float *
 copy_vector(const struct trainer *t, uint64_t at)
 {

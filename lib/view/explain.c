@@ -1,5 +1,6 @@
 /*
- * explain.c - a communicator's paragraph: its failure, or its operation at hand, or what waits to become one.
+ * explain.c - a communicator's paragraph: its failure, its current operation, or calls that wait to
+ * become one.
  */
 #include "view/explain.h"
 
@@ -25,7 +26,7 @@ explain_state_name(enum explain_state s)
 	return name[s];
 }
 
-/* ---- the first sentence, by what is at hand */
+/* ---- the first sentence */
 
 static bool
 has_failed(const struct scene *s)
@@ -44,7 +45,7 @@ last_event(const struct scene *s, GpuSim__EventKind kind)
 	return NULL;
 }
 
-/* The reason without "comm 3: ", which has been said. */
+/* The reason without "comm 3: ", which has been printed. */
 static const char *
 reason_of(const struct scene *s)
 {
@@ -85,13 +86,13 @@ say_at_hand(struct words *t, const struct scene *s)
 	if (head->known)
 		say(t, " (%s)", part_shape(t, &head->op, s->n));
 	if (!stands && !has_slow(s)) {
-		say(t, " runs for %s", part_time(t, s->age_ns));
+		say(t, " has been running for %s", part_time(t, s->age_ns));
 		if (head->steps)
 			say(t, ": rank %" PRIu32 " is in step %" PRIu32 " of %" PRIu32, s->head,
 			    head->step, head->steps);
 		return EXPLAIN_GOES_ON;
 	}
-	say(t, " %s %s: ", stands ? "waits since" : "goes on slowly for",
+	say(t, " has been %s for %s: ", stands ? "waiting" : "slow",
 	    part_time(t, stands && waits ? waits : s->age_ns));
 	say_culprits(t, s);
 	say_waiters(t, s);
@@ -122,7 +123,7 @@ say_calls(struct words *t, const struct scene *s)
 
 	for (size_t i = 0; i < s->comm->n_calls; i++)
 		ms = s->comm->calls[i]->forms > ms ? s->comm->calls[i]->forms : ms;
-	say(t, "%s waits since %s: ", part_work(t, first), part_time(t, ms * NS_PER_MS));
+	say(t, "%s has been waiting for %s: ", part_work(t, first), part_time(t, ms * NS_PER_MS));
 	say(t, "%s %s not called it; ", part_ranks(t, s, has_called, 0),
 	    count_ranks(s, has_called, 0) == 1 ? "has" : "have");
 	say(t, "%s %s", part_ranks(t, s, has_called, 1),
@@ -153,7 +154,7 @@ is_unanswered(const struct scene *s, uint32_t r, uint32_t arg)
 	return false;
 }
 
-/* Of ranks that have not ended their parts. */
+/* Name the tasks of ranks that have not ended their parts. */
 static void
 say_tasks(struct words *t, const struct scene *s)
 {
@@ -214,7 +215,7 @@ say_groups(struct words *t, const struct scene *s)
 	const GpuSim__Work *g = s->comm->groups[0];
 
 	t->cause = "group";
-	say(t, "a group is open since %s and has not ended: it holds %" PRIu64 " operation%s of %s",
+	say(t, "a group has been open for %s: it holds %" PRIu64 " operation%s of %s",
 	    part_time(t, g->forms * NS_PER_MS), g->nops, g->nops == 1 ? "" : "s",
 	    part_client(t, s, g->clientid));
 	if (g->known)
@@ -242,7 +243,7 @@ say_idle(struct words *t, const struct scene *s)
 			   : "is in no operation: ");
 	if (h) {
 		t->cause = h->tracer || h->process == 't' ? "debugger" : "program";
-		say(t, "%s, whose it is, %s%s", part_client(t, s, s->comm->clientid),
+		say(t, "its %s %s%s", part_client(t, s, s->comm->clientid),
 		    part_process(t, h->process, h->tracer), s->nculprits ? "; " : "");
 	}
 	say_culprits(t, s);
@@ -300,7 +301,7 @@ say_last(struct words *t, const struct scene *s)
 		    part_op(t, op, true), part_when(t, at));
 }
 
-/* The first failure that a rank recorded, which may be the others' consequence alone. */
+/* The first failure that a rank recorded; the others may be its consequences. */
 static void
 say_first_failure(struct words *t, const struct scene *s)
 {
@@ -359,7 +360,7 @@ say_stopped(struct words *t, const struct scene *s)
 
 		if (a->cause != CAUSE_STOPPED && a->cause != CAUSE_TRACED)
 			continue;
-		say(t, "  Now: rank %" PRIu32 " (%s) %s; to let its device go on: %s.\n", r,
+		say(t, "  Now: rank %" PRIu32 " (%s) %s; to resume its device: %s.\n", r,
 		    part_device(t, a->dev), part_process(t, a->dev->process, a->dev->tracer),
 		    part_release(t, a->dev->meta->pid, a->dev->tracer));
 		return;
@@ -379,7 +380,8 @@ say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 			       "and root, in the same order; ");
 		say(t,
 		    "gpuctl comm-shrink %" PRIu64
-		    " makes one of the ranks that live; gpuctl comm-destroy %" PRIu64 " ends it.\n",
+		    " makes a communicator of the surviving ranks; gpuctl comm-destroy %" PRIu64
+		    " ends it.\n",
 		    id, id);
 		return;
 	}
@@ -412,7 +414,7 @@ say_recovered(struct words *t, const struct scene *s)
 		    s->comm->recovered);
 }
 
-/* Where the first sentence has not said it. */
+/* Print the holder if the first sentence has not. */
 static void
 say_holder(struct words *t, const struct scene *s)
 {
@@ -429,7 +431,7 @@ say_behind(struct words *t, const struct scene *s)
 	uint64_t n = s->comm->pending;
 
 	if (n > 1)
-		say(t, "  %" PRIu64 " more run%s wait%s behind it.\n", n - 1, n == 2 ? "" : "s",
+		say(t, "  %" PRIu64 " more run%s wait%s after it.\n", n - 1, n == 2 ? "" : "s",
 		    n == 2 ? "s" : "");
 	if (s->comm->n_groups && (s->at_hand || s->comm->n_runs || s->comm->n_calls))
 		say(t, "  %zu group%s open.\n", s->comm->n_groups,

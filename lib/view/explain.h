@@ -1,6 +1,6 @@
 /*
- * explain.h - a world in words: each communicator's operation at hand, which rank holds it up and why, who waits for
- * it, and how to go on.
+ * explain.h - a world in words: each communicator's current operation, the rank that holds it up and
+ * why, the ranks that wait for it, and how to continue.
  *
  * Pure. gpuctl.1 has the table of cases (EXPLAIN).
  */
@@ -15,12 +15,12 @@
 #include "base/rc.h"
 #include "view/world.h"
 
-/* How a communicator, or all, stands: later is worse. */
+/* The state of a communicator, or of all: later is worse. */
 enum explain_state {
-	EXPLAIN_IDLE,	 /* no operation is at hand */
-	EXPLAIN_GOES_ON, /* one is, and nothing holds it up */
-	EXPLAIN_WAITS,	 /* one stands still, or waits for something that somebody has to do */
-	EXPLAIN_FAILED	 /* for good */
+	EXPLAIN_IDLE,	 /* there is no operation */
+	EXPLAIN_GOES_ON, /* an operation makes progress */
+	EXPLAIN_WAITS,	 /* an operation is blocked, or waits for an action of a user or program */
+	EXPLAIN_FAILED	 /* permanently */
 };
 
 /* Static storage. */
@@ -28,8 +28,8 @@ const char *explain_state_name(enum explain_state s);
 
 struct explanation {
 	enum explain_state state;
-	const char *
-	    cause; /* of what stands, goes on slowly or failed, as a word: gpuctl.1 lists them; static; or "" */
+	/* Why it is blocked, slow or failed, as a word that gpuctl.1 lists; static; or "". */
+	const char *cause;
 };
 
 /*
@@ -42,8 +42,8 @@ struct explanation {
 enum rc explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 		     struct explanation *how, struct err *err);
 
-/* A paragraph on all that belongs to no communicator alone: devices, ranks that gather, requests in the queue, communicators
- * that wait for each other. Nothing is appended if there is nothing to say. RC_NOMEM. */
+/* A paragraph on everything that does not belong to one communicator: devices, ranks that gather, queued
+ * requests, communicators that wait for each other. Nothing to report: nothing is appended. RC_NOMEM. */
 enum rc explain_rest(const struct world *w, struct buf *out, struct explanation *how,
 		     struct err *err);
 

@@ -1,5 +1,6 @@
 /*
- * explain_cause.c - who holds up the operation at hand, and why: the ends of the chains of ranks that wait.
+ * explain_cause.c - the ranks that hold up the current operation, and why: the ends of the chains of
+ * waiting ranks.
  */
 #include <stdlib.h>
 
@@ -7,7 +8,7 @@
 #include "coll/plan.h"
 #include "view/explain_impl.h"
 
-/* The rank's device cannot go on, whatever it is in. */
+/* Why the rank's device cannot proceed, in any operation. */
 static enum cause
 device_cause(const struct seen *a)
 {
@@ -48,7 +49,7 @@ is_pair(const struct flight_op *op)
 	return coll_is_sendrecv((enum gpusim_coll)op->coll);
 }
 
-/* The rank of the operation at hand that the fewest differ from. */
+/* The rank of the current operation from which the fewest ranks differ. */
 static uint32_t
 most_usual(const struct scene *s)
 {
@@ -121,7 +122,7 @@ absent_cause(const struct scene *s, const struct seen *a)
 	return a->refused_ns > a->last_ns ? CAUSE_MEMORY : CAUSE_MISSING;
 }
 
-/* A rank waits for nobody, and others wait for it. */
+/* The cause for a rank that waits for no rank while others wait for it. */
 static enum cause
 stuck_cause(const struct scene *s, const struct seen *a)
 {
@@ -131,8 +132,8 @@ stuck_cause(const struct scene *s, const struct seen *a)
 }
 
 /*
- * Ranks wait for each other in a circle, from r on. The network is cut where one waits for what the other gives: not when
- * all are in sends alone, in receives alone, or in operations that do not belong together.
+ * Ranks wait for each other in a cycle, from r on. The network is cut if one waits for what another
+ * sends: not if all only send, all only receive, or their operations do not match.
  */
 static void
 take_circle(struct scene *s, uint32_t r)
@@ -181,7 +182,7 @@ take_culprits(struct scene *s, const enum culprit *why)
 	}
 }
 
-/* The ranks of a collective that are not in it, when nobody waits for them by name: all of them hold it up. */
+/* If no rank waits for a particular one, all ranks that have not entered the collective hold it up. */
 static void
 take_absent(struct scene *s)
 {
@@ -196,7 +197,7 @@ take_absent(struct scene *s)
 	}
 }
 
-/* How far from a culprit each rank waits. */
+/* Find each rank's distance from a culprit. */
 static void
 find_depths(struct scene *s)
 {
@@ -238,7 +239,7 @@ scene_stands(const struct scene *s)
 	return s->nculprits && (has_hard_cause(s) || longest_wait(s) >= LONG_NS);
 }
 
-/* Nothing is at hand: what would hold up the next operation. */
+/* There is no operation: find what would hold up the next one. */
 static void
 find_obstacles(struct scene *s)
 {
@@ -259,17 +260,18 @@ find_obstacles(struct scene *s)
 	}
 }
 
-/* ---- who is late again and again */
+/* ---- stragglers */
 
 #define LATE_WINDOW_NS (15 * NS_PER_SEC)
-#define LATE_RECENT_NS (5 * NS_PER_SEC) /* the last time was within */
-#define LATE_NS	       (50 * NS_PER_MS) /* each time, and a quarter of the clock in all */
+#define LATE_RECENT_NS (5 * NS_PER_SEC) /* longest time since it was last late */
+#define LATE_NS	       (50 * NS_PER_MS) /* least lateness each time; in all a quarter of the clock */
 #define LATE_LEAST     3		/* times */
 
-/* Of a rank, ns: how long one rank waited for it at most, how long it waited itself, and the same of the rank at hand. */
+/* A rank's times in ns: the longest that one rank waited for it, its own waiting, and the waiting of
+ * the current rank. */
 struct late {
 	uint64_t held, waited, row;
-	uint32_t times, now; /* how often it was late, at most; of the rank at hand */
+	uint32_t times, now; /* times it was late, at most; for the current rank */
 };
 
 static void
@@ -294,7 +296,8 @@ take_waits(const struct scene *s, uint32_t q, struct late *v, uint64_t *first, u
 		}
 }
 
-/* As the coordinator counts lateness: the longest that any rank waited for one, less the time that this one waited itself. */
+/* Lateness is counted as in the coordinator: the longest time that any rank waited for a rank, less its
+ * own waiting. */
 static enum rc
 find_late(struct scene *s, struct err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * explain_look.c - what a world says of each rank: from its device's recorder where that could be read, else from
- * the coordinator's answer.
+ * explain_look.c - collect what is known of each rank: from its device's recorder if that could be
+ * read, else from the coordinator's answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ take_records(const struct scene *s, const struct world_recorder *rec, const stru
 	}
 }
 
-/* Where its operations would run something else does, or is waited for: in its own ring, else in another of its program. */
+/* Find a ring that does something else, or waits: the rank's own ring, else another one of its program. */
 static const struct world_ring *
 find_task(const struct world_recorder *rec, const struct seen *a)
 {
@@ -118,7 +118,7 @@ look_at_recorder(const struct scene *s, const struct world_recorder *rec, struct
 	out->task = find_task(rec, out);
 }
 
-/* As the heartbeats told the coordinator. */
+/* Use the progress that heartbeats reported to the coordinator. */
 static void
 look_at_progress(const struct scene *s, uint32_t r, struct seen *out)
 {
@@ -156,7 +156,7 @@ look_at_rank(const struct scene *s, uint32_t r, struct seen *out)
 	out->fault = strcmp(out->fault_text, "cleared") == 0 ? "" : out->fault_text;
 }
 
-/* The operation at hand: the first of those that are, and of its ranks the one that has been in it for longest. */
+/* Find the current operation: the first one, at the rank that has been in it for the longest. */
 static void
 find_head(struct scene *s)
 {
@@ -195,7 +195,7 @@ scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene 
 	return RC_OK;
 }
 
-/* ---- what was finished */
+/* ---- finished operations */
 
 /* The next record of an operation of the communicator that rank r finished; *ring and *k are 0 at first. */
 static const struct flight_op *
@@ -226,7 +226,7 @@ rank_finished(const struct scene *s, uint32_t r, const struct flight_op *op)
 
 	if (!s->rank[r].dev || !s->rank[r].dev->recorder ||
 	    (pair && r != op->rank && r != op->root))
-		return true; /* nobody knows, or it takes no part */
+		return true; /* unknown, or it takes no part */
 	do
 		q = next_finished(s, r, &ring, &k, &at);
 	while (q && (q->seq != op->seq || q->epoch != op->epoch));

@@ -1,5 +1,5 @@
 /*
- * explain_rest.c - the world besides its communicators: devices, ranks that gather, requests that wait for devices.
+ * explain_rest.c - the world besides its communicators: devices, gathering ranks, requests for devices.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ say_gathering(struct words *t, const GpuSim__Gathering *g)
 	for (size_t i = 0; i < g->n_missing && i < 16; i++)
 		say(t, "%s%" PRIu32, i ? ", " : one ? "rank " : "ranks ", g->missing[i]);
 	say(t,
-	    "%s of %" PRIu32 " %s not come for %s; the others wait for %s. To go on: start %s.\n",
+	    "%s of %" PRIu32
+	    " %s been missing for %s; the others wait for %s. To go on: start %s.\n",
 	    g->n_missing > 16 ? " ..." : "", g->nranks, one ? "has" : "have",
 	    part_time(t, g->forms * NS_PER_MS), one ? "it" : "them",
 	    one ? "that rank" : "those ranks");
@@ -43,13 +44,13 @@ say_request(struct words *t, const struct world *w, const GpuSim__WaitingRequest
 	if (q->pid)
 		say(t, ", pid %" PRIu32 ",", q->pid);
 	say(t,
-	    " waits since %s for %" PRIu32 " device%s: %" PRIu32
+	    " has been waiting for %" PRIu32 " device%s for %s: %" PRIu32
 	    " %s free. To go on: destroy a communicator, or start more devices.\n",
-	    part_time(t, q->forms * NS_PER_MS), q->want, q->want == 1 ? "" : "s", nfree,
+	    q->want, q->want == 1 ? "" : "s", part_time(t, q->forms * NS_PER_MS), nfree,
 	    nfree == 1 ? "is" : "are");
 }
 
-/* When memory was last refused, and how much; false: never, as far as the recorder goes back. */
+/* Find the last refused allocation; false: none in the recorder. */
 static bool
 last_refusal(const struct world_device *d, uint64_t *at_ns, uint64_t *nbytes)
 {
@@ -68,7 +69,7 @@ last_refusal(const struct world_device *d, uint64_t *at_ns, uint64_t *nbytes)
 	return found;
 }
 
-#define REFUSED_NS (600 * NS_PER_SEC) /* older refusals are of no interest */
+#define REFUSED_NS (600 * NS_PER_SEC) /* older refusals are not reported */
 
 static void
 say_memory(struct words *t, const struct world *w, const struct world_device *d)
@@ -86,7 +87,7 @@ say_memory(struct words *t, const struct world *w, const struct world_device *d)
 		    part_bytes(t, m->usedbytes), part_bytes(t, size));
 }
 
-/* A device that no communicator tells of. */
+/* A device outside of all communicators. */
 static bool
 say_free_device(struct words *t, const struct world_device *d)
 {
@@ -108,7 +109,7 @@ say_free_device(struct words *t, const struct world_device *d)
 
 /* ---- communicators that wait for each other */
 
-/* Does some rank of `a` hold it up because it is in `b`? */
+/* Find out if some rank of `a` holds it up because it is in `b`. */
 static enum rc
 is_crossed(const struct world *w, const GpuSim__CommSummary *a, uint64_t b, bool *out,
 	   struct err *err)
@@ -146,8 +147,8 @@ say_crossed(struct words *t, const struct world *w, bool *found, struct err *err
 			*found = true;
 			say(t,
 			    "comm %" PRIu64 " and comm %" PRIu64
-			    " wait for each other: some ranks called the one first, some the "
-			    "other. Neither can go on by itself.\n",
+			    " wait for each other: some ranks called one first, some the other. "
+			    "Neither can proceed by itself.\n",
 			    c[i]->commid, c[k]->commid);
 		}
 	return rc;

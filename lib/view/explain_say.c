@@ -1,5 +1,5 @@
 /*
- * explain_say.c - why a rank holds up the others, and what helps: a sentence's part for each cause.
+ * explain_say.c - why a rank holds up the others, and the remedy: a part of a sentence for each cause.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ part_in(struct words *t, const struct scene *s, const struct flight_op *op)
 		    part_shape(t, op, op->nranks ? op->nranks : s->n));
 }
 
-/* ---- what a stream does instead */
+/* ---- the other work of a stream */
 
 static const char *
 part_live(struct words *t, const struct flight_live *l)
@@ -91,7 +91,7 @@ say_ring(struct words *t, const struct scene *s, const struct world_device *dev,
 	say(t, " for %s", part_time(t, world_ns_since(s->w, dev->recorder, now->since)));
 }
 
-/* The ring of the command queue that a ring waits for, and its device; NULL: it is not to be seen. */
+/* The ring of the command queue that a ring waits for, and its device; NULL: it is not visible. */
 static const struct world_ring *
 awaited(const struct scene *s, const struct world_ring *r, const struct world_device **dev)
 {
@@ -123,12 +123,12 @@ say_task(struct words *t, const struct scene *s, const struct seen *a)
 	say_ring(t, s, dev, r);
 	for (int i = 0; i < CHAIN_MAX && (r = awaited(s, r, &dev)); i++) {
 		if (flight_at_work(&r->ring.live)) {
-			say(t, "; that one is in %s", part_live(t, &r->ring.live));
+			say(t, "; that stream is in %s", part_live(t, &r->ring.live));
 			return;
 		}
 		if (!atomic_load(&r->ring.now.what))
 			return;
-		say(t, "; that one ");
+		say(t, "; that stream ");
 		say_ring(t, s, dev, r);
 	}
 }
@@ -138,7 +138,7 @@ say_task(struct words *t, const struct scene *s, const struct seen *a)
 static const char *
 word_call(const struct scene *s)
 {
-	return s->at_hand ? "has not called it" : "calls nothing";
+	return s->at_hand ? "has not called it" : "makes no calls";
 }
 
 static void
@@ -193,7 +193,7 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		    part_in(t, s, &s->rank[a->other].op));
 		break;
 	case CAUSE_CROSSED:
-		say(t, "has not come to it: it is in %s", part_live(t, a->away));
+		say(t, "has not reached it: it is in %s", part_live(t, a->away));
 		break;
 	case CAUSE_PROGRAM:
 		say(t, "%s: its program, pid %" PRIu32 ", %s", word_call(s), a->own->ring.pid,
@@ -205,7 +205,7 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 	case CAUSE_KERNEL:
 	case CAUSE_HOST:
 	case CAUSE_EVENT:
-		say(t, s->at_hand ? "has not come to it: " : "is busy: ");
+		say(t, s->at_hand ? "has not reached it: " : "is busy: ");
 		say_task(t, s, a);
 		break;
 	case CAUSE_MEMORY:
@@ -219,12 +219,12 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		say(t, "is %s", part_late(t, s));
 		break;
 	case CAUSE_WORKS:
-		say(t, "works%s and waits for nobody", part_step(t, a));
+		say(t, "works%s and waits for no rank", part_step(t, a));
 		break;
 	case CAUSE_APART:
 		say(t,
-		    "and rank %" PRIu32
-		    " live, and neither hears the other: the network between them is cut%s",
+		    "and rank %" PRIu32 " are alive, but receive nothing from each other: the "
+		    "network between them is cut%s",
 		    a->other, part_step(t, a));
 		break;
 	case CAUSE_SENDS: /* always together */
@@ -240,7 +240,7 @@ say_cause(struct words *t, const struct scene *s, const struct seen *a)
 		say(t, " (fault: %s)", a->fault);
 }
 
-/* Two that are apart are told of once. */
+/* A pair that is apart is reported once. */
 static bool
 is_told(const struct scene *s, uint32_t r)
 {
@@ -267,7 +267,7 @@ say_culprits(struct words *t, const struct scene *s)
 
 		if (n && !t->cause)
 			t->cause = row[cause].word;
-		/* Of many with one cause no details are told. */
+		/* For many ranks with one cause, details are left out. */
 		if (n > TOLD_MAX || (n && (cause == CAUSE_SENDS || cause == CAUSE_RECEIVES))) {
 			say(t, "%s%s %s", join, part_ranks(t, s, has_cause, cause),
 			    row[cause].many);
@@ -284,7 +284,7 @@ say_culprits(struct words *t, const struct scene *s)
 	}
 }
 
-/* ---- who waits */
+/* ---- waiting ranks */
 
 static bool
 waits_for(const struct scene *s, uint32_t r, uint32_t other)
@@ -318,7 +318,7 @@ say_waiters(struct words *t, const struct scene *s)
 		    n == 1 ? "waits" : "wait");
 }
 
-/* ---- what helps */
+/* ---- remedies */
 
 static void
 say_remedy(struct words *t, const struct scene *s, const struct seen *a)
@@ -346,7 +346,7 @@ say_remedy(struct words *t, const struct scene *s, const struct seen *a)
 		break;
 	case CAUSE_HOST:
 		say(t,
-		    "look where thread %" PRIu32 " of pid %" PRIu32 " stands (gdb -p %" PRIu32
+		    "see where thread %" PRIu32 " of pid %" PRIu32 " is blocked (gdb -p %" PRIu32
 		    "), and have it return",
 		    a->task->ring.now.tid, a->task->ring.pid, a->task->ring.pid);
 		break;
@@ -355,7 +355,8 @@ say_remedy(struct words *t, const struct scene *s, const struct seen *a)
 				 : "see what it does meanwhile: gpuctl trace, gpuctl stragglers");
 		break;
 	case CAUSE_APART:
-		say(t, *a->fault ? "gpuctl inject clear" : "mend the network between their hosts");
+		say(t,
+		    *a->fault ? "gpuctl inject clear" : "repair the network between their hosts");
 		break;
 	default:
 		say(t, "%s", row[a->cause].remedy);

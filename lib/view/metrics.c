@@ -14,7 +14,8 @@
 
 /* ---- the form */
 
-/* "text/plain;version=0.0.4;q=0.5": its quality in thousandths, if it is that type in that version (or says none). */
+/* "text/plain;version=0.0.4;q=0.5": its quality in thousandths, if it has this type, and this version
+ * or none. */
 static unsigned
 quality(const char *item, size_t len, const char *type, const char *version)
 {
@@ -82,7 +83,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char
 	t->good = t->good && n > 0 && (size_t)n < sizeof line && buf_add(t->out, line, (size_t)n);
 }
 
-/* Begin a family. The name of a counter is without its _total, which in the older form is part of the name. */
+/* Begin a family. A counter's name is given without _total, which is part of the name in the older form. */
 static void
 family(struct text *t, const char *name, const char *type, const char *help)
 {
@@ -149,7 +150,7 @@ single(struct text *t, uint64_t value, bool is_time)
 	add(t, "%s%s %s\n", t->name, t->counts ? "_total" : "", number(value, is_time, digits));
 }
 
-/* A label's value: small letters, and no character that would have to be quoted. */
+/* A label's value: lower case, without characters that would need quoting. */
 static const char *
 label(const char *from, char out[48])
 {
@@ -172,7 +173,7 @@ process(struct text *t, const struct world *w, const struct metrics_process *p)
 
 	if (w->now_ns > uptime_ns) {
 		family(t, "process_start_time_seconds", "gauge",
-		       "When gpucoord started, since 1970.");
+		       "Start time of gpucoord, since 1970.");
 		single(t, w->now_ns - uptime_ns, true);
 	}
 	if (p->cpu_ns) {
@@ -203,7 +204,7 @@ request_name(uint32_t kind, char out[48])
 	return out;
 }
 
-/* Those of one policy and code. */
+/* The count of one policy and code. */
 static uint64_t
 count_of(GpuSim__FailureCount *const *v, size_t n, unsigned policy, unsigned code)
 {
@@ -215,7 +216,7 @@ count_of(GpuSim__FailureCount *const *v, size_t n, unsigned policy, unsigned cod
 	return count;
 }
 
-/* By cause; of these there are samples before the first time. */
+/* Return true for causes that have samples before their first occurrence. */
 static bool
 is_usual(unsigned code)
 {
@@ -229,7 +230,7 @@ recoveries(struct text *t, const GpuSim__StatusResponse *r)
 	char cause[48];
 
 	family(t, "gpusim_recoveries", "counter",
-	       "Communicators that lost a rank and went on, by policy and by what had happened.");
+	       "Communicators that lost a rank and recovered, by policy and cause.");
 	for (unsigned policy = GPUSIM_ON_FAILURE_SHRINK; policy <= GPUSIM_ON_FAILURE_SPARE;
 	     policy++)
 		for (unsigned code = 0; code <= RC_RECOVERED; code++) {
@@ -241,7 +242,7 @@ recoveries(struct text *t, const GpuSim__StatusResponse *r)
 				       label(rc_name((enum rc)code), cause));
 		}
 	family(t, "gpusim_communicator_failures", "counter",
-	       "Communicators that failed for good, by what had happened.");
+	       "Communicators that failed permanently, by cause.");
 	for (unsigned code = 0; code <= RC_RECOVERED; code++) {
 		uint64_t n = 0;
 
@@ -275,12 +276,12 @@ coordinator(struct text *t, const struct world *w, const struct metrics_process 
 		sample(t, r->eventcounts[i], "kind=\"%s\"",
 		       world_event_name((int)i, "other", name));
 	family(t, "gpusim_heartbeats_missed", "counter",
-	       "Heartbeats of devices that did not come in time.");
+	       "Heartbeats of devices that were late or missing.");
 	single(t, r->beatsmissed, false);
 	recoveries(t, r);
 }
 
-/* ---- communicators and devices, as they are now */
+/* ---- current communicators and devices */
 
 static void
 communicators(struct text *t, const GpuSim__StatusResponse *r)
@@ -300,7 +301,7 @@ communicators(struct text *t, const GpuSim__StatusResponse *r)
 	for (unsigned i = 0; i < NSTATES; i++)
 		sample(t, n[i], "state=\"%s\"", names[i]);
 	family(t, "gpusim_communicators_made", "counter",
-	       "Communicators so far, also those that have ended.");
+	       "Communicators created so far, including those that have ended.");
 	single(t, r->commsmade, false);
 	family(t, "gpusim_runs_pending", "gauge", "Submitted runs that have not ended.");
 	single(t, pending, false);
@@ -333,14 +334,14 @@ device_states(struct text *t, const struct world *w)
 	for (unsigned i = 0; i < NDEVICE_STATES; i++)
 		sample(t, n[i], "state=\"%s\"", names[i]);
 	family(t, "gpusim_recorders_unread", "gauge",
-	       "Devices whose flight recorder cannot be read or is switched off; their counters "
-	       "stand still.");
+	       "Devices whose flight recorder cannot be read or is switched off; their counters do "
+	       "not change.");
 	single(t, unread, false);
 }
 
 #define DEVICE_LABELS "device=\"%016" PRIx64 "\",gpu=\"%" PRIu32 "\""
 
-/* One family of a sample a device. */
+/* A family with one sample per device. */
 static void
 each_device(struct text *t, const struct world *w,
 	    uint64_t (*value)(const GpuSim__DeviceMetadata *d))
@@ -373,7 +374,7 @@ memory_size(const GpuSim__DeviceMetadata *d)
 		   : 0;
 }
 
-/* A counter of each device of which something is known. */
+/* A counter of each known device. */
 static void
 each_sum(struct text *t, const struct metrics *m, const struct world *w, size_t own, bool is_time)
 {
@@ -393,7 +394,7 @@ static void
 devices(struct text *t, const struct metrics *m, const struct world *w)
 {
 	device_states(t, w);
-	family(t, "gpusim_device_up", "gauge", "1: the device is there; 0: it is lost.");
+	family(t, "gpusim_device_up", "gauge", "1: the device is up; 0: it is lost.");
 	each_device(t, w, is_up);
 	family(t, "gpusim_device_memory_used_bytes", "gauge",
 	       "Device memory in allocations; DCGM_FI_DEV_FB_USED.");
@@ -406,7 +407,7 @@ devices(struct text *t, const struct metrics *m, const struct world *w)
 	       "DCGM_FI_PROF_GR_ENGINE_ACTIVE.");
 	each_sum(t, m, w, SUM_OWN_OF(busy_ns), true);
 	family(t, "gpusim_device_wait_seconds", "counter",
-	       "Time that operations waited for peers, of it.");
+	       "Part of the busy time in which operations waited for peers.");
 	each_sum(t, m, w, SUM_OWN_OF(waited_ns), true);
 	family(t, "gpusim_device_sent_bytes", "counter",
 	       "Bytes of chunks to other devices; DCGM_FI_PROF_NVLINK_TX_BYTES.");
@@ -479,8 +480,9 @@ operations(struct text *t, const struct metrics *m)
 		sample(t, n, "collective=\"%s\"", coll_name((enum gpusim_coll)coll));
 	}
 	family(t, "gpusim_operation_duration_seconds", "histogram",
-	       "Time of an operation on a rank, by collective and by the vector's size, of which "
-	       "the label is the most bytes.");
+	       "Time of an operation on a rank, by collective and size class of the vector; the "
+	       "label is the "
+	       "class's largest size.");
 	for (unsigned coll = 0; coll < GPUSIM_NCOLLS; coll++)
 		for (unsigned class = 0; class < FLIGHT_CLASSES; class ++) {
 			struct sums_op s = sums_op(m, coll, class);
@@ -502,17 +504,17 @@ work(struct text *t, const struct metrics *m)
 	    {"gpusim_operation_failures", "Operations of ranks that have failed.", SUM_OF(failed),
 	     false},
 	    {"gpusim_kernels", "Kernels that devices have run.", SUM_OF(kernels), false},
-	    {"gpusim_kernel_seconds", "Time in them.", SUM_OF(kernel_ns), true},
+	    {"gpusim_kernel_seconds", "Time in kernels.", SUM_OF(kernel_ns), true},
 	    {"gpusim_copies", "Copies within devices, to and from them, and memsets.",
 	     SUM_OF(copies), false},
-	    {"gpusim_copy_seconds", "Time in them.", SUM_OF(copy_ns), true},
-	    {"gpusim_copy_bytes", "Bytes that they moved.", SUM_OF(copy_bytes), false},
-	    {"gpusim_recorder_records", "Records that devices' flight recorders have taken.",
+	    {"gpusim_copy_seconds", "Time in copies.", SUM_OF(copy_ns), true},
+	    {"gpusim_copy_bytes", "Bytes that copies moved.", SUM_OF(copy_bytes), false},
+	    {"gpusim_recorder_records", "Records that devices' flight recorders have written.",
 	     SUM_RECORDS, false},
-	    {"gpusim_recorder_lost_records", "Records that later ones have overwritten.", SUM_LOST,
-	     false},
+	    {"gpusim_recorder_lost_records", "Records that were overwritten by later ones.",
+	     SUM_LOST, false},
 	    {"gpusim_recorder_unrecorded_threads",
-	     "Threads of devices that found no room to record in.", SUM_UNRECORDED, false},
+	     "Threads of devices without a free ring to record in.", SUM_UNRECORDED, false},
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,9 +1,10 @@
 /*
- * metrics.h - a world as Prometheus and OpenMetrics read it.
+ * metrics.h - a world in the formats of Prometheus and OpenMetrics.
  *
- * Names follow Prometheus' conventions: base units, _total, the prefix gpusim_; process_ for the coordinator's process.
- * Histograms and most counters are sums over all devices; of each device there are some gauges and counters, labelled
- * device (its id in hex) and gpu (its ordinal). The number of a communicator never is a label.
+ * Names follow Prometheus' conventions: base units, _total, the prefix gpusim_; process_ for the
+ * coordinator's process. Histograms and most counters are sums over all devices; some gauges and
+ * counters are per device, labelled device (its id in hex) and gpu (its ordinal). A communicator's
+ * number is never a label.
  */
 #ifndef VIEW_METRICS_H
 #define VIEW_METRICS_H
@@ -17,14 +18,14 @@ enum metrics_form {
 	METRICS_OPENMETRICS, /* 1.0.0 */
 };
 
-/* By a request's Accept header, which may be NULL: OpenMetrics only where that asks for it, and no less than for other
- * text. */
+/* Choose by a request's Accept header, which may be NULL: OpenMetrics only if its quality is at least
+ * that of plain text. */
 enum metrics_form metrics_form_of(const char *accept);
 
 /* The answer's Content-Type. Static. */
 const char *metrics_type(enum metrics_form form);
 
-/* The process that answers; what is 0 is left out. */
+/* The process that answers; zero values are left out. */
 struct metrics_process {
 	uint64_t open_fds, max_fds;
 	uint64_t resident_bytes;
@@ -32,8 +33,8 @@ struct metrics_process {
 };
 
 /*
- * What the devices' counters came to, those included that are gone: so sums never go back when a device dies, or
- * begins again with counters of 0. One for each process that serves metrics. One thread at a time.
+ * Sums of the devices' counters, including those of lost devices: they never decrease when a device
+ * dies, or restarts with counters of 0. One for each process that serves metrics. One thread at a time.
  */
 struct metrics;
 
@@ -43,9 +44,9 @@ void metrics_free(struct metrics *m);
 /*
  * metrics_text - append all metrics. A world that was read without records (world_read with 0) is enough.
  *
- *	m	takes the world's counters in; NULL: those of this world alone
+ *	m	adds the world's counters to its sums; NULL: only those of this world
  *
- * RC_NOMEM; the text is not whole then.
+ * RC_NOMEM; the text is then incomplete.
  * Checked by: tests/unit/view/t_metrics.c, tests/bats/metrics.bats (promtool)
  */
 enum rc metrics_text(struct metrics *m, const struct world *w, const struct metrics_process *self,

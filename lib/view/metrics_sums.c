@@ -1,9 +1,9 @@
 /*
- * metrics_sums.c - counters of devices become sums that only grow.
+ * metrics_sums.c - sums of the devices' counters, which only grow.
  *
- * Of each device the counters are kept as they were last read, and a sum grows by the difference to that. So a device
- * that is gone, or cannot be read for a while, takes nothing away. Counters that are smaller than before in another
- * process of the device began again at 0.
+ * For each device the counters' last values are kept, and a sum grows by the difference. So a device
+ * that is lost, or cannot be read for a while, does not reduce it. Counters that have decreased, in
+ * another process of the device, have restarted at 0.
  */
 #include "view/metrics_sums.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_MAX 4096 /* devices; then those that are gone are forgotten, while sums stay */
+#define KEPT_MAX 4096 /* devices; beyond, lost ones are forgotten, but remain in the sums */
 
 _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "counters are words");
 
@@ -25,7 +25,7 @@ struct kept {
 	struct sums_device sums;
 	uint64_t incarnation;
 	bool here;	   /* in the world that was taken last */
-	struct word *last; /* as it was read, in order */
+	struct word *last; /* last values, in order */
 	size_t n;
 };
 
@@ -52,9 +52,9 @@ metrics_free(struct metrics *m)
 	free(m);
 }
 
-/* ---- devices that are kept */
+/* ---- known devices */
 
-/* Where the device is, or belongs. */
+/* The index of the device, or the one where it belongs. */
 static size_t
 place(const struct metrics *m, uint64_t id)
 {
@@ -202,7 +202,7 @@ sums_take(struct metrics *m, const struct world *w, struct err *err)
 	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* ---- telling */
+/* ---- results */
 
 uint64_t
 sums_total(const struct metrics *m, size_t word)

@@ -1,5 +1,5 @@
 /*
- * metrics_sums.h - the sums of the devices' counters, of those that are gone too. For metrics.c.
+ * metrics_sums.h - the sums of the devices' counters, including lost devices. For metrics.c.
  */
 #ifndef VIEW_METRICS_SUMS_H
 #define VIEW_METRICS_SUMS_H
@@ -9,7 +9,7 @@
 
 #include "view/metrics.h"
 
-/* A struct flight_counts as words, then what else is summed. */
+/* A struct flight_counts as words, then other sums. */
 #define SUM_OF(field) (offsetof(struct flight_counts, field) / sizeof(uint64_t))
 enum {
 	SUM_COUNTS = sizeof(struct flight_counts) / sizeof(uint64_t),
@@ -34,12 +34,12 @@ struct sums_op {
 	uint64_t bucket[FLIGHT_BUCKETS];
 };
 
-/* Take the counters of a world's devices in. RC_NOMEM: some may be missing until the next time. */
+/* Add the counters of a world's devices. RC_NOMEM: some may be missing until the next time. */
 enum rc sums_take(struct metrics *m, const struct world *w, struct err *err);
 
 uint64_t sums_total(const struct metrics *m, size_t word);
 struct sums_op sums_op(const struct metrics *m, unsigned coll, unsigned class);
-/* NULL: nothing is known of it. */
+/* NULL: the device is unknown. */
 const struct sums_device *sums_device(const struct metrics *m, uint64_t id);
 
 #endif

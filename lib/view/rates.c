@@ -33,7 +33,7 @@ rates_on_way(const struct world *w, const struct world_recorder *r, const struct
 	return (uint64_t)((double)(atomic_load(&l->way_bytes) & UINT32_MAX) * *share);
 }
 
-/* A ring's counters, and of the operation at hand what is done so far. */
+/* A ring's counters, including the current operation so far. */
 static struct rates_work
 sum_up(const struct world *w, const struct world_recorder *r, const struct flight_ring *ring)
 {
@@ -58,7 +58,8 @@ grown(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-/* Recorders are read a little after their worlds' moments, so a time may have grown by more than has passed. */
+/* Recorders are read a little after their world's time, so a time may have grown by more than the
+ * elapsed time. */
 static uint64_t
 grown_time(uint64_t now, uint64_t before, uint64_t passed)
 {
@@ -98,7 +99,7 @@ rates_of_device(const struct world *now, const struct world *before, size_t i,
 	for (size_t k = 0, j = 0; k < r->nrings; k++) {
 		struct rates_work a = sum_up(now, r, &r->ring[k].ring), b = {0};
 
-		/* Rings are in the order of their indices, and none goes. */
+		/* Rings are in the order of their indices, and none disappears. */
 		if (j < was->recorder->nrings && was->recorder->ring[j].index == r->ring[k].index)
 			b = sum_up(before, was->recorder, &was->recorder->ring[j++].ring);
 		add_growth(&a, &b, passed, out);
@@ -108,7 +109,7 @@ rates_of_device(const struct world *now, const struct world *before, size_t i,
 	return true;
 }
 
-/* The time below which the share p of the operations took, evenly spread within a bucket. */
+/* The p-quantile of the operations' times, evenly spread within a bucket. */
 static double
 quantile_us(const struct rates_work *s, double p)
 {

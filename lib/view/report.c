@@ -19,7 +19,7 @@ enum { HEAD = 24, WAIT_MS = 5000, STEP_US = 2000 };
 
 /* ---- write */
 
-/* A sentence as messages may carry it: short, of one line. */
+/* Copy a sentence as messages may carry it: short, on one line. */
 static void
 sentence(const char *text, char *out, size_t room)
 {
@@ -29,7 +29,7 @@ sentence(const char *text, char *out, size_t room)
 			*out = '?';
 }
 
-/* A report's message; all but its areas' heads is the world's. */
+/* A report's message; everything except the areas' heads belongs to the world. */
 struct message {
 	GpuSim__Report report;
 	GpuSim__RecorderArea *area, **areas;
@@ -118,9 +118,8 @@ unpack_message(const void *data, size_t nbytes, GpuSim__Report **out, struct err
 	if (nbytes < HEAD || memcmp(at, magic, sizeof magic) != 0)
 		return err_set(err, RC_BADDATA, "not a report");
 	if (get64(at + 8) != nbytes - HEAD)
-		return err_set(err, RC_BADDATA,
-			       "damaged: it has %zu bytes, and should have %" PRIu64, nbytes - HEAD,
-			       get64(at + 8));
+		return err_set(err, RC_BADDATA, "damaged: it has %zu bytes instead of %" PRIu64,
+			       nbytes - HEAD, get64(at + 8));
 	if (get64(at + 16) != crc32c(at + HEAD, nbytes - HEAD))
 		return err_set(err, RC_BADDATA, "damaged: its checksum is wrong");
 	rc = wire_message_unpack(&gpu_sim__report__descriptor, at + HEAD, nbytes - HEAD,
@@ -131,7 +130,7 @@ unpack_message(const void *data, size_t nbytes, GpuSim__Report **out, struct err
 	return RC_OK;
 }
 
-/* The place of a recorder among the world's: WORLD_COORDINATOR; ndevices: there is no such device. */
+/* The index of a recorder in the world: WORLD_COORDINATOR; ndevices: unknown device. */
 static size_t
 place_of(const struct world *w, uint64_t device_id)
 {
@@ -202,7 +201,7 @@ world_unpack(const void *data, size_t nbytes, struct world **out, struct err *er
 	return rc;
 }
 
-/* Open the file as soon as it has bytes: RC_BADDATA: it stays empty. */
+/* Open the file as soon as it is not empty. RC_BADDATA: it stays empty. */
 static enum rc
 open_written(const char *path, int *out, size_t *nbytes, struct err *err)
 {
@@ -227,7 +226,7 @@ open_written(const char *path, int *out, size_t *nbytes, struct err *err)
 			return err_set(err, RC_BADDATA, "%lld bytes; a report has at most %u",
 				       (long long)st.st_size, WORLD_REPORT_MAX);
 		if (deadline_left_ms(deadline) == 0)
-			return err_set(err, RC_BADDATA, "empty: nobody has written it within %d s",
+			return err_set(err, RC_BADDATA, "empty: not written within %d s",
 				       WAIT_MS / 1000);
 		usleep(STEP_US);
 	}

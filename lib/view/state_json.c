@@ -20,7 +20,7 @@ member_u64(FILE *f, const char *name, uint64_t v)
 	fprintf(f, ",\"%s\":%" PRIu64, name, v);
 }
 
-/* A number, or null where there is none. */
+/* A number, or null for TOP_NOBODY. */
 static void
 member_index(FILE *f, const char *name, size_t v)
 {
@@ -36,7 +36,7 @@ member_real(FILE *f, const char *name, double v)
 	fprintf(f, ",\"%s\":%.6g", name, isfinite(v) ? v : 0);
 }
 
-/* Ids are texts: they have more bits than JavaScript's numbers. */
+/* Ids are strings: they have more bits than JavaScript's numbers. */
 static void
 member_hex(FILE *f, const char *name, uint64_t v)
 {
@@ -136,7 +136,7 @@ recent_op(const struct world *w, const GpuSim__CommSummary *c)
 	return best;
 }
 
-/* ---- who sends to whom in it: the edges of its plan */
+/* ---- the edges of its plan: senders and receivers */
 
 static void
 put_edges_of(FILE *f, const struct plan *p, uint32_t rank, uint32_t n, bool *any)
@@ -154,7 +154,7 @@ put_edges_of(FILE *f, const struct plan *p, uint32_t rank, uint32_t n, bool *any
 	}
 }
 
-/* Of the smallest vector of which every rank has a part. */
+/* The edges of the plan for the smallest vector of which every rank has a part. */
 static void
 put_edges(FILE *f, const struct flight_op *op, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /*
- * state_json.h - a world as one JSON object: /status.json and the live page. gpucoord(8) documents its members; they
- * keep their names and meanings as long as "format" is 1.
+ * state_json.h - a world as one JSON object: /status.json and the live page. gpucoord(8) documents its
+ * members; while "format" is 1, they keep their names and meanings.
  */
 #ifndef VIEW_STATE_JSON_H
 #define VIEW_STATE_JSON_H
@@ -10,12 +10,12 @@
 
 #define STATE_JSON_FORMAT 1
 #define STATE_JSON_EVENTS 64 /* the last ones */
-#define STATE_JSON_EDGES  48 /* ranks of a communicator whose edges are told */
+#define STATE_JSON_EDGES  48 /* most ranks of a communicator whose edges are listed */
 
 /*
  * state_json - append the object, on one line.
  *
- *	now	read with a few records at least, for the operations that ended last
+ *	now	read with at least a few records, for the operations that ended last
  *	before	an earlier world, for rates; NULL: they are 0
  *	rates	[out] of all devices; or NULL
  *

@@ -111,7 +111,7 @@ timeline_lost(struct timeline *t, uint64_t lost, uint64_t bad)
 
 static void end_window(struct timeline_process *p, uint64_t next);
 
-/* By how much each process's clock may be wrong; one whose offset nobody knows says so. */
+/* Write the error bound of each process's clock, or "unknown". */
 static void
 write_clocks(struct timeline *t)
 {
@@ -256,7 +256,7 @@ write_counter(struct timeline_process *p, const char *name, uint64_t at_ns, uint
 	trace_end(&p->t->out);
 }
 
-/* The window is over; `next` is the one that follows with something in it. */
+/* End the window; `next` is the next one with data. */
 static void
 end_window(struct timeline_process *p, uint64_t next)
 {
@@ -365,7 +365,7 @@ track_lane(struct track *k, uint64_t begin_ticks)
 	return k->nlanes < LANES_MAX ? add_lane(k) : soonest;
 }
 
-/* The ring's track; a new one when another stream has taken the ring. NULL: out of memory. */
+/* The ring's track; a new one if another stream has taken the ring. NULL: out of memory. */
 static struct track *
 find_track(struct timeline_process *p, const struct timeline_ring *ring,
 	   const struct flight_clock *clock)
@@ -388,7 +388,7 @@ find_track(struct timeline_process *p, const struct timeline_ring *ring,
 
 /* ---- instants */
 
-/* What a whole device meets, and what only a thread does. */
+/* Return true for events of a whole device, false for those of a thread. */
 static bool
 is_grave(unsigned what)
 {

@@ -1,6 +1,6 @@
 /*
- * Arrows. An end waits in a table until the other one comes, so each arrow is written whole, or not at all. The table is a ring:
- * a new end takes the place of the oldest.
+ * Arrows. An end is kept in a table until the other one is added, so each arrow is written whole, or
+ * not at all. The table is a ring: a new end replaces the oldest.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /*
- * timeline_impl.h - what the files of the timeline share.
+ * timeline_impl.h - shared by the files of the timeline.
  *
  *	timeline.c		processes, threads, instants, counters
- *	timeline_slice.c	slices: lanes, operations with their steps, what stands alone
- *	timeline_flow.c		from each send to its receive
+ *	timeline_slice.c	slices: lanes, operations with their steps, single records
+ *	timeline_flow.c		arrows from each send to its receive
  *	timeline_world.c	a whole world, in the order of time
  */
 #ifndef VIEW_TIMELINE_IMPL_H
@@ -15,8 +15,8 @@
 
 #define LANES_MAX 256u /* threads of one ring, for operations that overlap */
 
-/* A thread of the trace. What it shows last ended then, by both clocks: ticks tell whether two overlap, and ns are
- * kept from overlapping when the clock was set right in between. */
+/* A thread of the trace, and the end of its last slice by both clocks: ticks decide if two slices
+ * overlap, and ns are adjusted so that they do not overlap after a correction of the clock. */
 struct lane {
 	uint32_t tid;
 	uint64_t end_ticks, end_ns;
@@ -39,10 +39,10 @@ struct timeline_process {
 	struct timeline_process *next;
 	uint64_t device; /* 0: the coordinator */
 	uint32_t pid, ordinal;
-	bool ranked; /* its name tells a rank */
+	bool ranked; /* its name includes a rank */
 	struct track *track[FLIGHT_RINGS_MAX];
 	uint64_t window, bytes; /* of operations that ended in this window */
-	bool moved;		/* some have */
+	bool moved;		/* there were some */
 	uint64_t memory_at, memory_used;
 	char host[64];
 	uint64_t error_ns;
@@ -76,30 +76,30 @@ struct timeline {
 	struct timeline_process *processes;
 	uint32_t pids, tids;
 	struct flows flows;
-	uint32_t *count; /* chunks to and from each rank, of the operation at hand */
+	uint32_t *count; /* chunks to and from each rank, of the current operation */
 	size_t ncounts;
-	bool events; /* the coordinator's recorder tells the history */
+	bool events; /* take the history from the coordinator's recorder */
 	uint64_t lost, bad, steps_given_up;
 };
 
 /* Since the trace's beginning; 0 before it. */
 uint64_t timeline_ns(const struct timeline *t, const struct flight_clock *c, uint64_t ticks);
 
-/* Did it end before the trace's beginning? */
+/* Return true if it ended before the trace's beginning. */
 bool timeline_before(const struct timeline *t, const struct flight_clock *c, uint64_t ticks);
 
 /* The lane's thread has a name. NULL: out of memory. */
 struct lane *track_lane(struct track *k, uint64_t begin_ticks);
 
-/* timeline_slice.c: an operation that has ended (now_ns 0) or runs, with what lies below it; one record that stands alone; and
- * a step, which waits for its operation. RC_NOMEM. */
+/* timeline_slice.c: an operation that has ended (now_ns 0) or runs, with its steps and waits; a single
+ * record; and a step, which is kept until its operation. RC_NOMEM. */
 enum rc slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *op,
 		 const struct flight_live *live, uint64_t now_ns, struct err *err);
 enum rc slice_alone(struct track *k, const struct flight_clock *c, const union flight_record *r,
 		    struct err *err);
 enum rc slice_keep(struct track *k, const union flight_record *r, struct err *err);
 
-/* The steps whose operation never came. */
+/* Write the steps whose operation was not recorded. */
 void slice_orphans(struct track *k, const struct flight_clock *c);
 
 /* An operation has moved bytes. */

@@ -1,6 +1,6 @@
 /*
- * Slices. A step is recorded when it ends, before its operation, so steps wait here for their operation and are written
- * below it: outer slices first, each within the one around it.
+ * Slices. A step is recorded when it ends, before its operation. So steps are kept here until their
+ * operation, and written below it: outer slices first, each within the one around it.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -19,14 +19,14 @@
 #define DEPTH_MAX 8 /* of slices within a slice */
 
 /*
- * Readers add a slice's time to its beginning in floating-point numbers of microseconds, and some cut both to whole ns: an
- * end that equals another's beginning or end may come out later. So a slice begins GAP_NS behind the one before it on
- * its thread, and what lies within it ends INNER_NS before it.
+ * Readers add a slice's time to its beginning in floating-point numbers of microseconds, and some cut
+ * both to whole ns: an end that equals another's beginning or end may come out later. So a slice begins
+ * GAP_NS after the previous one on its thread, and slices within it end INNER_NS before its end.
  */
 #define GAP_NS	 1
 #define INNER_NS 3
 
-/* ---- what a slice says */
+/* ---- contents of a slice */
 
 static void
 begin_slice(struct track *k, const struct lane *lane, const char *cat, uint64_t begin_ns,
@@ -114,7 +114,7 @@ put_step(struct trace_out *o, const struct flight_clock *c, const struct flight_
 	put_result(o, s->result);
 }
 
-/* Whose step it is, where no slice around it tells. */
+/* The step's operation, if no slice around it names it. */
 static void
 put_whose(struct trace_out *o, const struct flight_step *s)
 {
@@ -172,7 +172,7 @@ is_of(const struct flight_step *s, const struct flight_op *op)
 	return s->comm == op->comm && s->seq == op->seq && s->epoch == op->epoch;
 }
 
-/* Move the operation's steps behind the others; how many. */
+/* Take the operation's steps out of the others; return their number. */
 static size_t
 gather_steps(struct track *k, const struct flight_op *op, union flight_record **out)
 {
@@ -206,7 +206,7 @@ by_begin(const void *a, const void *b)
 	return (x->kind == FLIGHT_WAIT) - (y->kind == FLIGHT_WAIT);
 }
 
-/* The operation at hand, for its steps' arrows. */
+/* The current operation, for its steps' arrows. */
 struct arrows {
 	const struct flight_op *op;
 	bool wanted; /* all its steps were recorded */
@@ -240,7 +240,7 @@ add_arrow(struct track *k, const struct lane *lane, const struct arrows *a,
 	flow_add(t, &e);
 }
 
-/* Steps, sorted, within an interval of a lane. When the last ends. */
+/* Write sorted steps within an interval of a lane. Return the end of the last one. */
 static uint64_t
 write_steps(struct track *k, const struct lane *lane, const struct flight_clock *c,
 	    const struct arrows *a, const union flight_record *v, size_t n, uint64_t begin_ns,
@@ -275,7 +275,8 @@ write_steps(struct track *k, const struct lane *lane, const struct flight_clock 
 
 /* ---- operations */
 
-/* Were its steps recorded from the first on? Then chunks can be counted; and there is room to. */
+/* Return true if the operation's steps were recorded from the first on, so that chunks can be counted,
+ * and there is memory to count. */
 static bool
 wants_arrows(struct timeline *t, const struct flight_op *op, const union flight_record *v, size_t n)
 {
@@ -309,7 +310,7 @@ waited(const struct flight_clock *c, const union flight_record *v, size_t n)
 	return span_ns(c, ticks);
 }
 
-/* When an operation ended that says it did not: its process was killed in it. */
+/* The end of an operation without a recorded end: its process was killed in it. */
 static uint64_t
 last_tick(const struct flight_op *op, const union flight_record *v, size_t n)
 {
@@ -406,7 +407,7 @@ slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *
 	return RC_OK;
 }
 
-/* ---- what stands alone */
+/* ---- single records */
 
 static const char *
 copy_name(unsigned what)
@@ -459,7 +460,7 @@ write_copy(struct trace_out *o, const struct flight_copy *r)
 	put_result(o, r->result);
 }
 
-/* Kernels, copies and pauses have their interval where steps have it. */
+/* Kernels, copies and pauses have their interval at the same offset as steps. */
 _Static_assert(offsetof(struct flight_kernel, begin) == offsetof(struct flight_step, begin) &&
 		   offsetof(struct flight_copy, begin) == offsetof(struct flight_step, begin),
 	       "one place");

@@ -1,5 +1,5 @@
-/* A whole world as a trace. Rings go in side by side, a piece of time after the other, so that a send and its receive
- * come soon after each other. */
+/* A whole world as a trace. All rings are added together, one interval of time after the other, so that
+ * a send and its receive are close to each other. */
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -9,7 +9,7 @@
 
 #define PIECES 1024
 
-/* A ring on its way. */
+/* A ring that is being added. */
 struct feed {
 	struct timeline_process *p;
 	const struct world_recorder *of;
@@ -22,7 +22,7 @@ struct span {
 	uint64_t first, last; /* ns since 1970 */
 };
 
-/* When a record was written. */
+/* The time at which a record was written. */
 static uint64_t
 record_ticks(const union flight_record *r)
 {

@@ -34,9 +34,9 @@ set_rates(const struct world *now, const struct world *before, double seconds,
 	out->busy = (double)w.busy_ns / 1e9 / seconds;
 }
 
-/* ---- the operation at hand */
+/* ---- the current operation */
 
-/* Of the operations that run the one that has waited the longest, else the oldest; NULL: none runs. */
+/* The running operation that has waited the longest, else the oldest; NULL: none runs. */
 static const struct flight_live *
 live_of(const struct world_recorder *r)
 {
@@ -113,7 +113,7 @@ set_live(const struct world *w, const struct world_recorder *r, const struct fli
 		    out);
 }
 
-/* Without a recorder: as the device's heartbeats told the coordinator. */
+/* Without a recorder: use the progress that the device's heartbeats reported. */
 static void
 set_told(const struct world *w, struct top_device *out)
 {
@@ -135,7 +135,7 @@ set_told(const struct world *w, struct top_device *out)
 		}
 }
 
-/* It is between two operations. Whose was the last? The live lines have it still. */
+/* The device is between two operations. The live lines still have the last one. */
 static void
 set_worked(const struct world_recorder *r, struct top_device *out)
 {
@@ -197,7 +197,7 @@ set_state(const struct world *w, const struct world_device *d, struct top_device
 		out->state = TOP_GONE;
 		note(out, "its process has ended", "", "", "");
 	}
-	if (out->state >= TOP_STOPPED) { /* what it was waiting for is not why it does not go on */
+	if (out->state >= TOP_STOPPED) { /* its wait is not what stops it */
 		out->waits_for = TOP_NOBODY;
 		out->waits_rank = -1;
 		out->waits_s = 0;
@@ -229,9 +229,9 @@ set_device(const struct world *now, const struct world *before, size_t i, double
 	set_state(now, d, out);
 }
 
-/* ---- chunks on their way over shaped links: both ends tell how far they are, and they count as they come */
+/* ---- chunks in flight over shaped links, counted at both ends as they progress */
 
-/* The ways of world w count per_s for the devices of `now`, which are t's. */
+/* Add the chunks in flight in world w, times per_s, to t's devices, which are those of `now`. */
 static void
 add_ways(const struct world *w, const struct world *now, double per_s, struct top *t)
 {
@@ -259,9 +259,10 @@ add_ways(const struct world *w, const struct world *now, double per_s, struct to
 	}
 }
 
-/* ---- who holds up whom */
+/* ---- culprits */
 
-/* Where a chain of waiting ends. Of a circle: its device that is furthest behind, if there is just one. */
+/* The end of a chain of waiting devices. In a cycle: the device with the least progress, if there is
+ * just one. */
 static size_t
 end_of(const struct top *t, size_t from)
 {
@@ -288,7 +289,7 @@ end_of(const struct top *t, size_t from)
 	return same == 1 ? least : TOP_NOBODY;
 }
 
-/* A rank of the communicator that cannot go on; TOP_NOBODY. */
+/* A rank of the communicator that cannot proceed; TOP_NOBODY. */
 static size_t
 stopped_of(const struct top *t, uint64_t comm)
 {
@@ -305,7 +306,7 @@ set_blame(struct top *t)
 		size_t stopped,
 		    end = t->device[i].waits_for == TOP_NOBODY ? TOP_NOBODY : end_of(t, i);
 
-		/* One that still sends into a full window does not say that it waits. */
+		/* A device that sends into a full window is not recorded as waiting. */
 		if (t->device[i].waits_for != TOP_NOBODY &&
 		    (end == TOP_NOBODY || t->device[end].state < TOP_STOPPED)) {
 			stopped = stopped_of(t, t->device[i].comm);
@@ -318,7 +319,7 @@ set_blame(struct top *t)
 	}
 }
 
-/* The device that most ranks of a communicator wait for; of all: comm 0. */
+/* The device that most ranks of a communicator wait for; comm 0: of all. */
 static size_t
 culprit_of(const struct top *t, uint64_t comm)
 {

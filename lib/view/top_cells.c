@@ -1,4 +1,4 @@
-/* The columns of top: what stands in a cell, and orders of rows. */
+/* The columns of top: the text of a cell, and orders of rows. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -72,7 +72,7 @@ top_size(double v, char out[16])
 	snprintf(out, 16, u && tenths < 100 && tenths % 10 ? "%.1f%c" : "%.0f%c", v, units[u]);
 }
 
-/* "####-- 4/6": a bar of the steps that are done, and their numbers; "4/6:45%": how far its chunk is. */
+/* "####-- 4/6": a bar of the steps done, and their numbers; "4/6:45%": the progress of its chunk. */
 static void
 step_text(const struct top_device *d, char out[TOP_CELL])
 {

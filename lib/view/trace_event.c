@@ -44,7 +44,7 @@ is_plain(const char *text)
 	return true;
 }
 
-/* A text with anything in it, which is rare. */
+/* A text with any characters, which is rare. */
 static void
 put_quoted(struct trace_out *o, const char *text)
 {

@@ -1,9 +1,9 @@
 /*
  * trace_event.h - write events of Chrome's trace format, which Perfetto and chrome://tracing read.
  *
- * The format's array form, one event a line. Events leave whole, so a file that ends anywhere between two writes lacks
- * the closing bracket alone, which readers do without. An event is written member by member between trace_begin and
- * trace_end; a failed write is remembered, and nothing is written after it.
+ * The format's array form, one event a line. Events are written whole, so a file that ends between two
+ * writes lacks only the closing bracket, which readers accept. An event is written member by member
+ * between trace_begin and trace_end; a failed write is remembered, and nothing is written after it.
  *
  * Source: "Trace Event Format", Google, 2016.
  */
@@ -18,7 +18,7 @@
 
 #define TRACE_ROOM  (64u << 10)
 #define TRACE_EVENT (16u << 10) /* bytes that one event takes at most */
-#define TRACE_TEXT  1024u	/* bytes of a text that count */
+#define TRACE_TEXT  1024u	/* longer texts are truncated */
 
 /* Take n bytes: the caller's file or connection. */
 typedef enum rc trace_write_fn(void *arg, const void *data, size_t n, struct err *err);
@@ -36,7 +36,7 @@ struct trace_out {
 
 void trace_init(struct trace_out *o, trace_write_fn *write, void *arg);
 
-/* ph: the phase, as the format has it. */
+/* ph: the phase, as in the format. */
 void trace_begin(struct trace_out *o, char ph, uint32_t pid, uint32_t tid);
 void trace_end(struct trace_out *o);
 
@@ -49,10 +49,10 @@ void trace_us(struct trace_out *o, const char *name,
 /* The members from here to the event's end are its arguments. */
 void trace_args(struct trace_out *o);
 
-/* Hand on what is there. */
+/* Write what is buffered. */
 enum rc trace_flush(struct trace_out *o, struct err *err);
 
-/* Close the array and hand on the rest. */
+/* Close the array and write the rest. */
 enum rc trace_finish(struct trace_out *o, struct err *err);
 
 #endif

@@ -64,7 +64,7 @@ world_free(struct world *w)
 
 /* ---- recorders */
 
-/* The last `records` of a ring, whose head is known. */
+/* Read the last `records` of a ring, whose head is known. */
 static enum rc
 ring_records(const struct flight_source *s, const struct flight_header *h, size_t records,
 	     struct world_ring *r, struct err *err)
@@ -163,7 +163,7 @@ same_host(const struct world_recorder *a, const struct world_recorder *b)
 	return strncmp(a->header.host, b->header.host, sizeof a->header.host) == 0;
 }
 
-/* The clock of a host: the rate of its longest baseline, at the time that is known best. */
+/* The clock of a host: the rate of its longest baseline, with the offset of the smallest error. */
 static struct flight_clock
 host_clock(const struct world *w, const struct world_recorder *of)
 {
@@ -278,7 +278,7 @@ world_process(uint32_t pid, uint32_t *tracer)
 	return state;
 }
 
-/* Of a client there is no telling which host it is on, unless the coordinator serves this one alone. */
+/* A client's host is only known if the coordinator serves this host alone. */
 static void
 look_at_holders(struct world *w)
 {

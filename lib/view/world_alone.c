@@ -1,4 +1,4 @@
-/* A world without the coordinator's answers: recorders tell which communicators their devices are in. */
+/* A world without the coordinator's answers: the devices' communicators are found in their recorders. */
 #include <stdlib.h>
 
 #include "view/world.h"
@@ -24,7 +24,7 @@ seat_of(const struct world_recorder *rec, uint64_t comm)
 		   : NULL;
 }
 
-/* As protobuf-c allocates, which frees it. */
+/* Allocate with malloc, because protobuf-c frees it. */
 static enum rc
 add_comm(struct world *w, uint64_t id, struct err *err)
 {

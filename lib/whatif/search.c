@@ -1,6 +1,6 @@
 /*
- * search.c - the best interval between checkpoints, and how many spares are worth having: by simulation. What is compared
- * sees the same failures, of several seeds, and enough of them that chance does not choose.
+ * search.c - the best interval between checkpoints, and the best number of spares, by simulation. All
+ * candidates see the same failures, of several seeds, and enough of them that chance does not decide.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 #define PER_DOUBLE 4	  /* intervals tried, from each to its double */
 #define MOST_TRIED 256	  /* numbers of spares */
 
-/* For so long that enough fails. */
+/* A time with enough failures. */
 static struct whatif
 longer(const struct whatif *w)
 {

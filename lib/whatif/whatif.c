@@ -57,8 +57,8 @@ struct rates_file {
 
 #define OPTION_TARGET struct rates_file
 static const struct option_row rows[] = {
-    {"hosts", "N", "hosts that were watched", AS_DOUBLE(hosts, 1, 1e6)},
-    {"days", "N", "for so long", AS_DOUBLE(days, 1e-3, 1e6)},
+    {"hosts", "N", "number of observed hosts", AS_DOUBLE(hosts, 1, 1e6)},
+    {"days", "N", "days of observation", AS_DOUBLE(days, 1e-3, 1e6)},
     {"source", "WORDS", "where the numbers are from", AS_ANY_STRING(source)},
 };
 
@@ -73,8 +73,8 @@ take_kind(void *target, const char *section, const char *key, const char *value,
 	if (*mine)
 		return RC_OK;
 	if (strcmp(section, "failures") != 0)
-		return err_set(err, RC_INVAL,
-			       "there is no section [%.40s]; failures are in [failures]", section);
+		return err_set(err, RC_INVAL, "unknown section [%.40s]: must be [failures]",
+			       section);
 	if (f->rates->nkinds == WHATIF_MAX_KINDS)
 		return err_set(err, RC_INVAL, "more than %d kinds", WHATIF_MAX_KINDS);
 	if (strlen(key) >= sizeof k->name)
@@ -100,9 +100,9 @@ whatif_rates_read(const char *text, const char *name, struct whatif_rates *out, 
 	if (rc == RC_OK)
 		rc = option_file_check(&set, err);
 	if (rc == RC_OK && (f.hosts <= 0 || f.days <= 0))
-		rc = err_set(err, RC_INVAL, "%s: hosts and days must be said", name);
+		rc = err_set(err, RC_INVAL, "%s: hosts and days are missing", name);
 	if (rc == RC_OK && !rates.nkinds)
-		rc = err_set(err, RC_INVAL, "%s: there is no failure in [failures]", name);
+		rc = err_set(err, RC_INVAL, "%s: [failures] is empty", name);
 	for (size_t i = 0; i < rates.nkinds; i++)
 		rates.kind[i].per_host_day /= f.hosts * f.days;
 	snprintf(rates.source, sizeof rates.source, "%s", f.source ? f.source : "");
@@ -147,7 +147,7 @@ next_failure(struct world *x)
 	return -log(draw(x)) / whatif_rate(x->w->rates, active(x));
 }
 
-/* The work in so much of a training that is never interrupted. */
+/* The work in a time of uninterrupted training. */
 static double
 work_in(const struct world *x, double seconds)
 {
@@ -156,7 +156,7 @@ work_in(const struct world *x, double seconds)
 	return periods * x->out->interval_s + fmin(rest, x->out->interval_s);
 }
 
-/* Train for so long. */
+/* Train for a time. */
 static void
 train(struct world *x, double seconds)
 {
@@ -170,7 +170,7 @@ train(struct world *x, double seconds)
 	x->clock += seconds;
 }
 
-/* Stand still, until the clock's end at most; what was really lost. */
+/* Be stopped, until the clock's end at most; return the time lost. */
 static double
 lose(struct world *x, double seconds, double *account)
 {
@@ -214,7 +214,7 @@ kind_of(struct world *x)
 	return k;
 }
 
-/* All is done again since the last checkpoint. */
+/* Repeat all work since the last checkpoint. */
 static double
 roll_back(struct world *x)
 {
@@ -226,7 +226,7 @@ roll_back(struct world *x)
 	return again;
 }
 
-/* The others' memory has the state; the step is done again. */
+/* The others' memory has the state; repeat the step. */
 static double
 go_on(struct world *x)
 {
@@ -254,8 +254,8 @@ strike(struct world *x, size_t k)
 }
 
 /*
- * From a failure to the next step: it is detected, a host is waited for where no spare is left, all start again. Hosts fail
- * meanwhile, too; then it begins anew. Work since the last checkpoint is lost once.
+ * From a failure to the next step: detect it, wait for a host if no spare is left, start all again. If a
+ * host fails meanwhile, begin again. Work since the last checkpoint is lost once.
  */
 static void
 outage(struct world *x)
@@ -316,10 +316,10 @@ static enum rc
 check(const struct whatif *w, struct err *err)
 {
 	if (!w->hosts || whatif_rate(w->rates, w->hosts) <= 0)
-		return err_set(err, RC_INVAL, "nothing fails");
+		return err_set(err, RC_INVAL, "the rates have no failures");
 	if (w->seconds <= 0 || w->checkpoint_s <= 0 || w->interval_s < 0 || w->step_s <= 0 ||
 	    w->detect_s < 0 || w->restart_s < 0 || w->recover_s < 0 || w->repair_s < 0)
-		return err_set(err, RC_INVAL, "a time that is not positive");
+		return err_set(err, RC_INVAL, "a time is not positive");
 	if (whatif_rate(w->rates, w->hosts) * w->seconds > MAX_EVENTS / 4)
 		return err_set(err, RC_INVAL, "more than %u failures", MAX_EVENTS / 4);
 	return RC_OK;

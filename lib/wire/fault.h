@@ -7,10 +7,10 @@
 #include "base/rc.h"
 #include "gpu_sim.pb-c.h"
 
-/* The message of a fault; it borrows nothing. */
+/* Convert a fault to a message, which borrows nothing. */
 void fault_to_wire(const struct gpusim_fault *f, GpuSim__Fault *out);
 
-/* Of a request as it was unpacked; what it says is not checked. */
+/* Convert an unpacked message to a fault; its values are not checked. */
 void fault_from_wire(const GpuSim__Fault *m, struct gpusim_fault *out);
 
 #endif

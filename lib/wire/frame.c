@@ -48,9 +48,9 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 	struct frame f;
 
 	if (memcmp(p, magic, 4) != 0)
-		return err_set(err, RC_BADDATA, "bytes that are no data frame");
+		return err_set(err, RC_BADDATA, "not a data frame");
 	if (p[4] != FRAME_VERSION)
-		return err_set(err, RC_BADDATA, "data frame of version %u, this is %u", p[4],
+		return err_set(err, RC_BADDATA, "data frame of version %u, expected %u", p[4],
 			       FRAME_VERSION);
 	if (get32(p + 60) != frame_crc(p, 60) || p[6] > 1 || p[7] != 0)
 		return err_set(err, RC_BADDATA, "data frame with a damaged header");
@@ -69,10 +69,10 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 	if (f.kind < FRAME_DATA || f.kind > FRAME_NACK)
 		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);
 	if (f.nbytes > FRAME_PAYLOAD_MAX)
-		return err_set(err, RC_BADDATA, "data frame that claims %u bytes, at most %u",
-			       f.nbytes, FRAME_PAYLOAD_MAX);
+		return err_set(err, RC_BADDATA, "data frame of %u bytes: the limit is %u", f.nbytes,
+			       FRAME_PAYLOAD_MAX);
 	if (f.kind == FRAME_RNDV && f.nbytes != sizeof(struct frame_rndv))
-		return err_set(err, RC_BADDATA, "data frame that names a chunk in %u bytes",
+		return err_set(err, RC_BADDATA, "data frame with a chunk's place of %u bytes",
 			       f.nbytes);
 	*out = f;
 	return RC_OK;

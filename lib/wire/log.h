@@ -10,7 +10,7 @@
 /* The subsystem that a request belongs to; LOG_CALL where no other fits. */
 enum log_subsys wire_request_subsys(const GpuSim__Request *req);
 
-/* For daemons: a line at LOG_TRACE that the request came. Thread-safe. */
+/* For daemons: log the request at LOG_TRACE. Thread-safe. */
 void wire_request_log(const GpuSim__Request *req);
 
 #endif

@@ -30,14 +30,13 @@ budget_free(void *arg, void *p)
 	free(p);
 }
 
-/* Every string short and printable-enough for one line, every submessage the code relies on there.
- */
+/* Check that strings are short and on one line, and that required submessages are present. */
 static enum rc check_message(const ProtobufCMessage *m, unsigned depth, struct err *err);
 
 static enum rc
 check_string(const char *s, const ProtobufCFieldDescriptor *f, struct err *err)
 {
-	/* Sentences may be as long as struct err holds; names are short. */
+	/* Messages may be as long as in struct err; names are short. */
 	size_t max = strcmp(f->name, "message") == 0 || strcmp(f->name, "reason") == 0 ||
 			     strcmp(f->name, "note") == 0 || strcmp(f->name, "recovered") == 0 ||
 			     strcmp(f->name, "text") == 0
@@ -53,12 +52,12 @@ check_string(const char *s, const ProtobufCFieldDescriptor *f, struct err *err)
 	return RC_OK;
 }
 
-/* A schedule has a bound of its own; other bytes have that of the message. */
+/* A schedule has its own limit; other bytes have that of the message. */
 static enum rc
 check_bytes(const ProtobufCBinaryData *b, const ProtobufCFieldDescriptor *f, struct err *err)
 {
 	if (b->len > WIRE_SCHEDULE_MAX && strcmp(f->name, "schedule") == 0)
-		return err_set(err, RC_BADDATA, "%s: %zu bytes, at most %u", f->name, b->len,
+		return err_set(err, RC_BADDATA, "%s: %zu bytes: the limit is %u", f->name, b->len,
 			       WIRE_SCHEDULE_MAX);
 	return RC_OK;
 }
@@ -87,8 +86,8 @@ check_field(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, unsign
 	if (f->label == PROTOBUF_C_LABEL_REPEATED) {
 		n = *(const size_t *)((const char *)m + f->quantifier_offset);
 		if (n > repeated_max(f))
-			return err_set(err, RC_BADDATA, "%s: %zu entries, at most %zu", f->name, n,
-				       repeated_max(f));
+			return err_set(err, RC_BADDATA, "%s: %zu entries: the limit is %zu",
+				       f->name, n, repeated_max(f));
 		if (n == 0)
 			return RC_OK;
 		base = *(const char *const *)base;
@@ -143,10 +142,11 @@ wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_
 	enum rc rc;
 
 	if (nbytes > max)
-		return err_set(err, RC_BADDATA, "message of %zu bytes, at most %zu", nbytes, max);
+		return err_set(err, RC_BADDATA, "message of %zu bytes: the limit is %zu", nbytes,
+			       max);
 	m = protobuf_c_message_unpack(d, &a, nbytes, data);
 	if (!m)
-		return err_set(err, RC_BADDATA, "%zu bytes that are no %s", nbytes, d->name);
+		return err_set(err, RC_BADDATA, "%zu bytes: not a %s", nbytes, d->name);
 	rc = check_message(m, 0, err);
 	if (rc != RC_OK) {
 		protobuf_c_message_free_unpacked(m, NULL);
@@ -178,12 +178,12 @@ wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out
 		return rc;
 	req = (GpuSim__Request *)m;
 	if (req->version != WIRE_VERSION)
-		rc = err_set(err, RC_BADDATA, "speaks version %u of the wire, this is %u",
-			     req->version, WIRE_VERSION);
+		rc = err_set(err, RC_BADDATA, "protocol version %u, expected %u", req->version,
+			     WIRE_VERSION);
 	else if (req->clientid == 0 || req->seq == 0)
 		rc = err_set(err, RC_BADDATA, "request without a client id and sequence number");
 	else if (req->body_case == GPU_SIM__REQUEST__BODY__NOT_SET)
-		rc = err_set(err, RC_BADDATA, "request of a kind this version does not know");
+		rc = err_set(err, RC_BADDATA, "request of an unknown kind");
 	if (rc != RC_OK) {
 		wire_request_free(req);
 		return rc;
@@ -282,7 +282,8 @@ wire_policy_parse(const char *text, int *on_failure, struct err *err)
 			*on_failure = i;
 			return RC_OK;
 		}
-	return err_set(err, RC_INVAL, "'%.64s' is none of abort, shrink, respawn, spare", text);
+	return err_set(err, RC_INVAL, "'%.64s': must be one of abort, shrink, respawn, spare",
+		       text);
 }
 
 void

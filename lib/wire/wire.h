@@ -1,8 +1,8 @@
 /*
  * wire.h - control messages: pack, unpack, check, limits, version.
  *
- * A message from a peer is unpacked with a cap on memory (protobuf-c would make 92 MiB of a hostile
- * 1 MiB) and checked for the bounds below before anybody sees it.
+ * A message from a peer is unpacked with a cap on memory (protobuf-c would make 92 MiB of a hostile 1
+ * MiB) and checked against the limits below.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
@@ -33,7 +33,7 @@
 #define WIRE_CHECKSUM_MAX (16u << 20)  /* bytes of memory in one Checksum */
 #define WIRE_NAME_MAX	  256	       /* bytes of any string that names something */
 #define WIRE_MAX_RANKS	  1024	       /* ranks of one communicator */
-#define WIRE_MAX_PATHS	  512	       /* ranks of one communicator whose paths one message tells */
+#define WIRE_MAX_PATHS	  512	       /* ranks of one communicator whose paths fit one message */
 #define WIRE_MAX_OPS	  4096	       /* operations in one Run, Submit or graph, per rank */
 #define WIRE_MAX_ARGS	  32	       /* arguments of one kernel launch */
 #define WIRE_SCHEDULE_MAX \
@@ -46,8 +46,8 @@ enum rc wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **o
 enum rc wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out,
 				  size_t *taken, struct err *err);
 enum rc wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct err *err);
-/* Any message, of at most max bytes; released with protobuf_c_message_free_unpacked. One longer than WIRE_CONTROL_MAX
- * may take its length more than WIRE_UNPACK_MAX. */
+/* Any message, of at most max bytes; released with protobuf_c_message_free_unpacked. One longer than
+ * WIRE_CONTROL_MAX may take its length more than WIRE_UNPACK_MAX. */
 enum rc wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes,
 			    size_t max, ProtobufCMessage **out, size_t *taken, struct err *err);
 
@@ -58,22 +58,21 @@ void wire_reply_free(GpuSim__Reply *reply);
 /* The communicator that a request is about; 0: none. */
 uint64_t wire_request_comm(const GpuSim__Request *req);
 
-/* The kind of a packed Request that begins with its body: the number of that field; 0: it is none. */
+/* The kind of a packed Request that begins with its body: the number of that field; 0: malformed. */
 uint32_t wire_packed_kind(const void *body, size_t nbytes);
 
 /* "allreduce"-like word for a request's kind, for logs and errors. Static storage. */
 const char *wire_request_name(const GpuSim__Request *req);
 
-/* A GpuSim__OnFailure's name for users: "abort", "shrink" ...; NULL: it is none. */
+/* A GpuSim__OnFailure's name for users: "abort", "shrink" ...; NULL: unknown. */
 const char *wire_policy_name(int on_failure);
-/* And back: RC_INVAL. */
+/* Parse such a name. RC_INVAL. */
 enum rc wire_policy_parse(const char *text, int *on_failure, struct err *err);
 
 /* Turn *err into a failure reply that borrows err->text; err must outlive the packing. */
 void wire_reply_failure(GpuSim__Reply *reply, const struct err *err);
 
-/* The rc of a reply, with its sentence in *err when it is a failure. A code nobody knows is
- * RC_INTERNAL. */
+/* The rc of a reply, with its message in *err for a failure. An unknown code is RC_INTERNAL. */
 enum rc wire_reply_rc(const GpuSim__Reply *reply, struct err *err);
 
 #endif

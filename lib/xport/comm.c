@@ -1,4 +1,4 @@
-/* Communicators: attaching, leaving, aborting. */
+/* Communicators: attach, detach, abort. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +137,8 @@ xport_detach(struct xport *x, uint64_t comm, struct err *err)
 	if (c)
 		xport_unlink_comm(x, c, "the communicator was destroyed");
 	pthread_mutex_unlock(&x->lock);
-	return c ? RC_OK : err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " here", comm);
+	return c ? RC_OK
+		 : err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " on this device", comm);
 }
 
 enum rc
@@ -201,7 +202,8 @@ xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struc
 	pthread_mutex_lock(&x->lock);
 	c = comm ? xport_find_comm(x, comm) : x->comms;
 	if (!c)
-		rc = comm ? err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " here", comm)
+		rc = comm ? err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " on this device",
+				    comm)
 			  : err_set(err, RC_NOTFOUND, "this device is in no communicator");
 	else if (comm == 0 && c->next)
 		rc = err_set(err, RC_INVAL, "this device is in %u communicators: name one",

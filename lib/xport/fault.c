@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "xport/xport_impl.h"
 
-/* splitmix64: any seed will do, 0 too. */
+/* splitmix64: any seed works, 0 too. */
 static uint64_t
 draw(uint64_t *state)
 {
@@ -25,7 +25,7 @@ take_out(struct xport_faults *s, unsigned i)
 	s->n = n;
 }
 
-/* Lock held. Forget cuts that are over. */
+/* Lock held. Remove expired cuts. */
 static void
 expire(struct xport_faults *s)
 {
@@ -83,8 +83,7 @@ faults_cut_off(struct xport_faults *s, const struct comm *c, uint32_t peer)
 	return false;
 }
 
-/* Has a communicator that the fault is about a peer that is reached by sockets? *any: is there such a
- * communicator at all. */
+/* A communicator of the fault has a peer that is reached by sockets. *any: such a communicator exists. */
 static bool
 has_wire(struct xport *x, const struct gpusim_fault *f, bool *any)
 {
@@ -108,15 +107,15 @@ check(struct xport *x, const struct gpusim_fault *f, struct err *err)
 
 	if (f->kind != GPUSIM_FAULT_DROP && f->kind != GPUSIM_FAULT_CORRUPT &&
 	    f->kind != GPUSIM_FAULT_CUT)
-		return err_set(err, RC_INVAL, "no fault of frames");
+		return err_set(err, RC_INVAL, "not a fault of frames");
 	if (f->at && (f->coll == GPUSIM_SEND || f->coll == GPUSIM_RECV))
 		return RC_OK;
 	if (has_wire(x, f, &any) || (!any && !f->to_peer && !f->comm.id))
 		return RC_OK;
 	if (!any)
-		return err_set(err, RC_NOTFOUND, "in no communicator with such a peer");
+		return err_set(err, RC_NOTFOUND, "not in a communicator with such a peer");
 	return err_set(err, RC_INVAL,
-		       "reaches its peers by mapped memory, where no frame can be lost or damaged: "
+		       "reaches its peers by peer memory, without frames to lose or damage: "
 		       "name a send or recv (at=send#next), or start the devices with "
 		       "GPUSIM_P2P_DISABLE=1");
 }
@@ -132,7 +131,7 @@ xport_fault_check(struct xport *x, const struct gpusim_fault *f, struct err *err
 	return rc;
 }
 
-/* Lock held. Close the connections the fault is about, both ways. */
+/* Lock held. Close the fault's connections, in both directions. */
 static void
 close_connections(struct xport *x, const struct gpusim_fault *f)
 {

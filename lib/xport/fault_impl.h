@@ -18,7 +18,7 @@ struct xport_fault {
 	uint64_t until_ns;     /* cut */
 };
 
-/* Guarded by the xport's lock, but for the number, which is read without. */
+/* Guarded by the xport's lock, except the number, which is read without it. */
 struct xport_faults {
 	atomic_uint n;
 	struct xport_fault v[XPORT_FAULTS];
@@ -32,11 +32,11 @@ faults_any(const struct xport_faults *s)
 
 enum frame_fate { FRAME_GOES, FRAME_IS_LOST, FRAME_IS_DAMAGED };
 
-/* Lock held. The fate of a frame to the peer; *byte is which of its nbytes changes. */
+/* Lock held. The fate of a frame to the peer; *byte is the index of the changed byte. */
 enum frame_fate faults_of_frame(struct xport_faults *s, const struct comm *c, uint32_t peer,
 				const struct frame *head, size_t *byte);
 
-/* Lock held. Is a frame from this peer lost on its way in? */
+/* Lock held. An incoming frame from this peer is lost. */
 bool faults_cut_off(struct xport_faults *s, const struct comm *c, uint32_t peer);
 
 #endif

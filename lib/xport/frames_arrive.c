@@ -1,6 +1,6 @@
 /*
- * A frame has come: find its operation, check that it is the next of its flow, and file it. On the
- * thread that has read it.
+ * A frame has arrived: find its operation, check that it is the next of its flow, and file it. Runs on
+ * the thread that read it.
  *
  * A chunk that cannot be filed now (early beyond the limits, not the next of its flow, no memory) is
  * dropped: it is not acknowledged, so its sender repeats it.
@@ -14,7 +14,7 @@
 
 #define DAMAGED_SAID 64
 
-/* Forget the oldest operation that has not begun here and that a peer gave up. */
+/* Forget the oldest operation that has not begun here and was given up by a peer. */
 static bool
 evict_early(struct comm *c)
 {
@@ -30,8 +30,7 @@ evict_early(struct comm *c)
 	return true;
 }
 
-/* The exchange that a frame belongs to; made when the frame comes before the operation begins. NULL:
- * not now. */
+/* The exchange of a frame; created when the frame arrives before the operation begins. NULL: not now. */
 static struct exchange *
 find_or_make(struct comm *c, uint64_t op)
 {
@@ -44,8 +43,8 @@ find_or_make(struct comm *c, uint64_t op)
 	return exchange_make(c, op);
 }
 
-/* A chunk of an operation that has ended here: our last ack or refusal was lost, or the peer sends
- * more than was due. */
+/* A chunk of an operation that has ended here: our last ack or refusal was lost, or the peer sends more
+ * than expected. */
 static void
 answer_late(struct comm *c, const struct frame *h, const struct finished *done)
 {
@@ -57,8 +56,8 @@ answer_late(struct comm *c, const struct frame *h, const struct finished *done)
 		xport_ack(c, h->src, h->op, done->consumed, 0);
 	} else {
 		snprintf(text, sizeof text,
-			 "rank %u (device %016" PRIx64
-			 ") has received all that is due: the ranks disagree on the operation",
+			 "rank %u (device %016" PRIx64 ") has received all chunks that it expects: "
+			 "the ranks disagree on the operation",
 			 c->rank, c->peer[c->rank].device_id);
 		xport_refuse(c, h->src, c->epoch, h->op, text, 0);
 	}
@@ -79,7 +78,7 @@ file_chunk(struct comm *c, struct net_frame *f)
 		answer_late(c, h, done);
 		return false;
 	}
-	/* Only a first chunk can begin something. */
+	/* Only a first chunk can create an exchange. */
 	if (!e && (h->seq != 0 || !(e = find_or_make(c, h->op))))
 		return false;
 	if (!e->begun && (e->refused[0] || x->early_bytes + h->nbytes > XPORT_EARLY_MAX))
@@ -112,7 +111,7 @@ note_ack(struct comm *c, const struct frame *h)
 
 	if (!flow)
 		return;
-	/* The ack of an ended operation may name more than this peer sent. */
+	/* The ack of an ended operation may exceed what was sent to this peer. */
 	if (seq > flow->tx_next)
 		seq = flow->tx_next;
 	if (seq <= flow->tx_acked)
@@ -123,8 +122,8 @@ note_ack(struct comm *c, const struct frame *h)
 	exchange_signal(e);
 }
 
-/* A chunk came damaged at the peer: the thread that works on the operation sends it again, and those
- * after it, which the peer has not kept. */
+/* A chunk arrived damaged at the peer: the thread of the operation sends it again, and those after it,
+ * which the peer has dropped. */
 static void
 note_nack(struct comm *c, const struct frame *h)
 {
@@ -138,7 +137,7 @@ note_nack(struct comm *c, const struct frame *h)
 	exchange_signal(e);
 }
 
-/* A peer gave an operation up. The first reason is kept. */
+/* A peer gave up an operation. The first reason is kept. */
 static void
 note_refusal(struct comm *c, const struct net_frame *f)
 {
@@ -166,8 +165,8 @@ is_chunk(const struct frame *h)
 	return h->kind == FRAME_DATA || h->kind == FRAME_RNDV;
 }
 
-/* A chunk of an older epoch: its sender does not know yet. One of a newer epoch comes again, when
- * we know it too. */
+/* A chunk of an older epoch: tell its sender. One of a newer epoch is sent again when we know the epoch
+ * too. */
 static void
 refuse_old(struct comm *c, const struct frame *h)
 {
@@ -180,7 +179,7 @@ refuse_old(struct comm *c, const struct frame *h)
 	xport_refuse(c, h->src, h->epoch, h->op, text, 0);
 }
 
-/* The communicator a frame is for, if it comes from the rank that it names. */
+/* The communicator of a frame, if it comes from the rank that it names. */
 static struct comm *
 whose(struct xport *x, const struct frame *h)
 {
@@ -192,7 +191,7 @@ whose(struct xport *x, const struct frame *h)
 	return c;
 }
 
-/* Lock held. Have the chunks from the next one on sent again, now. */
+/* Lock held. Request the chunks from the next one on again, now. */
 static void
 send_nack(struct comm *c, const struct frame *h)
 {
@@ -223,13 +222,13 @@ xport_arrive_damaged(void *arg, const struct frame *h)
 			send_nack(c, h);
 	}
 	pthread_mutex_unlock(&x->lock);
-	/* Each of the first, then ever fewer: a broken link must not fill a disk. */
+	/* Log each of the first, then ever fewer, so that a broken link does not fill a disk. */
 	if (!x->say || n == 0 || (n > DAMAGED_SAID && (n & (n - 1)) != 0))
 		return;
 	snprintf(line, sizeof line,
 		 "communicator %" PRIu64 ", operation %" PRIu64
 		 ": chunk %u from rank %u (device %016" PRIx64
-		 ") came damaged (crc), asked for again; %" PRIu64 " so far",
+		 ") arrived damaged (crc), requested again; %" PRIu64 " so far",
 		 h->comm, h->op, h->seq, h->src, h->device, n);
 	x->say(line);
 }
@@ -278,7 +277,7 @@ xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t
 	enum rc rc;
 
 	if (nbytes > FRAME_PAYLOAD_MAX)
-		return err_set(err, RC_INVAL, "a chunk of %zu bytes, at most %u", nbytes,
+		return err_set(err, RC_INVAL, "chunk of %zu bytes: the limit is %u", nbytes,
 			       FRAME_PAYLOAD_MAX);
 	pthread_mutex_lock(&x->lock);
 	c = xport_find_comm(x, comm);
@@ -303,7 +302,7 @@ xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t
 	}
 	if (rc == RC_OK && !file_chunk(c, &f)) {
 		net_frame_free(&f);
-		rc = err_set(err, RC_BUSY, "chunk %u does not come next, or the window is full",
+		rc = err_set(err, RC_BUSY, "chunk %u is not the next one, or the window is full",
 			     seq);
 	}
 	pthread_mutex_unlock(&x->lock);

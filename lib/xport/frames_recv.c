@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
-/* The exchange of that number, if it may begin: the one that early chunks have made, or a new one. */
+/* The exchange of that number, if it may begin: created by early chunks, or new. */
 static enum rc
 claim(struct comm *c, uint64_t op, struct exchange **out, struct err *err)
 {
@@ -18,12 +18,12 @@ claim(struct comm *c, uint64_t op, struct exchange **out, struct err *err)
 		return err_set(err, RC_ABORTED, "%s", c->aborted);
 	e = exchange_find(c, op);
 	if (e && e->begun)
-		return err_set(err, RC_INVAL, "operation %" PRIu64 " runs already", op);
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " is already running", op);
 	before = e ? NULL : xport_finished(c, op);
 	if (before && before->gave_up)
 		return err_set(err, RC_ABORTED, "%s", c->gave_up);
 	if (before)
-		return err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", op);
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " has already run", op);
 	if (!e && !(e = exchange_make(c, op)))
 		return err_set(err, RC_NOMEM, "out of memory");
 	*out = e;
@@ -70,8 +70,8 @@ xport_involve(struct xport_op *o, uint32_t peer)
 
 /* ---- waiting */
 
-/* Lock held; given up meanwhile. Read the peer's connection ourselves until a frame has come, if
- * that can be done. True: something may have moved. */
+/* Lock held, released meanwhile. Read the peer's connection ourselves until a frame has arrived, if
+ * possible. True: something may have moved. */
 static bool
 read_peer(struct exchange *e, uint32_t peer)
 {
@@ -97,7 +97,7 @@ read_peer(struct exchange *e, uint32_t peer)
 	return conn || c->moves != seen;
 }
 
-/* Lock held; given up meanwhile. Wait on a condition until something changes, or it is time to look. */
+/* Lock held, released meanwhile. Wait on a condition until something changes, or a check is due. */
 static void
 sleep_on(struct wait *w, pthread_cond_t *on)
 {
@@ -108,8 +108,8 @@ sleep_on(struct wait *w, pthread_cond_t *on)
 	pthread_cond_clockwait(on, &e->comm->x->lock, CLOCK_MONOTONIC, &ts);
 }
 
-/* May the thread that waits read a connection, which takes as long as it takes? Not of a shaped link: it would
- * leave what comes next unread until what came first may be seen, and so add one latency to the other. */
+/* The waiting thread may read a connection. Not of a shaped link: it would leave the next chunk unread
+ * until the first one is visible, which adds up their latencies. */
 static bool
 may_read(const struct wait *w)
 {
@@ -142,7 +142,7 @@ out:
 	return rc;
 }
 
-/* Lock held; given up while it waits. */
+/* Lock held, released while it waits. */
 static enum rc
 await_count(struct xport_op *o, uint32_t peer, _Atomic uint64_t *counter, uint64_t n,
 	    const char *what, struct err *err)
@@ -198,7 +198,8 @@ xport_moves(struct xport_op *o)
 	return o->comm->moves;
 }
 
-/* Lock held. When the next chunk that has arrived for any operation may be seen: nothing signals that. */
+/* Lock held. The time when the next arrived chunk of any operation becomes visible, which is not
+ * signalled. */
 static uint64_t
 next_visible(const struct comm *c, uint64_t now)
 {
@@ -241,14 +242,14 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 	if (visible < w.until_ns)
 		w.until_ns = visible;
 	rc = xport_await(&w, err);
-	if (rc == RC_TIMEOUT && o->recorder) /* this wait was the last of many */
+	if (rc == RC_TIMEOUT && o->recorder) /* the last slice of the wait */
 		o->recorder->idle_ns = c->op_timeout_ns + o->allow_ns;
 	return rc;
 }
 
 /* ---- receiving */
 
-/* Where the bytes of a chunk are, which is one of this operation. */
+/* The address of the bytes of a chunk of this operation. */
 static enum rc
 find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
 	   size_t *nbytes, struct err *err)
@@ -258,7 +259,7 @@ find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const v
 	if (f->head.mark && o->kind && f->head.mark != o->kind)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64
-			       ") calls something else than rank %u, which calls %s: the ranks "
+			       ") calls another operation than rank %u, which calls %s: the ranks "
 			       "disagree on the operation",
 			       peer, o->comm->peer[peer].device_id, o->comm->rank,
 			       o->call ? o->call : "another");
@@ -271,8 +272,7 @@ find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const v
 	*data = peermem_at_peer(o->comm->mapping, peer, le64toh(rndv.offset), *nbytes);
 	return *data ? RC_OK
 		     : err_set(err, RC_BADDATA,
-			       "rank %u (device %016" PRIx64
-			       ") names a chunk that is not in its memory",
+			       "rank %u (device %016" PRIx64 ") names a chunk outside its memory",
 			       peer, o->comm->peer[peer].device_id);
 }
 
@@ -397,11 +397,12 @@ frames_settle(struct xport_op *o, struct err *err)
 	pthread_mutex_lock(&c->x->lock);
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
 		if (flow[r] && flow[r]->rx_next != flow[r]->rx_consumed)
-			rc = err_set(err, RC_BADDATA,
-				     "rank %u (device %016" PRIx64
-				     ") sent more than is due: the ranks disagree on the operation",
-				     r, c->peer[r].device_id);
-	/* Without room for an acknowledgement the peer will ask, and hear it then. */
+			rc = err_set(
+			    err, RC_BADDATA,
+			    "rank %u (device %016" PRIx64
+			    ") sent more than expected: the ranks disagree on the operation",
+			    r, c->peer[r].device_id);
+	/* Without room for an acknowledgement the peer repeats and gets it then. */
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
 		if (flow[r] && flow[r]->rx_consumed != flow[r]->rx_acked &&
 		    xport_ack(c, r, o->frames->id, flow[r]->rx_consumed, LAST_WORD_MS))

@@ -1,4 +1,4 @@
-/* Sending: chunks, their repetition, acknowledgements, refusals. */
+/* Sending: chunks, retransmissions, acknowledgements, refusals. */
 #include <endian.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
-#define RNDV_BYTES     4096 /* from here on it costs less to say where a chunk is */
-#define REPEATS_SLOWER 3    /* each repetition in vain doubles the retransmit timeout, so often */
+#define RNDV_BYTES     4096 /* from this size on it is cheaper to send a chunk's place */
+#define REPEATS_SLOWER 3    /* so many times an unsuccessful repetition doubles the timeout */
 
 static struct frame
 make_head(const struct comm *c, uint32_t peer, enum frame_kind kind, uint64_t op, uint32_t seq)
@@ -41,7 +41,7 @@ push_damaged(struct net_push *push, const struct frame *head, const void *payloa
 	return rc;
 }
 
-/* Send a frame to a peer; the lock is given up if that may take time. */
+/* Send a frame to a peer; the lock is released if that may take time. */
 static enum rc
 push_frame(struct comm *c, uint32_t peer, struct frame *head, const void *payload, int timeout_ms)
 {
@@ -94,9 +94,9 @@ xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const c
 }
 
 /*
- * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is made each time:
- * a repeated chunk may have been consumed and overwritten since, and its frame must still be proper
- * for the peer to answer. A peer that has mapped this device's memory is told where a large chunk lies.
+ * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is computed each time: a
+ * repeated chunk may have been consumed and overwritten, and its frame must still be valid for the peer
+ * to answer. A peer that has mapped this device's memory only gets the place of a large chunk.
  */
 static enum rc
 transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
@@ -123,8 +123,8 @@ transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 	return push_frame(e->comm, peer, &head, p.data, timeout_ms);
 }
 
-/* The retransmit timeout: a chunk that is not acknowledged for so long may be lost. It ends well before
- * the operation is late. */
+/* The retransmit timeout: a chunk not acknowledged for this long may be lost. It ends well before the
+ * operation's timeout. */
 static uint64_t
 retransmit_ns(const struct exchange *e, const struct flow *f)
 {
@@ -138,7 +138,7 @@ retransmit_ns(const struct exchange *e, const struct flow *f)
 	       << slower;
 }
 
-/* Repeat chunks that a broken connection may have lost, that came damaged, or whose retransmit timeout
+/* Repeat chunks that a broken connection may have lost, that arrived damaged, or whose retransmit timeout
  * is over. */
 static enum rc
 repeat_flow(struct exchange *e, uint32_t peer)
@@ -195,7 +195,7 @@ xport_poll(struct xport_op *o, struct err *err)
 	return rc;
 }
 
-/* Send the chunk posted last, as soon as there is room for it. */
+/* Send the last posted chunk as soon as there is room for it. */
 static enum rc
 send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 {
@@ -225,7 +225,7 @@ frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, 
 	enum rc rc;
 
 	if (nbytes > FRAME_PAYLOAD_MAX)
-		return err_set(err, RC_INVAL, "a chunk of %zu bytes, at most %u", nbytes,
+		return err_set(err, RC_INVAL, "chunk of %zu bytes: the limit is %u", nbytes,
 			       FRAME_PAYLOAD_MAX);
 	pthread_mutex_lock(&x->lock);
 	f = exchange_flow(o->frames, peer);
@@ -233,7 +233,7 @@ frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, 
 	if (rc == RC_OK)
 		rc = frames_await_acks(o, peer, XPORT_WINDOW - 1, err);
 	if (rc == RC_OK) {
-		/* The sender's own link is busy with the chunk until then. */
+		/* The sender's link is busy with the chunk until then. */
 		uint64_t busy_ns = shaper_out(&x->shaper, clock_now_ns(), nbytes);
 
 		f->tx[f->tx_next % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};

@@ -1,4 +1,4 @@
-/* Operations: opened, passed on to the transport of each peer, ended. */
+/* Operations: open, pass to each peer's transport, end. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,8 +21,9 @@ xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o
 			       .in = how->in,
 			       .out = how->out};
 	if (how->shares && !whole)
-		return err_set(err, RC_INVAL,
-			       "needs every rank's memory, and some are reached by sockets");
+		return err_set(
+		    err, RC_INVAL,
+		    "needs peer memory between all ranks, but some are reached by sockets");
 	if (!whole)
 		rc = frames_begin(x, how, o, err);
 	if (rc != RC_OK || !c)
@@ -58,7 +59,7 @@ xport_ready(struct xport_op *o, uint32_t peer, enum xport_way way)
 bool
 xport_is_slow(const struct xport_op *o, uint32_t peer)
 {
-	const struct shaper *s = &o->comm->x->shaper; /* these two never change */
+	const struct shaper *s = &o->comm->x->shaper; /* these two fields never change */
 
 	return xport_via(o, peer) == &xport_frames && (s->latency_ns || s->bits_per_s);
 }
@@ -69,7 +70,7 @@ xport_deadline(struct xport_op *o)
 	return clock_now_ns() + o->comm->op_timeout_ns + o->allow_ns;
 }
 
-/* The reason for the peers: the one that this rank has heard, or its own. */
+/* The reason for the peers: one that this rank has received, or its own. */
 static void
 last_word(const struct xport_op *o, const struct err *own, char text[REASON_MAX])
 {

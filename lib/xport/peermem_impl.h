@@ -1,32 +1,31 @@
 /*
- * peermem_impl.h - the control block that a rank shares with its peers in its memory file, and what
- * the files of the transport by peer memory share. README.md draws the block.
+ * peermem_impl.h - the control block that a rank shares with its peers in its memory file, and
+ * declarations shared by the files of the transport by peer memory. README.md draws the block.
  *
- * Design notes. Each rank has one block in its memory file for each communicator, which it alone
- * writes, but for `sleepers`. The block holds counters that only grow: a rank waits for a peer's
- * counter to reach a number, so nothing has to be taken back and no message is lost. A counter is
- * also the futex word of those who wait for it: its writer wakes them when `sleepers` says that
- * there are any.
+ * Design notes. Each rank has one block in its memory file for each communicator, which only it writes,
+ * except `sleepers`. The block holds counters that only grow: a rank waits for a peer's counter to reach
+ * a number, so nothing is ever reset and no message is lost. A counter is also the futex word of its
+ * waiters: its writer wakes them when `sleepers` is not 0.
  *
- * A block has slot sets, which tickets use in rotation, so that several collectives on different
- * streams may run at a time. A ticket begins on a rank when the one before it in its slot set has
- * ended there. With many ranks there is one set with a shorter window, by their number alone: a block is to
- * be a small part of a device's memory.
+ * A block has slot sets, which tickets use in rotation, so that several collectives on different streams
+ * may run concurrently. A ticket begins on a rank when the previous one in its slot set has ended there.
+ * With many ranks there is one set with a shorter window, by their number alone, because a block is to be
+ * a small part of device memory.
  *
- * A peer's memory is mapped when its block is first looked at: most algorithms meet few peers, and
- * mapping all of them would cost each rank as much as there are ranks. Whether it can be mapped must
- * be known before. It is known for memory files that lie beside this rank's own; others are mapped
- * at once. `lock` guards the mapping; the block's address is published last.
+ * A peer's memory is mapped at first use: most algorithms use few peers, and mapping all would cost each
+ * rank in proportion to the ranks. Whether it can be mapped must be known before. It is known for memory
+ * files beside this rank's own; others are mapped at once. `lock` guards the mapping; the block's address
+ * is published last.
  *
  * Messages. From each rank to each other goes a ring of `window` slots; slot s % window holds
  * message s, published by its number, seq = s + 1. The slot says where in the sender's file the
  * bytes are, or holds them if they are few. The receiver counts what it has `taken` in its own block.
  *
- * Syncs. A rank's n-th arrival in a slot set is published in arrival[n % 2], seq = n, with where its
- * buffers are, or with what it shares. No rank can be more than one arrival ahead of any other, so
- * two places suffice: a rank that writes n + 2 has seen everybody's n + 1, so all are through with n.
+ * Syncs. A rank's n-th arrival in a slot set is published in arrival[n % 2], seq = n, with the offsets of
+ * its buffers, or the data that it shares. No rank can be more than one arrival ahead of any other, so
+ * two entries suffice: a rank that writes n + 2 has seen all ranks' n + 1, so all are done with n.
  *
- * Nothing here allocates or locks, but where a peer is met for the first time.
+ * Nothing here allocates or locks, except at the first use of a peer.
  */
 #ifndef XPORT_PEERMEM_IMPL_H
 #define XPORT_PEERMEM_IMPL_H
@@ -64,7 +63,7 @@ struct peermem_count {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t n;
 };
 
-/* What the rank runs by its ticket at hand: for peers that run something else by the same. */
+/* The rank's operation under its current ticket, for peers that run another one under it. */
 struct peermem_call {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t ticket; /* + 1; written last */
 	uint32_t kind;
@@ -92,7 +91,7 @@ struct peermem_block {
 	/* struct slot_page and its rings, for each slot set */
 };
 
-/* A rank's slot set, as seen from here. */
+/* A rank's slot set, mapped here. */
 struct slot_view {
 	struct slot_page *page;
 	struct peermem_count *taken; /* by the peer that sent */
@@ -100,12 +99,12 @@ struct slot_view {
 };
 
 struct peermem_peer {
-	struct peermem_id id; /* path NULL: this rank's own, or not to be mapped; in `paths` */
-	int pid;	      /* as its device says */
+	struct peermem_id id; /* path NULL: this rank's own, or not mappable; in `paths` */
+	int pid;	      /* from its device */
 	uint64_t offset;      /* of its block in its file */
 	/* When it is mapped: */
 	struct peermem *mem;
-	int seen;			     /* pid; 0: not seen from here */
+	int seen;			     /* pid; 0: not visible here */
 	struct peermem_block *_Atomic block; /* its own block too; what is above is set before */
 	struct slot_view view[PEERMEM_SLOT_SETS];
 };
@@ -114,11 +113,11 @@ struct peermem_peer {
 struct slot_set {
 	unsigned index;
 	_Atomic uint64_t ticket; /* that may begin */
-	_Atomic uint64_t begun;	 /* of tickets that callers number: the next that has not */
+	_Atomic uint64_t begun;	 /* of tickets numbered by callers: the next that has not begun */
 	uint64_t arrivals;
 	uint64_t *sent, *received; /* messages by peer */
-	uint64_t *uncopied;	   /* the last that lies in this rank's memory, + 1; by peer */
-	void **at;		   /* by rank, for xport_shared and its like */
+	uint64_t *uncopied;	   /* the last message in this rank's memory, + 1; by peer */
+	void **at;		   /* by rank, for xport_shared and similar calls */
 };
 
 struct peer_mapping {
@@ -129,7 +128,7 @@ struct peer_mapping {
 	unsigned nsets, window;
 	bool joined, whole;
 	unsigned spins;
-	uint64_t tickets; /* given away; under the xport's lock */
+	uint64_t tickets; /* reserved; under the xport's lock */
 	unsigned holds;	  /* the same */
 	struct peermem_peer *peer;
 	char *paths;
@@ -139,12 +138,12 @@ struct peer_mapping {
 	_Atomic uint32_t nmapped;
 };
 
-/* Make the mapping of a communicator that is being attached: this rank's block, and the peers' memory
- * as far as it can be mapped. NULL: no peer's memory can be mapped, or out of memory. */
+/* Make the mapping of a communicator that is being attached: this rank's block, and the peers' memory as
+ * far as possible. NULL: no peer's memory can be mapped, or out of memory. */
 struct peer_mapping *peer_mapping_new(struct comm *c, const struct xport_peer *peers);
 void peer_mapping_free(struct peer_mapping *m);
 
-/* Map a peer that is reached, unless it is. RC_UNREACHABLE: it is not there any more. RC_NOMEM. */
+/* Map a joined peer, unless it is mapped. RC_UNREACHABLE: its memory is gone. RC_NOMEM. */
 enum rc peermem_map_peer(struct peer_mapping *m, uint32_t r, struct err *err);
 
 static inline enum rc
@@ -155,8 +154,8 @@ peermem_map(struct peer_mapping *m, uint32_t r, struct err *err)
 		   : peermem_map_peer(m, r, err);
 }
 
-/* Where in this rank's file a chunk lies, for a frame to say; 0: the peer cannot read it there. And a
- * range of the peer's file; NULL: it has none such. m may be NULL. */
+/* A chunk's offset in this rank's file, for a frame; 0: the peer cannot read it there. And a range of the
+ * peer's file; NULL: out of range. m may be NULL. */
 uint64_t peermem_offset(const struct peer_mapping *m, uint32_t peer, const void *data);
 const void *peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offset,
 			    uint64_t nbytes);
@@ -164,18 +163,18 @@ const void *peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offs
 /* RC_ABORTED with the reason: a rank whose memory is mapped, or this one, gave up. */
 enum rc peermem_verdict(const struct peer_mapping *m, struct err *err);
 
-/* A peer that runs something else by the same ticket: RC_BADDATA, with both. */
+/* RC_BADDATA when the peer runs another operation under the same ticket. */
 enum rc peermem_compare(const struct xport_op *o, uint32_t peer, struct err *err);
 
-/* The parts of xport_begin and xport_end; reason NULL: all went well. */
+/* The parts of xport_begin and xport_end; reason NULL: success. */
 enum rc peermem_begin(struct xport_op *o, struct err *err);
 enum rc peermem_settle(struct xport_op *o, struct err *err);
 void peermem_end(struct xport_op *o, const char *reason);
 
-/* This rank takes part no more: its peers hear the reason. The first one counts. */
+/* This rank gives up: tell its peers the reason. The first reason counts. */
 void peermem_give_up(struct peer_mapping *m, const char reason[REASON_MAX]);
 
-/* Publish: the counter, of this rank's block or its own, is n now. */
+/* Set a counter, of this rank's block or private, to n and wake its waiters. */
 void peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n);
 
 /* Wait until a counter of a peer's block is at least n. what: "nothing from". */

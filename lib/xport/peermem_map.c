@@ -1,4 +1,4 @@
-/* Mapping the peers' memory: begun when a communicator is attached, joined when all its ranks have
+/* Mapping the peers' memory: started when a communicator is attached, joined when all its ranks have
  * offered. */
 #include <errno.h>
 #include <inttypes.h>
@@ -76,7 +76,7 @@ make_block(struct peer_mapping *m)
 	return true;
 }
 
-/* The peers as they are said to be, and the paths of their memory in one piece. */
+/* Copy the peers, and the paths of their memory, in one piece. */
 static bool
 copy_peers(struct peer_mapping *m, const struct xport_peer *peers)
 {
@@ -115,7 +115,7 @@ open_peer(struct peermem_peer *p, struct err *err)
 	return rc;
 }
 
-/* Do peers find this rank's memory by its path? */
+/* Peers can find this rank's memory by its path. */
 static bool
 is_found(const struct peermem_id *own)
 {
@@ -124,7 +124,7 @@ is_found(const struct peermem_id *own)
 	return stat(own->path, &st) == 0 && st.st_dev == own->dev && st.st_ino == own->inode;
 }
 
-/* Can any peer's memory be mapped? Files that do not lie beside this rank's are opened at once, to know. */
+/* Some peer's memory can be mapped. Files not beside this rank's are opened at once to find out. */
 static bool
 find_peers(struct peer_mapping *m)
 {
@@ -189,7 +189,7 @@ peer_mapping_free(struct peer_mapping *m)
 	free(m);
 }
 
-/* Its memory is open: find its block there. */
+/* The memory is open: find the block in it. */
 static enum rc
 join_peer(struct peer_mapping *m, uint32_t r, struct err *err)
 {
@@ -203,8 +203,8 @@ join_peer(struct peer_mapping *m, uint32_t r, struct err *err)
 	    b->coordinator != c->coordinator || b->epoch != c->epoch || b->rank != r ||
 	    b->nranks != c->nranks)
 		return err_set(err, RC_BADDATA,
-			       "rank %u (device %016" PRIx64 ") shows no control block", r,
-			       p->id.device_id);
+			       "rank %u (device %016" PRIx64 ") has no control block in its memory",
+			       r, p->id.device_id);
 	find_views(m, p, b);
 	m->mapped[m->nmapped] = r;
 	atomic_store_explicit(&p->block, b, memory_order_release);
@@ -228,12 +228,12 @@ peermem_map_peer(struct peer_mapping *m, uint32_t r, struct err *err)
 	pthread_mutex_unlock(&m->lock);
 	if (rc == RC_OK)
 		return rc;
-	/* Both were there when the communicator was made. */
+	/* Both existed when the communicator was made. */
 	return err_set(err, rc == RC_NOMEM ? rc : RC_UNREACHABLE,
 		       "rank %u (device %016" PRIx64 ") is gone: %s", r, p->id.device_id, why.text);
 }
 
-/* The blocks by rank, 0: by frames. RC_BADDATA when a peer's that is mapped already is not there. */
+/* The blocks by rank, 0: by frames. RC_BADDATA when a mapped peer has no block there. */
 static enum rc
 join(struct peer_mapping *m, const uint64_t *block, struct err *err)
 {
@@ -294,7 +294,8 @@ xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block
 	pthread_mutex_lock(&x->lock);
 	rc = xport_find_epoch(x, comm, epoch, &c, err);
 	if (rc == RC_OK && (nblocks != c->nranks || !c->mapping))
-		rc = err_set(err, RC_INVAL, "communicator %" PRIu64 " shares no memory here", comm);
+		rc = err_set(err, RC_INVAL,
+			     "communicator %" PRIu64 " shares no memory on this device", comm);
 	if (rc == RC_OK)
 		rc = join(c->mapping, block, err);
 	pthread_mutex_unlock(&x->lock);

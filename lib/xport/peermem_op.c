@@ -1,18 +1,18 @@
-/* A collective by the peers' memory: chunks, syncs, what the ranks share. */
+/* A collective by peer memory: chunks, syncs, shared data. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "xport/peermem_impl.h"
 
-/* Of this rank, or of one that is mapped. */
+/* The slot set of this rank, or of a mapped one. */
 static struct slot_view *
 view(const struct xport_op *o, uint32_t r)
 {
 	return &o->comm->mapping->peer[r].view[o->slots->index];
 }
 
-/* Copy a peer's call, if it is by the ticket of this operation. */
+/* Copy a peer's call, if it has the ticket of this operation. */
 static bool
 call_of(const struct xport_op *o, uint32_t r, struct peermem_call *out)
 {
@@ -56,7 +56,7 @@ disagree(const struct xport_op *o, uint32_t r, struct err *err)
 			       o->call);
 	return err_set(err, RC_BADDATA,
 		       "rank %u (device %016" PRIx64
-		       ") runs something else: the ranks disagree on the operation",
+		       ") runs another operation: the ranks disagree on the operation",
 		       r, o->comm->mapping->peer[r].id.device_id);
 }
 
@@ -76,13 +76,13 @@ peermem_begin(struct xport_op *o, struct err *err)
 
 	o->slots = &m->set[o->ticket % m->nsets];
 	rc = xport_verdict(o, err);
-	/* Another stream of this device may have the ticket before. */
+	/* Another stream of this device may have the previous ticket. */
 	if (rc == RC_OK)
 		rc = peermem_await(o, m->rank, &o->slots->ticket, o->ticket, "", err);
 	if (rc == RC_OK && o->numbered &&
 	    !atomic_compare_exchange_strong(&o->slots->begun, &(uint64_t){o->ticket},
 					    o->ticket + m->nsets))
-		rc = err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", o->ticket);
+		rc = err_set(err, RC_INVAL, "operation %" PRIu64 " has already run", o->ticket);
 	if (rc == RC_OK && o->call)
 		show_call(o);
 	return rc;
@@ -90,7 +90,7 @@ peermem_begin(struct xport_op *o, struct err *err)
 
 /* ---- chunks */
 
-/* The slot of the next message from a peer that is mapped. */
+/* The slot of the next message from a mapped peer. */
 static struct peermem_slot *
 incoming(const struct xport_op *o, uint32_t peer)
 {
@@ -110,7 +110,7 @@ peermem_room(struct xport_op *o, uint32_t peer, enum xport_way way)
 
 	if (way != XPORT_RECV && due == 0)
 		return true;
-	/* If it cannot be mapped the call itself will say so. */
+	/* If it cannot be mapped the call reports it. */
 	if (peermem_map(m, peer, NULL) != RC_OK)
 		return true;
 	if (way == XPORT_RECV)
@@ -146,7 +146,7 @@ peermem_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
 	if (nbytes <= PEERMEM_INLINE)
 		memcpy(slot->bytes, data ? data : "", data ? nbytes : 0);
 	else if (slot->offset == 0)
-		return err_set(err, RC_INTERNAL, "a chunk to send is not in the device's memory");
+		return err_set(err, RC_INTERNAL, "a chunk to send is outside the device's memory");
 	else
 		set->uncopied[peer] = s + 1;
 	set->sent[peer] = s + 1;
@@ -192,7 +192,7 @@ arrival(const struct xport_op *o, uint32_t r)
 	return &view(o, r)->page->arrival[o->slots->arrivals % 2];
 }
 
-/* All that have not arrived are missing, not only the first. */
+/* Name all ranks that have not arrived, not only the first. */
 static void
 note_missing(const struct xport_op *o)
 {
@@ -222,7 +222,7 @@ peermem_share(struct xport_op *o, uint32_t peer, struct err *err)
 	return rc;
 }
 
-/* Publish this rank's arrival, which is filled in, and wait for all. */
+/* Publish this rank's arrival and wait for all. */
 static enum rc
 meet(struct xport_op *o, struct peermem_arrival *own, struct err *err)
 {
@@ -258,7 +258,7 @@ xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err
 	struct peermem_arrival *own;
 
 	if (nbytes > XPORT_SHARE_MAX)
-		return err_set(err, RC_INTERNAL, "%zu bytes shared, at most %u", nbytes,
+		return err_set(err, RC_INTERNAL, "%zu bytes shared: the limit is %u", nbytes,
 			       XPORT_SHARE_MAX);
 	o->slots->arrivals++;
 	own = arrival(o, m->rank);
@@ -284,7 +284,7 @@ xport_shared(struct xport_op *o)
 	return (const void *const *)at;
 }
 
-/* A range of the buffer that a rank has shown; NULL: it is not in its memory. */
+/* A range of a rank's published buffer; NULL: outside its memory. */
 static void *
 shown(const struct xport_op *o, uint32_t r, void *own, uint64_t offset, uint64_t from,
       uint64_t nbytes)

@@ -1,6 +1,6 @@
 /*
- * Waiting for a peer's counter: spinning while that is likely to be short, then giving the core
- * away, then sleeping. Where ranks share cores there is no spinning: the peer may need this core.
+ * Waiting for a peer's counter: spin while the wait is likely to be short, then yield, then sleep. Where
+ * ranks share cores there is no spinning: the peer may need this core.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@ pause_core(void)
 #endif
 }
 
-/* The half of a counter that changes: a futex is 32 bits. */
+/* The low half of a counter: a futex has 32 bits. */
 static uint32_t *
 futex_word(_Atomic uint64_t *word)
 {
@@ -46,7 +46,7 @@ futex_sleep(_Atomic uint64_t *word, uint64_t seen, uint64_t ns)
 void
 peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 {
-	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
+	/* The order matters: store, then check for sleepers; sleepers do the reverse. */
 	atomic_store(word, n);
 	if (atomic_load(&m->block->sleepers))
 		syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -55,7 +55,7 @@ peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 enum rc
 peermem_verdict(const struct peer_mapping *m, struct err *err)
 {
-	/* Nobody here waits for a rank that is not mapped. */
+	/* No thread here waits for an unmapped rank. */
 	for (uint32_t i = 0, n = atomic_load(&m->nmapped); i < n; i++) {
 		struct peermem_block *b = m->peer[m->mapped[i]].block;
 
@@ -66,7 +66,7 @@ peermem_verdict(const struct peer_mapping *m, struct err *err)
 	return RC_OK;
 }
 
-/* A process that has ended will not publish anything more; what it published before counts. */
+/* An ended process publishes nothing more; what it published before counts. */
 static enum rc
 still_there(const struct wait *w, struct err *err)
 {
@@ -79,8 +79,8 @@ still_there(const struct wait *w, struct err *err)
 		       p->id.device_id, p->seen);
 }
 
-/* Is it the block that it was? A rank that was frozen, while the others went on without it, may find
- * anything in its place when it wakes, and must not write there. */
+/* The block is still the same. A rank that was frozen while the others continued may find anything in its
+ * place when it wakes, and must not write there. */
 static bool
 is_same_block(const struct comm *c, const struct peermem_block *b)
 {
@@ -119,7 +119,7 @@ peermem_pause(struct wait *w, struct err *err)
 	rc = still_there(w, err);
 	if (rc == RC_OK && w->peer != w->op->comm->rank)
 		rc = peermem_compare(w->op, w->peer, err);
-	/* The peers by frames want to be looked after, too. */
+	/* The peers by frames need polling, too. */
 	if (rc == RC_OK && w->op->frames)
 		rc = xport_poll(w->op, err);
 	if (rc == RC_OK)
@@ -127,7 +127,7 @@ peermem_pause(struct wait *w, struct err *err)
 	return rc;
 }
 
-/* When the counter is not there soon. */
+/* The slow path of a wait. */
 static __attribute__((noinline)) enum rc
 await_long(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n, const char *what,
 	   struct err *err)

@@ -1,12 +1,12 @@
 /*
- * progress.h - how far an operation is, and for whom it waits; and the recorder of it.
+ * progress.h - the progress of an operation, the peer that it waits for, and the recorder.
  *
- * A recorder is the face of a ring of the flight recorder (flight/flight.h) for the thread that works on operations: it
- * tells what the thread does now in the ring's live line, which other threads and processes read, and writes a record
- * when an operation, or a wait in it, has ended. Without a ring the line is a private one, and nothing is written.
+ * A recorder is a thread's interface to its ring of the flight recorder (flight/flight.h): the ring's
+ * live line shows what the thread does now to other threads and processes, and a record is written when
+ * an operation, or a wait in it, has ended. Without a ring the line is private, and nothing is written.
  *
- * A step costs three stores. The clock is read at the end of an operation, and where the thread has to wait for long. NULL
- * is a legal recorder.
+ * A step costs three stores. The clock is read at the end of an operation, and in long waits. NULL is a legal
+ * recorder.
  */
 #ifndef XPORT_PROGRESS_H
 #define XPORT_PROGRESS_H
@@ -22,9 +22,9 @@
 
 #define PROGRESS_MISSING_MAX 16
 
-/* As a device reports it. */
+/* The progress that a device reports. */
 struct progress {
-	uint64_t comm, op, idle_ns; /* waiting for so long; 0: it does not wait */
+	uint64_t comm, op, idle_ns; /* time waiting; 0: not waiting */
 	uint32_t epoch, step, steps;
 	uint32_t waits_for; /* rank + 1; 0: nobody */
 };
@@ -33,27 +33,27 @@ struct recorder {
 	_Atomic(struct flight_live *) live; /* of the ring, or in `own` */
 	unsigned char own[sizeof(struct flight_live) + FLIGHT_LINE];
 	struct flight_writer w;
-	/* The thread's own. */
-	const char *coll, *algo; /* of the operation; static */
-	uint64_t *waited_ns;	 /* by rank: how long it was waited for; NULL: nobody counts */
-	uint64_t idle_ns;	 /* of the wait that failed */
-	uint32_t missing[PROGRESS_MISSING_MAX]; /* ranks that were waited for in vain */
+	/* Private to the thread. */
+	const char *coll, *algo;		/* of the operation; static */
+	uint64_t *waited_ns;			/* by rank: time waited for it; NULL: not counted */
+	uint64_t idle_ns;			/* of the failed wait */
+	uint32_t missing[PROGRESS_MISSING_MAX]; /* ranks waited for in vain */
 	uint32_t nmissing;
-	uint64_t clock;		/* the last reading of the ticks; 0: time has passed since */
-	uint64_t queued;	/* ticks: when the operations at hand were queued; 0: not known */
+	uint64_t clock;		/* the last reading of the ticks; 0: stale */
+	uint64_t queued;	/* ticks: when the current operations were queued; 0: unknown */
 	bool traces;		/* steps are recorded */
-	union flight_record op; /* the operation that is worked on */
-	uint32_t turn;		/* of the live line; odd: the next three are in sight */
+	union flight_record op; /* the current operation */
+	uint32_t turn;		/* of the live line; odd: the next three fields are visible */
 	uint32_t shown_epoch;
 	uint64_t shown_comm, shown_seq;
 	uint32_t step, steps; /* step: from 1 */
 	uint8_t what;	      /* enum plan_step_kind + 1 of the step; 0: opening or ending */
 	bool waits;
 	uint64_t bytes;		  /* of the step */
-	union flight_record wait; /* one that may go on; kind 0: there is none */
+	union flight_record wait; /* a wait that may continue; kind 0: none */
 	uint64_t waits_from;	  /* ticks */
-	uint64_t told_ns, at_ns;  /* so much of it is counted, and when that was */
-	uint64_t waited;	  /* ticks, in all */
+	uint64_t told_ns, at_ns;  /* how much of it is counted, and when */
+	uint64_t waited;	  /* ticks, total */
 };
 
 static inline struct flight_live *
@@ -62,22 +62,22 @@ recorder_live(const struct recorder *m)
 	return atomic_load_explicit(&m->live, memory_order_relaxed);
 }
 
-/* Without a ring. It stays where it is. */
+/* Initialise without a ring. Must not be moved. */
 void recorder_init(struct recorder *m);
 
-/* On the thread that is to work; f may be NULL. Readers on other threads are shut out while it opens and closes. */
+/* On the working thread; f may be NULL. Readers on other threads are excluded meanwhile. */
 void recorder_open(struct recorder *m, struct flight *f, enum flight_ring_kind kind, uint64_t id,
 		   uint64_t stream, uint32_t pid, const char *name);
 void recorder_close(struct recorder *m);
 
-/* The time for what begins now. What begins where something has ended reads no clock. */
+/* The time of a start. A start right after an end reads no clock. */
 static inline uint64_t
 recorder_now(struct recorder *m)
 {
 	return m->clock ? m->clock : (m->clock = ticks_now());
 }
 
-/* The time for what ends now. */
+/* The time of an end. */
 static inline uint64_t
 recorder_clock(struct recorder *m)
 {
@@ -88,27 +88,27 @@ recorder_clock(struct recorder *m)
 
 /* ---- an operation */
 
-/* m->op is worked on, which has so many steps. What was at hand before is at hand no more. */
+/* Start m->op, with this number of steps; it replaces the previous operation. */
 void recorder_begin(struct recorder *m, size_t steps);
 
-/* How m->op has ended, at m->clock: its record. */
+/* The end of m->op, at m->clock, for its record. */
 struct recorder_result {
 	enum rc rc;
 	uint8_t flags;	 /* FLIGHT_BY_MEMORY */
 	uint64_t nbytes; /* of the operation */
-	/* Bytes to and from peers, without those that recorder_moved has told. */
+	/* Bytes to and from peers, without those given to recorder_moved. */
 	uint64_t sent, received;
 };
 void recorder_done(struct recorder *m, const struct recorder_result *how);
 
-/* Is an operation at hand? */
+/* An operation is in progress. */
 static inline bool
 recorder_at_work(const struct recorder *m)
 {
 	return m->turn & 1;
 }
 
-/* No operation is at hand. One that has failed stays in sight until then. */
+/* No operation is in progress. A failed one stays visible until then. */
 void recorder_end(struct recorder *m);
 
 static inline void
@@ -122,11 +122,11 @@ recorder_step(struct recorder *m, size_t step, uint8_t what, uint64_t bytes)
 	m->bytes = bytes;
 }
 
-/* A step of m->op that is recorded, waits or not, because m->traces. */
+/* A step of m->op that is recorded because of m->traces. */
 struct recorder_step {
-	uint64_t begin, waited; /* as recorder_trace_begin says */
+	uint64_t begin, waited; /* from recorder_trace_begin */
 	uint64_t bytes;
-	uint32_t step, peer; /* peer: rank + 1; 0: nobody */
+	uint32_t step, peer; /* peer: rank + 1; 0: none */
 	uint8_t what;
 };
 void recorder_trace_begin(struct recorder *m, struct recorder_step *s);
@@ -137,13 +137,13 @@ void recorder_trace(struct recorder *m, const struct recorder_step *s, enum rc r
 /* The thread has to wait for a peer. */
 void recorder_waits(struct recorder *m, uint32_t peer);
 
-/* It goes on at now_ns (clock_now_ns): a long one is counted while it lasts. */
+/* The wait continues at now_ns (clock_now_ns): a long one is counted while it lasts. */
 void recorder_waits_on(struct recorder *m, uint64_t now_ns);
 
-/* The wait is over; rc not RC_OK: in vain. */
+/* The wait has ended; rc not RC_OK: it failed. */
 void recorder_goes_on(struct recorder *m, enum rc rc);
 
-/* One more rank that was waited for in vain. */
+/* Add a rank that was waited for in vain. */
 static inline void
 recorder_missing(struct recorder *m, uint32_t peer)
 {
@@ -154,26 +154,26 @@ recorder_missing(struct recorder *m, uint32_t peer)
 		m->missing[m->nmissing++] = peer;
 }
 
-/* ---- chunks by frames, which count as they go */
+/* ---- chunks by frames, counted as they are sent */
 
-/* A chunk of the operation at hand is on its way to the peer for so long. */
+/* A chunk of the current operation is in flight to the peer for ns. */
 void recorder_sends(struct recorder *m, uint32_t peer, uint64_t nbytes, uint64_t ns);
 
-/* So much has gone and come. No chunk is on its way. */
+/* Count bytes sent and received. No chunk is in flight. */
 void recorder_moved(struct recorder *m, uint64_t sent, uint64_t received);
 
-/* ---- what is no operation between ranks. It ends at m->clock; kind and end are filled in */
+/* ---- other work. It ends at m->clock; kind and end are filled in */
 
 void recorder_kernel(struct recorder *m, const struct flight_kernel *k);
 void recorder_copy(struct recorder *m, const struct flight_copy *c);
 
-/* Recorded only when it took 1 us or longer. */
+/* Recorded only if it took 1 us or longer. */
 void recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, uint64_t begin);
 
-/* What the thread does from now on that is none of these; NULL: nothing. */
+/* Other current work of the thread; NULL: none. */
 void recorder_task(struct recorder *m, const struct flight_now *now);
 
-/* Read it on another thread. False: in no operation. */
+/* Read the progress on another thread. False: no operation. */
 bool recorder_read(const struct recorder *m, struct progress *out);
 
 #endif

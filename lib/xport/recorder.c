@@ -1,21 +1,22 @@
 /*
- * What a thread does and did: its live line, its records. See progress.h.
+ * A thread's live line and records. See progress.h.
  *
- * Design notes. The live line is written before `turn` gets odd and after it has got even, so a reader that sees the same
- * odd number before and after has an operation whole. The fields behind it change within an operation, one by one.
+ * Design notes. The live line is written before `turn` becomes odd and after it becomes even, so a reader
+ * that sees the same odd number before and after has a consistent operation. The fields after it change
+ * one by one.
  *
- * A transport that drives several operations waits in slices. Slices of one wait are one record, and one time that it began:
- * the record is put when something else happens. Records are put when things end, so intervals of a ring nest: a wait
- * before the operation that it was in, and never across the end of another.
+ * A transport that drives several operations waits in slices. Slices of one wait are one record with one
+ * start, which is written when something else happens. Records are written at ends, so intervals of a
+ * ring nest: a wait precedes its operation, and never crosses the end of another.
  *
- * Other processes of the user can write to the area. So nothing is read back from the live line by its thread.
+ * Other processes of the user can write to the area, so the thread never reads its live line back.
  */
 #include <string.h>
 
 #include "xport/progress.h"
 #include "xport/times.h"
 
-#define LEAST_NS 1000 /* of a wait or pause that is recorded */
+#define LEAST_NS 1000 /* shortest wait or pause that is recorded */
 
 /* Read and written by several threads, word by word. */
 typedef uint64_t __attribute__((may_alias)) word;
@@ -82,7 +83,7 @@ recorder_close(struct recorder *m)
 
 /* ---- an operation */
 
-/* The live line tells of nothing. */
+/* Clear the live line. */
 static void
 no_op(struct recorder *m)
 {
@@ -210,7 +211,7 @@ recorder_trace(struct recorder *m, const struct recorder_step *s, enum rc rc)
 	flight_put(&m->w);
 }
 
-/* Does the pending wait go on with one for this peer? */
+/* The pending wait continues with this peer. */
 static bool
 is_same_wait(const struct recorder *m, uint32_t peer)
 {

@@ -40,7 +40,7 @@ shaper_in(struct shaper *s, uint64_t now_ns, uint64_t nbytes)
 {
 	uint64_t at = now_ns;
 
-	/* The chunk's bytes came in while they went out; only another sender's make it wait. */
+	/* The chunk's bytes arrived while they were sent; only another sender's bytes delay it. */
 	if (s->bits_per_s) {
 		s->in_free_ns += wire_time_ns(s, nbytes);
 		if (s->in_free_ns < now_ns)

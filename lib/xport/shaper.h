@@ -1,6 +1,5 @@
 /*
- * shaper.h - a network's latency and bandwidth on a machine that has neither. Pure arithmetic on
- * times.
+ * shaper.h - simulated latency and bandwidth. Pure arithmetic on times.
  *
  * Each device has one full-duplex link: its chunks go out one after another at the rate,
  * and chunks come in at the rate whichever rank sends them; each chunk takes the latency on top.
@@ -15,20 +14,20 @@ struct shaper {
 	uint64_t latency_ns;
 	uint64_t bits_per_s;		  /* 0: no limit */
 	uint64_t out_free_ns, in_free_ns; /* when the link is free again */
-	uint64_t late_ns; /* the thread that sends next woke so long after its time */
+	uint64_t late_ns;		  /* delay by which the next sending thread woke late */
 };
 
-/* A thread has waited until due_ns, and runs again. Links do not wait for processors: what it sends next leaves as if it
- * had woken in time. Due 0: it did not wait. */
+/* A thread has waited until due_ns and runs again. Links do not wait for processors: its next chunk
+ * leaves as if it had woken in time. Due 0: it did not wait. */
 void shaper_woke(struct shaper *s, uint64_t due_ns, uint64_t now_ns);
 
-/* A chunk leaves: the time until which the sender's link is busy with it (0: not shaped). */
+/* Send a chunk: returns the time until which the sender's link is busy (0: not shaped). */
 uint64_t shaper_out(struct shaper *s, uint64_t now_ns, uint64_t nbytes);
 
-/* A chunk arrived: the time at which the receiver may see it (0: at once). */
+/* A chunk arrived: returns the time at which the receiver may see it (0: at once). */
 uint64_t shaper_in(struct shaper *s, uint64_t now_ns, uint64_t nbytes);
 
-/* The time that nbytes bytes are under way on an idle link. */
+/* The time that nbytes bytes take on an idle link. */
 uint64_t shaper_transit_ns(const struct shaper *s, uint64_t nbytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The one wait of an operation, and why an operation cannot go on. */
+/* The one wait of an operation, and its verdict. */
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -22,11 +22,12 @@ late(const struct wait *w, struct err *err)
 	const struct xport_op *o = w->op;
 	const struct comm *c = o->comm;
 
-	/* Tickets alone are waited for without a peer. */
+	/* Only waits for tickets have no peer. */
 	if (w->peer == c->rank)
-		return err_set(err, RC_TIMEOUT,
-			       "waits for a collective of this communicator that is queued before "
-			       "it on another stream");
+		return err_set(
+		    err, RC_TIMEOUT,
+		    "waits for a collective of this communicator that was queued earlier "
+		    "on another stream");
 	return err_set(err, RC_TIMEOUT, "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
 		       (double)(c->op_timeout_ns + o->allow_ns) / 1e9, w->what, w->peer,
 		       c->peer[w->peer].device_id);

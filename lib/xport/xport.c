@@ -94,8 +94,8 @@ xport_find_epoch(struct xport *x, uint64_t id, uint32_t epoch, struct comm **out
 	struct comm *c = xport_find_comm(x, id);
 
 	if (!c || c->epoch != epoch)
-		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", id,
-			       epoch);
+		return err_set(err, RC_NOTFOUND,
+			       "no communicator %" PRIu64 " at epoch %u on this device", id, epoch);
 	*out = c;
 	return RC_OK;
 }
@@ -168,7 +168,7 @@ exchange_refuse(struct exchange *e)
 	exchange_signal(e);
 }
 
-/* A peer does not take our frames: it may be waiting for us to read. */
+/* A peer does not read our frames: it may be waiting for us to read. */
 static void
 on_full(void *arg)
 {

@@ -1,16 +1,16 @@
 /*
  * xport.h - chunks between the ranks of a communicator: a device's end of every link.
  *
- * An operation (one collective, one send, one receive) is opened on each of its ranks under the
- * same number. Chunks from one rank to another within an operation arrive once, in order and
- * undamaged, or the operation fails with a reason. A window bounds the chunks under way, so a fast
- * rank cannot flood a slow one.
+ * An operation (one collective, one send, one receive) is opened on each of its ranks under the same
+ * number. Chunks from one rank to another within an operation arrive once, in order and undamaged, or the
+ * operation fails with a reason. A window bounds the chunks in flight, so a fast rank cannot flood a slow
+ * one.
  *
- * The transport alone knows how a peer is reached: by its mapped memory, where chunks are read in
- * place, or by frames over a byte stream, which are acknowledged and repeated. README.md draws both.
+ * Only the transport knows how a peer is reached: by its mapped memory, where chunks are read in place,
+ * or by frames over a byte stream, which are acknowledged and repeated. README.md draws both.
  *
  * Every wait ends: with success, when nothing has moved for the communicator's timeout, when the
- * communicator is aborted, when a peer gave up, or when a peer's process is gone.
+ * communicator is aborted, when a peer gave up, or when a peer's process has ended.
  */
 #ifndef XPORT_XPORT_H
 #define XPORT_XPORT_H
@@ -27,8 +27,8 @@
 
 #define XPORT_WINDOW	8	    /* chunks */
 #define XPORT_SHARE_MAX 16384u	    /* bytes */
-#define XPORT_CALL_MAX	52	    /* bytes that say what an operation is */
-#define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
+#define XPORT_CALL_MAX	52	    /* bytes of an operation's description */
+#define XPORT_EARLY_OPS 256	    /* operations by which the peers may be ahead */
 #define XPORT_EARLY_MAX (64u << 20) /* bytes of chunks held for operations not yet opened here */
 
 struct xport;
@@ -39,8 +39,8 @@ struct xport_config {
 	const char *data_addr; /* where to listen */
 	uint64_t latency_ns;   /* shaping of this device's link, see shaper.h */
 	uint64_t bits_per_s;
-	struct devmem *mem; /* the device's; NULL: peers are reached by sockets alone */
-	bool check_all;	    /* checksums of what it sends cover every byte, see wire/frame.h */
+	struct devmem *mem;	       /* the device's; NULL: peers are reached by sockets alone */
+	bool check_all;		       /* checksums cover every byte sent, see wire/frame.h */
 	void (*say)(const char *line); /* a line for the log, on any thread; or NULL */
 };
 
@@ -48,7 +48,7 @@ struct xport_peer {
 	uint64_t device_id;
 	const char *data_addr;
 	struct peermem_id mem; /* path NULL: not to be mapped */
-	int pid;	       /* of a process that may be looked for, or 0 */
+	int pid;	       /* of a visible process, or 0 */
 };
 
 enum rc xport_new(const struct xport_config *cfg, struct xport **out, struct err *err);
@@ -60,21 +60,21 @@ void xport_free(struct xport *x);
 const char *xport_address(const struct xport *x);
 uint64_t xport_refused(struct xport *x);
 
-/* Chunks' frames that came damaged, were named and asked for again. */
+/* The number of frames that arrived damaged and were requested again. */
 uint64_t xport_damaged(struct xport *x);
 
 /* A device's part of a communicator. */
 struct xport_membership {
 	uint64_t comm;
-	uint64_t coordinator; /* which process made it */
+	uint64_t coordinator; /* the coordinator's instance */
 	uint32_t epoch, rank, nranks;
 	uint32_t op_timeout_ms; /* longest wait without progress, or: */
 #define XPORT_FOR_EVER UINT32_MAX
 };
 
 /*
- * Take part in a communicator. It replaces one of that number, whose operations end with RC_ABORTED.
- * The caller has checked that it may, and that this device has the rank.
+ * Take part in a communicator. It replaces one of that number, whose operations end with RC_ABORTED. The
+ * caller has checked that this is allowed, and that this device has the rank.
  *
  *	peers	m->nranks of them, by rank; copied
  *
@@ -84,19 +84,19 @@ enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);
 
 /*
- * Ranks that have mapped each other's memory reach each other by it. Each rank offers, and when all
- * have, each joins with the others that it is to reach so.
+ * Ranks that have mapped each other's memory use it. Each rank offers its block, and when all have, each
+ * joins with the others that it is to reach so.
  *
- *	block	where in the rank's memory file its control block is; 0: none
- *	mapped	[out] by rank, whose memory this rank has mapped
+ *	block	offset of the control block in the rank's memory file; 0: none
+ *	mapped	[out] by rank: its memory is mapped here
  *
  * RC_NOTFOUND: no such communicator and epoch.
  */
 enum rc xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,
 		    struct err *err);
 
-/* block: by rank, 0: by sockets. Twice is once. RC_NOTFOUND; RC_INVAL: nothing was offered here;
- * RC_BADDATA: a peer's is not there. */
+/* block: by rank, 0: use sockets. Idempotent. RC_NOTFOUND; RC_INVAL: nothing was offered here;
+ * RC_BADDATA: a peer has no block there. */
 enum rc xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block,
 		   uint32_t nblocks, struct err *err);
 
@@ -107,14 +107,14 @@ enum rc xport_detach(struct xport *x, uint64_t comm, struct err *err);
 enum rc xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason,
 		    struct err *err);
 
-/* The same, and the peers hear the reason where they wait for this rank: it is lost. */
+/* The same, and tell the peers that wait for this rank that it is lost. */
 enum rc xport_give_up(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason,
 		      struct err *err);
 
 /* xport_abort for every communicator. */
 void xport_abort_all(struct xport *x, const char *reason);
 
-/* Is there such a communicator, not aborted? */
+/* The communicator exists and is not aborted. */
 bool xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch);
 
 /* This device's part of a communicator; comm 0 means its only one. */
@@ -125,8 +125,8 @@ enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *ou
  * rank: ticket t is the t-th collective. A run reserves [first, first + n) when it is queued.
  * comm NULL: every peer is reached by frames, and no tickets are needed. RC_NOTFOUND.
  *
- * Where the ranks count for themselves, nothing is reserved: with n = 0 the communicator is only held, and
- * operations come with tickets of the caller's (xport_opening.numbered).
+ * Where the ranks count for themselves nothing is reserved: with n = 0 the communicator is only held, and
+ * operations bring their own tickets (xport_opening.numbered).
  */
 struct xport_tickets {
 	struct comm *comm;
@@ -137,24 +137,24 @@ enum rc xport_reserve(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n
 		      struct xport_tickets *out, struct err *err);
 void xport_unreserve(struct xport_tickets *t);
 
-/* Does this rank reach every other by its memory? */
+/* This rank reaches every other by peer memory. */
 bool xport_by_memory(const struct xport_tickets *t);
 
-/* An operation that is to be opened. */
+/* The parameters of xport_begin. */
 struct xport_opening {
 	uint64_t comm,
 	    op; /* number: used once in an epoch, or late chunks could not be told apart */
 	uint32_t epoch;
-	uint64_t nbytes; /* at most so many go through one link: waiting for their turn on a shaped
-			  * link is no failure */
-	struct recorder *recorder; /* told of each wait, or NULL; outlives the operation */
+	uint64_t
+	    nbytes; /* at most this many go through one link: a queue on a shaped link is not a failure */
+	struct recorder *recorder; /* records each wait, or NULL; outlives the operation */
 	/* A collective's; the others are sends and receives, which frames order. */
 	const struct xport_tickets *tickets; /* or NULL */
 	uint64_t ticket;
-	bool numbered;	  /* the ticket was not reserved: one that has been used is refused */
-	uint32_t kind;	  /* the same on every rank, or the ranks disagree */
-	const char *call; /* the same in words, XPORT_CALL_MAX bytes that end in 0; or NULL */
-	const void *in;	  /* shown to the peers by xport_sync */
+	bool numbered;	  /* the ticket was not reserved: refuse a used one */
+	uint32_t kind;	  /* hash of the operation; differs if the ranks disagree */
+	const char *call; /* the same as text, XPORT_CALL_MAX bytes, NUL-terminated; or NULL */
+	const void *in;	  /* published by xport_sync */
 	void *out;
 	bool shares; /* it syncs or shares, so every peer's memory is needed */
 };
@@ -164,7 +164,7 @@ struct xport_op {
 	struct comm *comm;
 	struct recorder *recorder;
 	struct exchange *frames; /* NULL: every peer is reached by its memory */
-	struct slot_set *slots;	 /* NULL: no peer is */
+	struct slot_set *slots;	 /* NULL: none is */
 	uint64_t ticket, allow_ns;
 	uint64_t sent, received; /* bytes by frames, so far */
 	bool numbered;
@@ -177,46 +177,42 @@ struct xport_op {
 /*
  * Open an operation; end it with xport_end. One thread works on it.
  *
- * Errors, which leave nothing to end: RC_NOTFOUND no such communicator and epoch, RC_ABORTED,
- * RC_INVAL the number is or was in use, or it shares and a peer is reached by frames, RC_TIMEOUT the
- * ticket before it does not end, RC_NOMEM.
+ * Errors, which leave nothing to end: RC_NOTFOUND no such communicator and epoch, RC_ABORTED, RC_INVAL
+ * the number is or was in use, or it shares and a peer is reached by frames, RC_TIMEOUT the previous
+ * ticket does not end, RC_NOMEM.
  */
 enum rc xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o,
 		    struct err *err);
 
-/* Chunks from or to this peer are under way for longer than it takes to wake a thread: its link is
- * shaped. */
+/* The peer's link is shaped: chunks are in flight for longer than it takes to wake a thread. */
 bool xport_is_slow(const struct xport_op *o, uint32_t peer);
 
-/* If this operation is given up, tell the peer, even if nothing has been exchanged with it yet. Peers
- * that have exchanged chunks are told in any case. */
+/* If this operation is given up, tell the peer, even if no chunk has been exchanged with it yet. Other
+ * peers are told in any case. */
 void xport_involve(struct xport_op *o, uint32_t peer);
 
 /*
- * Post nbytes (at most FRAME_PAYLOAD_MAX) to a peer. They may be read again until the chunk has
- * been consumed: a schedule does not overwrite them before that is certain, and xport_end waits for
- * it.
+ * Post nbytes (at most FRAME_PAYLOAD_MAX) to a peer. They may be read until the chunk has been consumed:
+ * a schedule does not overwrite them before that is certain, and xport_end waits for it.
  */
 enum rc xport_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
 		   struct err *err);
 
-/* The next chunk from a peer, in place; give it back with xport_release before asking for another.
- */
+/* The next chunk from a peer, in place; return it with xport_release before asking for another. */
 enum rc xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes,
 		   struct err *err);
 void xport_release(struct xport_op *o, uint32_t peer);
 
-/* The next chunk asked for, if it has nbytes bytes, may be put there instead of where it would lie:
- * xport_recv says where it is. */
+/* The next requested chunk, if it has nbytes bytes, may be put into room; xport_recv returns its address. */
 void xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes);
 
 /*
  * Algorithms that use the memory of all ranks at once (xport_opening.shares).
  *
- * xport_sync shows each rank's in and out to all, xport_share up to XPORT_SHARE_MAX bytes; both end
- * when every rank has come to it. Then the arrays by rank say what each rank shared, and where its
- * buffers are, from so many bytes on; they are good until asked again. RC_BADDATA: a peer runs
- * another operation, or names what is not in its memory.
+ * xport_sync publishes each rank's in and out, xport_share up to XPORT_SHARE_MAX bytes; both end when
+ * every rank has reached it. Then the arrays by rank have each rank's shared data, and its buffers from
+ * an offset on; they are valid until the next request. RC_BADDATA: a peer runs another operation, or
+ * names an address outside its memory.
  */
 enum rc xport_sync(struct xport_op *o, struct err *err);
 enum rc xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err);
@@ -226,7 +222,7 @@ enum rc xport_ins(struct xport_op *o, uint64_t from, uint64_t nbytes, const void
 enum rc xport_outs(struct xport_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank,
 		   struct err *err);
 
-/* Can the next call for this peer go on without waiting (also: to report a failure)? */
+/* The next call for this peer will not wait (also: to report a failure). */
 enum xport_way {
 	XPORT_SEND,
 	XPORT_RECV,
@@ -235,13 +231,13 @@ enum xport_way {
 bool xport_ready(struct xport_op *o, uint32_t peer, enum xport_way way);
 
 /* One thread may drive several operations whose chunks are frames. Wait until anything of the
- * communicator has moved since xport_moves said `seen`, or for a moment; RC_TIMEOUT past the
- * deadline, with a sentence about this operation and peer. */
+ * communicator has moved since xport_moves returned `seen`, or for a moment; RC_TIMEOUT past the
+ * deadline, naming this operation and peer. */
 uint64_t xport_moves(struct xport_op *o);
 enum rc xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 		   uint64_t deadline_ns, struct err *err);
 
-/* Repeat frames that may have been lost; to be called for each operation of a set now and then. */
+/* Repeat frames that may have been lost; call regularly for each operation of a set. */
 enum rc xport_poll(struct xport_op *o, struct err *err);
 
 /* The deadline for an operation that has moved just now. */
@@ -249,20 +245,20 @@ uint64_t xport_deadline(struct xport_op *o);
 
 enum xport_ending {
 	XPORT_COMPLETE, /* wait until the peers have consumed everything */
-	XPORT_GIVE_UP,	/* tell the peers that this rank will not go on: err->text is the reason */
+	XPORT_GIVE_UP,	/* tell the peers that this rank gives up because of err->text */
 };
 
 /*
- * End an operation, successful or not; o is of no use afterwards. XPORT_COMPLETE fails with
+ * End an operation, successful or not; o is invalid afterwards. XPORT_COMPLETE fails with
  * RC_BADDATA when a peer has sent more than was received: the ranks disagree on the operation.
  */
 enum rc xport_end(struct xport_op *o, enum xport_ending how, struct err *err);
 
-/* A chunk that came by another way (the lab's StreamSend): as if received from rank `src`. */
+/* Inject a chunk (of the lab's StreamSend) as if received from rank `src`. */
 enum rc xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t seq,
 		     const void *data, size_t nbytes, struct err *err);
 
-/* No more such chunks come: the operation fails with RC_ABORTED and the reason. RC_NOTFOUND: it is not open. */
+/* No more injected chunks: the operation fails with RC_ABORTED and the reason. RC_NOTFOUND: not open. */
 enum rc xport_inject_end(struct xport *x, uint64_t comm, uint64_t op, const char *reason,
 			 struct err *err);
 

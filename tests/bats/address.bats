@@ -23,13 +23,13 @@ modes() { stat -c %a "$@" | xargs; }
 	assert_equal "$(ls gpusim)" ''
 }
 
-@test "unless told otherwise, coordinator, devices and clients meet there" {
+@test "by default, coordinator, devices and clients find each other there" {
 	background gpudev -m 1M --mem-scratch "$T/mem" 2>dev.log
 	wait_until 10 grep -q . dev.log
 	assert_equal "$(<dev.log)" \
-		"gpudev: no coordinator at ipc://$T/gpusim/gpucoord.sock yet: serving alone until one appears there"
+		"gpudev: no coordinator at ipc://$T/gpusim/gpucoord.sock yet: serving alone until one appears"
 	ready coord gpucoord
-	wait_until 10 grep -q 'the coordinator is there' dev.log
+	wait_until 10 grep -q 'the coordinator is available now' dev.log
 	run bounded sh -c 'echo 7 | gpuctl allreduce'
 	assert_output 7
 	ready second gpudev -m 1M --mem-scratch "$T/mem2"
@@ -48,10 +48,10 @@ modes() { stat -c %a "$@" | xargs; }
 	assert_status 0
 }
 
-@test "a device that was given a coordinator says that nobody is there, and gives up" {
+@test "a device with --coordinator reports that no coordinator is there, and gives up" {
 	run bounded gpudev -m 1M --mem-scratch "$T/mem" --coordinator "ipc://$T/none"
 	assert_status 3
-	assert_equal "${lines[0]}" "gpudev: no coordinator at ipc://$T/none yet: trying for some seconds more"
+	assert_equal "${lines[0]}" "gpudev: no coordinator at ipc://$T/none yet: trying for some more seconds"
 	assert_match $'\n'"gpudev: coordinator ipc://$T/none: [^"$'\n'']*$'
 }
 
@@ -60,19 +60,19 @@ modes() { stat -c %a "$@" | xargs; }
 	for daemon in gpucoord gpudev; do
 		run bounded "$daemon"
 		assert_status 2
-		assert_output "$daemon: $T/gpusim: open to others (mode 0750), so no place for sockets: chmod 700"
+		assert_output "$daemon: $T/gpusim: open to others (mode 0750): cannot put sockets there: chmod 700"
 	done
 	rmdir gpusim
 	mkdir -m 700 elsewhere
 	ln -s elsewhere gpusim
 	run bounded gpudev
 	assert_status 2
-	assert_output "gpudev: $T/gpusim: not a directory, so no place for sockets"
+	assert_output "gpudev: $T/gpusim: not a directory: cannot put sockets there"
 	rm gpusim
 	echo >gpusim
 	run bounded gpucoord
 	assert_status 2
-	assert_output "gpucoord: $T/gpusim: not a directory, so no place for sockets"
+	assert_output "gpucoord: $T/gpusim: not a directory: cannot put sockets there"
 }
 
 @test "somebody else's private directory is refused" {
@@ -81,7 +81,7 @@ modes() { stat -c %a "$@" | xargs; }
 	chown 12345 gpusim
 	run bounded gpucoord
 	assert_status 2
-	assert_output "gpucoord: $T/gpusim: belongs to user 12345, so no place for sockets"
+	assert_output "gpucoord: $T/gpusim: belongs to user 12345: cannot put sockets there"
 }
 
 @test "sockets elsewhere are their owner's too" {
@@ -95,7 +95,7 @@ modes() { stat -c %a "$@" | xargs; }
 refused() {
 	run bounded "${@:2}"
 	assert_status 2
-	assert_match "$1 can be reached from other hosts, unencrypted and unchecked; --insecure allows that, tls\+tcp:// is better$"
+	assert_match "$1 is reachable from other hosts, unencrypted and unauthenticated; use tls\+tcp://, or allow it with --insecure$"
 	((${#lines[@]} == 1))
 }
 
@@ -119,27 +119,27 @@ refused() {
 		ready tls gpucoord --listen tls+tcp://0.0.0.0:0
 }
 
-@test "TLS in a configuration file wants its files" {
+@test "TLS in a configuration file needs its files" {
 	printf '[coordinator]\nlisten = tls+tcp://0.0.0.0:0\n' >conf
 	run bounded gpucoord -c conf
 	assert_status 2
-	assert_output 'gpucoord: tls+tcp wants a certificate, its key and an authority: --tls-cert or GPUSIM_TLS_CERT is not set'
+	assert_output 'gpucoord: tls+tcp needs a certificate, its key and an authority: --tls-cert or GPUSIM_TLS_CERT is not set'
 }
 
 @test "times, sizes and rates that stand for nothing are refused" {
 	for option in heartbeat op-timeout comm-timeout job-timeout; do
 		run bounded gpucoord --$option 0
 		assert_status 2
-		assert_output "gpucoord: --$option: '0' is not 1ms to 24 days"
+		assert_output "gpucoord: --$option: '0': must be 1ms to 24 days"
 		printf '[coordinator]\n%s = 0s\n' $option >conf
 		run bounded gpucoord -c conf
 		assert_status 2
-		assert_output "gpucoord: conf:2: $option: '0s' is not 1ms to 24 days"
+		assert_output "gpucoord: conf:2: $option: '0s': must be 1ms to 24 days"
 	done
 	run bounded gpudev --mem 0
 	assert_status 2
-	assert_output "gpudev: --mem: '0': at least 1 byte"
+	assert_output "gpudev: --mem: '0': must be at least 1 byte"
 	run bounded gpudev --bandwidth 0
 	assert_status 2
-	assert_output "gpudev: --bandwidth: '0': nothing goes through at 0 bits a second"
+	assert_output "gpudev: --bandwidth: '0': the rate must not be 0"
 }

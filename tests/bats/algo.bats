@@ -50,8 +50,8 @@ setup() {
 	GPUSIM_ALGO=$name bounded gpuctl run -n "$n" -- bash -c 'seq '"$n"' | gpuctl allreduce' >out
 	assert_equal $((n * (n + 1) / 2)) "$(cat out)"
 	GPUSIM_ALGO=nobody run bounded gpuctl run -n 2 -- true
-	assert_match "no algorithm 'nobody', built in or of a file"
+	assert_match "unknown algorithm 'nobody': neither built in nor from a file"
 	mkfifo fifo # without a writer
 	GPUSIM_ALGO_FILES=$PWD/fifo run bounded gpuctl run -n 2 -- true
-	assert_match "fifo: no regular file"
+	assert_match "fifo: not a regular file"
 }

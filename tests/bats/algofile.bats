@@ -25,7 +25,7 @@ refused() {
 	done
 }
 
-@test "algofile: steps and JSON tell the same" {
+@test "algofile: steps and JSON agree" {
 	needs python3
 	gpuctl plan allreduce --algo-file "$ALGOS/ring.blocks.algo" -n 4 >got
 	grep -qx 'proven: 28 steps, 24 messages; connections that hold 2 messages suffice' got
@@ -50,13 +50,13 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 	gpuctl plan reducescatter -n 4 --algo ring --format xml >file
 	gpuctl plan reduce-scatter -n 4 --algo-file file >steps
 	refused 2 "twoshot reads and writes the other ranks' memory" allreduce -n 4 --algo twoshot --format text
-	refused 2 "barrier has no form as a file" barrier -n 4 --format text
+	refused 2 "barrier cannot be a file" barrier -n 4 --format text
 }
 
 @test "algofile: words that disagree with the file are wrong usage, a wrong file is bad data" {
-	refused 2 "is of 4 ranks, but -n 5" allreduce --algo-file "$ALGOS/ring.algo" -n 5
-	refused 2 "is of allreduce, not of reduce-scatter" reducescatter --algo-file "$ALGOS/ring.algo"
-	refused 2 "is of allreduce, not of custom" custom --algo-file "$ALGOS/ring.algo"
+	refused 2 "is for 4 ranks, but -n is 5" allreduce --algo-file "$ALGOS/ring.algo" -n 5
+	refused 2 "is for allreduce, not for reduce-scatter" reducescatter --algo-file "$ALGOS/ring.algo"
+	refused 2 "is for allreduce, not for custom" custom --algo-file "$ALGOS/ring.algo"
 	refused 2 "cannot be combined with --algo" allreduce --algo-file "$ALGOS/ring.algo" --algo ring
 	refused 2 "the algorithm's root is 0, but --root 1" allreduce --algo-file "$ALGOS/ring.algo" --root 1
 	refused 1 "No such file" allreduce --algo-file nowhere
@@ -65,7 +65,7 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 	echo '<algo name="x"' >wrong
 	refused 5 "wrong:1: unclosed token" allreduce --algo-file wrong
 	echo 'collective sum' >wrong
-	refused 5 "wrong:1: collective 'sum' is none of" allreduce --algo-file wrong
+	refused 5 "wrong:1: unknown collective 'sum': must be" allreduce --algo-file wrong
 }
 
 @test "algofile: custom algorithms are shown" {

@@ -14,7 +14,7 @@ teardown() {
 	house_teardown
 }
 
-# numbers N - four vectors of so many; rank r's are 2**r
+# numbers N - four vectors of N elements; rank r's are 2**r
 numbers() { for x in 1 2 4 8; do perl -e 'print "$ARGV[0] " x $ARGV[1], "\n"' $x "$1"; done; }
 
 # A device is killed in the middle of the sum; `out` says how often which number came out.
@@ -24,7 +24,7 @@ DEADLY='
 	kill -9 $(gpuctl devices | awk "\$1 == 2 { print \$7 }")
 	wait'
 
-@test "algorun: a device is killed in mid-operation: respawn and spare give the sum, shrink says which algorithm it takes" {
+@test "algorun: a device is killed in mid-operation: respawn and spare give the sum, shrink reports the algorithm that it uses" {
 	numbers 100000 >vectors
 	while read -r policy sum options; do
 		# shellcheck disable=SC2086
@@ -32,7 +32,7 @@ DEADLY='
 		assert_equal "$(xargs <out)" "100000 $sum"
 		grep -q 'note: comm 1: rank 2 ' err
 		[[ $policy != shrink ]] ||
-			grep -q 'algorithm ring-blocks[.][0-9a-f]* is for more ranks, so another was taken' err
+			grep -q 'algorithm ring-blocks[.][0-9a-f]* is for more ranks, so another was used' err
 	done <<-'END'
 		respawn 15
 		spare 15 --spares 1
@@ -86,7 +86,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_output '15 15 15'
 	run bounded gpuctl allreduce --algo away <vectors
 	assert_status 2
-	assert_match "unknown algorithm 'away'.*; from files: mine"
+	assert_match "unknown algorithm 'away'.*; of files: mine"
 	run bounded gpuctl allreduce --algo-file "$ALGOS/ring.xml" <vectors
 	assert_output '15 15 15'
 	gpuctl algo list | diff after - # the name of a file that one call used is gone with the call
@@ -113,7 +113,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	wait_until 10 n_devices 2
 	run gpuctl algo add deep.algo
 	assert_status 5
-	assert_match '^gpuctl: algo: deep.algo:5: this loop does at least [0-9]* lines; a file may do 4194304$'
+	assert_match '^gpuctl: algo: deep.algo:5: this loop runs at least [0-9]* lines: at most 4194304 are allowed$'
 	for i in 0 1 2 3 4 5; do
 		background sh -c "gpuctl algo add h$i two.algo 2>heavy$i; echo \$? >>heavy$i"
 		pids+=("$PID")
@@ -124,7 +124,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	run gpuctl events
 	[[ $output != *lost* ]]
 	wait_until 60 grep -q '^2$' heavy0
-	assert_equal "$(cat heavy0)" 'gpuctl: algo: two.algo: it takes more work than the 536870912 units that one algorithm may: fewer ranks, chunks or steps
+	assert_equal "$(cat heavy0)" 'gpuctl: algo: two.algo: too much work: more than 536870912 units: use fewer ranks, chunks or steps
 2'
 	kill -TERM "$COORD" # while it is at the next one
 	wait_until 10 gone "$COORD"
@@ -148,7 +148,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 		coordinator
 		gpuctl algo list | diff want -
 		gpuctl status --json | grep -q '"devices":\[\],"comms":\[\]'
-		gpuctl events | grep 'the coordinator has started'
+		gpuctl events | grep 'the coordinator started'
 	done
 	gpuctl algo remove mine
 	kill "$COORD"
@@ -228,7 +228,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	rm tape/coordinator.rec
 	run bounded gpuctl replay tape
 	assert_status 5
-	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, and the recording does not have the file: its coordinator had taken it before'
+	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, but the recording does not have the file: the coordinator read it before the recording began'
 }
 
 @test "algorun: tuner files and programs in C choose them" {
@@ -280,7 +280,7 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	assert_match "unknown algorithm 'mine'"
 }
 
-@test "algorun: programs for NCCL take those of MSCCL_XML_FILES and NCCL_ALGO, and pass over what is wrong" {
+@test "algorun: programs for NCCL take those of MSCCL_XML_FILES and NCCL_ALGO, and skip wrong files" {
 	mkdir xml
 	built_in xml xml
 	echo '<algo' >xml/wrong
@@ -317,6 +317,6 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	run bounded gpuctl run -n 4 -- bash train
 	[[ ${lines[0]} == 'params sha256 '* && ${lines[1]} == "${lines[0]}" ]]
 	assert_match "algorithm eight is for 8 ranks, not 4"
-	assert_match "unknown algorithm 'nobody'.*; from files: eight, mine"
+	assert_match "unknown algorithm 'nobody'.*; of files: eight, mine"
 	assert_match "'mine' is not built in; algorithms of files only with --sync allreduce"
 }

@@ -95,10 +95,10 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 	run bounded gpuctl run -n 3 -- bash -c 'gpuctl bench -e 8 --iters 1 | grep -c "^#  Rank"
 		gpuctl bench -n 2 -e 8 --iters 1 | grep -c "^#  Rank"; gpuctl bench -n 4 -e 8; echo $?
 		gpuctl comm-init -n 3; gpuctl bench; echo $?; gpuctl comm-status 3'
-	assert_match $'^3\n2\ngpuctl: bench: 4 ranks: 4 devices wanted, there are 3\n1\n3\ngpuctl: bench: 3 ranks: busy: 3 devices wanted, 0 free of 3: comm 3, made by gpuctl comm-init .pid [0-9]*., has 3\n8\nsuccess$'
+	assert_match $'^3\n2\ngpuctl: bench: 4 ranks: needs 4 devices; 3 exist\n1\n3\ngpuctl: bench: 3 ranks: busy: needs 3 devices; 0 of 3 are free: comm 3, made by gpuctl comm-init .pid [0-9]*., has 3\n8\nsuccess$'
 }
 
-@test "bench/run, short: gpusim and what peers there are sum right, in one table a case" {
+@test "bench/run, short: gpusim and the available peers compute the right sums, in one table per case" {
 	LIMIT=110 run bounded env SHORT=1 BUILD="$BUILD" "$ROOT/bench/run"
 	assert_status 0
 	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Shaped networks' 'The filter' 'Blocks of 4 x 16 numbers' \
@@ -121,7 +121,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 }
 
 # Device 0 stands still in the timed operations while its input changes; once more if it was too late.
-@test "what changes in device memory behind the clock is counted as wrong" {
+@test "a change in device memory outside the measured time is counted as wrong" {
 	cat >damage <<'END'
 operations() { gpuctl status --json | grep -o '"pending":1,"operations":[0-9]*' | grep -o '[0-9]*$'; }
 path=$(gpuctl devices --json | grep -o '"mem_path":"[^"]*' | cut -d '"' -f 4 | head -n 1)

@@ -1,7 +1,7 @@
 # Costs of messages: measured, and used.
 load helper
 
-@test "tune --calibrate tells a link's latency apart from its bytes" {
+@test "tune --calibrate distinguishes a link's latency from its bandwidth" {
 	run bounded gpuctl run -n 2 --latency 5ms --bandwidth 1Gb -- gpuctl tune --calibrate --iters 3
 	assert_status 0
 	assert_match '^cost,net,alpha_us=[0-9.]+,host_us=[0-9.e-]+,beta_ns=[0-9.]+$'

@@ -48,7 +48,7 @@ told() {
 	assert_output 6
 }
 
-@test "respawn: who asks for a device that is about to be back waits for it" {
+@test "respawn: a request for a device that is about to return waits for it" {
 	cluster 2 --on-failure respawn -- '
 		for i in 0 1 0; do pid=$(pid_of $i); lose $i; wait_until 10 not has $i $pid; seq 2 | gpuctl allreduce; done'
 	assert_status 0
@@ -60,16 +60,16 @@ told() {
 	assert_status 0
 	run bounded env GPUSIM_ON_FAILURE=never gpuctl run -n 1 -- true
 	assert_status 2
-	assert_output "gpuctl: run: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpuctl: run: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare"
 	run bounded gpucoord --on-failure never
 	assert_status 2
-	assert_output "gpucoord: --on-failure: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpucoord: --on-failure: 'never' must be one of abort, shrink, respawn, spare"
 	printf '[coordinator]\non-failure = never\n' >conf
 	run bounded gpucoord -c conf
-	assert_output "gpucoord: conf:2: on-failure: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpucoord: conf:2: on-failure: 'never' must be one of abort, shrink, respawn, spare"
 }
 
-@test "spare: it takes the lost device's place, and is no spare any more" {
+@test "spare: it takes the lost device's place, and is no longer a spare" {
 	cluster 3 --spares 1 --on-failure spare -- '
 		spare=$(gpuctl devices | awk "\$1 == 3 { print \$2 }")
 		lose 1; wait_until 10 is 3 lost
@@ -77,10 +77,10 @@ told() {
 		lose 1; wait_until 10 is 1 lost; seq 3 | gpuctl allreduce'
 	assert_status 1
 	assert_output 6
-	told 'gpuctl: allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 1\) was lost [0-9.]+ s ago: killed by signal 9$'
+	told 'gpuctl: allreduce: 3 vectors: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 1\) was lost [0-9.]+ s ago: killed by signal 9$'
 }
 
-@test "spare: what was on the lost device is on the one in its place" {
+@test "spare: the replacement has the lost device's data" {
 	cluster 2 --spares 1 --on-failure spare -- '
 		A=$(gpuctl malloc --device 1 64); printf "%064d" 7 | gpuctl memcpy - 1:$A; lose 1; wait_until 10 is 2 lost
 		gpuctl memcpy 1:$A:64 -'
@@ -88,15 +88,15 @@ told() {
 	assert_output "$(printf '%064d' 7)"
 }
 
-@test "abort: the lost device is named, with what became of it" {
+@test "abort: the lost device is named, with the cause" {
 	cluster 3 -- '
 		lose 2; wait_until 10 is 2 lost; gpuctl devices; gpuctl devices --json
 		gpuctl comm-init -n 3; echo $?; seq 3 | gpuctl allreduce
 		kill -TERM $(gpuctl devices | awk "\$1 == 1 { print \$7 }"); wait_until 10 is 1 lost; gpuctl comm-init -n 3'
 	assert_match ' lost .*  lost at 20[0-9-]+ [0-9:]+: killed by signal 9'$'\n'
 	assert_match '"lost_at_ms":[0-9]+,"lost_why":"killed by signal 9","lost_remedy":""'
-	told 'comm-init: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
-	told 'allreduce: 3 vectors: 3 devices wanted, 2 of 3 there; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
+	told 'comm-init: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
+	told 'allreduce: 3 vectors: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
 	told '1 of 3 there; device [0-9a-f]{16} \(gpu 1\) .* ago: ended with exit status 0; device [0-9a-f]{16} \(gpu 2\) '
 }
 
@@ -114,5 +114,5 @@ told() {
 		C=$(gpuctl comm-init -n 2); rm $(gpuctl devices --json | grep -o "/dev/shm/[^\"]*1\""  | tr -d \")
 		lose 1; failed; gpuctl comm-status $C; gpuctl comm-destroy $C; gpuctl comm-init -n 2'
 	assert_match 'failed: .* cannot be started again: its memory file /dev/shm/[^ ]*: No such file'
-	told '1 of 2 there; device [0-9a-f]{16} \(gpu 1\) .* killed by signal 9, cannot be started again: its memory file'
+	told '1 of 2 is available; device [0-9a-f]{16} \(gpu 1\) .* killed by signal 9, cannot be started again: its memory file'
 }

@@ -4,7 +4,7 @@ load helper
 setup() { house_setup; }
 teardown() { house_teardown; }
 
-@test "simulate prints nccl-tests' table, with NCCL's choice behind it" {
+@test "simulate prints nccl-tests' table, followed by NCCL's choice" {
 	gpuctl simulate allreduce --cluster h100-ib400 --gpus 16 -b 8 -e 16G -f 2 >table
 	grep -v '^#' table >rows
 	[[ $(wc -l <rows) -eq 32 ]]
@@ -28,19 +28,19 @@ teardown() { house_teardown; }
 		run -"$1" gpuctl simulate "${@:3}"
 		[[ $output == *"$2"* && ${#lines[@]} -eq 1 ]] || fail "$output"
 	}
-	refused 2 "'nowhere' is none of the ready clusters" allreduce -c nowhere
+	refused 2 "'nowhere' is not one of the built-in clusters" allreduce -c nowhere
 	refused 2 "the cluster has 2" allreduce -c two-cores -n 3
-	refused 2 "is none of allreduce" allrebuke -c two-cores
-	refused 2 "is no algorithm of allreduce" allreduce -c two-cores --algo rings
+	refused 2 "must be allreduce" allrebuke -c two-cores
+	refused 2 "is not an algorithm of allreduce" allreduce -c two-cores --algo rings
 	refused 2 "not on 2 GPUs" allreduce -c two-cores --algo nvls
-	refused 2 "sizes are -b" allreduce -c two-cores --bytes 3
-	refused 2 "want a --cluster" allreduce -n 4 --explain
+	refused 2 "sizes are set by -b" allreduce -c two-cores --bytes 3
+	refused 2 "need --cluster" allreduce -n 4 --explain
 	echo 'gpu = h1000' >bad.ini
-	refused 2 "bad.ini:1: gpu: 'h1000' is none of" allreduce -c bad.ini
+	refused 2 "bad.ini:1: gpu: 'h1000': must be one of" allreduce -c bad.ini
 	refused 1 "missing.ini" allreduce -c ./missing.ini
 }
 
-@test "every ready cluster answers; folders of GPUSIM_CLUSTERS come first" {
+@test "every built-in cluster works; folders of GPUSIM_CLUSTERS come first" {
 	for f in "$ROOT"/examples/clusters/*.ini; do
 		gpuctl simulate allreduce -c "$(basename "$f" .ini)" -b 1M -e 1M >/dev/null
 	done
@@ -79,7 +79,7 @@ teardown() { house_teardown; }
 		assert_equal "${#lines[@]}" 1
 	done
 	run -2 gpuctl simulate --fit all_reduce_8.txt
-	assert_match '--fit wants a --cluster'
+	assert_match '--fit: needs --cluster'
 	run -2 gpuctl simulate --fit all_reduce_8.txt -c ./asked.ini --algo ring
 	run -2 gpuctl simulate allreduce allgather -c ./asked.ini
 }
@@ -99,5 +99,5 @@ teardown() { house_teardown; }
 	done
 	printf 'gpu = h100\nhosts = 2\nnics = 8 x 400Gb/s infiniband\n' >wrong.ini
 	run -2 gpuctl simulate allreduce -c ./wrong.ini
-	assert_match "'infiniband' is none of ib, roce, .*, none\$"
+	assert_match "'infiniband': must be one of ib, roce, .*, none\$"
 }

@@ -38,7 +38,7 @@ column() {
 	assert_nothing_left
 }
 
-@test "compare: a run is what mnist-train itself comes to" {
+@test "compare: a run has the same result as mnist-train itself" {
 	bounded mnist-train --compare allreduce --workers 1,2 --epochs 2 --batch 32 --seed 9 \
 		--optimizer adam --out x/../compare 2>/dev/null && fail 'x is not there'
 	mkdir x
@@ -53,7 +53,7 @@ column() {
 @test "compare: table and plot on standard output, a line a run on standard error" {
 	run --separate-stderr bounded mnist-train --compare allreduce --workers 1,2,3 --epochs 2 --batch 33
 	assert_status 0
-	assert_match '^images a step: 100 on 2 workers, as 99 cannot be shared out'
+	assert_match '^images a step: 100 on 2 workers, as 99 cannot be divided evenly'
 	assert_match $'\nallreduce        2     50       2 '
 	assert_match 'test accuracy in % over'
 	assert_match $'speed-up over workers; dots: ideal\n'
@@ -88,13 +88,13 @@ column() {
 @test "compare: without gnuplot there is the text alone" {
 	without_programs "$BUILD/bin/mnist-train" --compare allreduce --workers 1,2 --epochs 1
 	assert_status 0
-	[[ $stderr == *'no gnuplot'* ]] || fail "$stderr"
+	[[ $stderr == *'gnuplot not found'* ]] || fail "$stderr"
 	assert_match $'\n         a allreduce'
 	assert_file compare.csv
 	refute_file compare.png
 }
 
-@test "compare: a gnuplot that fails is said, and the rest is there" {
+@test "compare: a failure of gnuplot is reported, and the other files are written" {
 	mkdir bin
 	printf '#!/bin/sh\necho "line 3: oh dear" >&2\nexit 3\n' >bin/gnuplot
 	chmod +x bin/gnuplot
@@ -106,11 +106,11 @@ column() {
 	refute_file compare.png
 }
 
-@test "compare: a run that fails is said, the others go on, exit status 1" {
+@test "compare: a run that fails is reported, the others continue, exit status 1" {
 	without_programs "$BUILD/bin/mnist-train" --compare mpi,allreduce --workers 1,2 --epochs 1
 	assert_status 1
 	for n in '1 worker' '2 workers'; do
-		[[ $stderr == *"mnist-train: mpi, $n: there is no mpirun here"* ]] || fail "$stderr"
+		[[ $stderr == *"mnist-train: mpi, $n: mpirun was not found"* ]] || fail "$stderr"
 	done
 	assert_equal "$(cut -d, -f1,2 compare.csv | xargs)" 'method,workers allreduce,1 allreduce,2'
 	assert_match $'\nmpi              1    128  no result\n'
@@ -130,7 +130,7 @@ column() {
 	assert_nothing_left
 }
 
-@test "compare: a signal ends the run that is under way, and what is done is kept" {
+@test "compare: a signal ends the run that is under way, and finished runs are kept" {
 	background bash -c 'exec mnist-train --compare allreduce --workers 1 --epochs 1000000 2>err >out'
 	wait_until 20 pgrep -f "^gpudev .*$T/"
 	kill -INT "$PID"
@@ -160,11 +160,11 @@ column() {
 		refute_file compare.csv
 	done <<-'END'
 		2|--compare ring|--compare: 'ring' is not a method: allreduce, sendrecv
-		2|--compare ps,ps|--compare: ps is there twice
-		2|--compare ps --workers 2,1,2|--workers: 2 is there twice
-		2|--compare allreduce --json x|--json: not with --compare
-		2|--compare allreduce --save x|--save: not with --compare
-		2|--compare allreduce --checkpoint x|--checkpoint: not with --compare
+		2|--compare ps,ps|--compare: ps is given twice
+		2|--compare ps --workers 2,1,2|--workers: 2 is given twice
+		2|--compare allreduce --json x|--json: cannot be combined with --compare
+		2|--compare allreduce --save x|--save: cannot be combined with --compare
+		2|--compare allreduce --checkpoint x|--checkpoint: cannot be combined with --compare
 		2|--compare allreduce --epochs 0|--compare: .*--epochs
 		2|--compare allreduce --out x/|--out: 'x/'
 		1|--compare allreduce --out nowhere/x|--out: nowhere: No such file

@@ -1,4 +1,4 @@
-# What shells offer behind gpuctl: gpuctl completion says it, and bash, zsh and fish show it.
+# Completion in shells: gpuctl completion supplies candidates, and bash, zsh and fish show them.
 # shellcheck disable=SC2016,SC2154
 load helper
 
@@ -48,7 +48,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(tr '\t\n' '  ' <out)" 'my-ring my-ring allreduce for 4 ranks, from a file my-ring allreduce for 4 ranks, from a file '
 }
 
-@test "ready clusters, communicators and devices that are there" {
+@test "built-in clusters, existing communicators and devices" {
 	assert_equal "$(offers simulate allreduce -c h100-i)" 'h100-ib400 :files'
 	assert_equal "$(offers simulate training --fail-rate ll)" ':files llama3 :files'
 	bounded gpuctl run -n 1 -- bash -c 'gpuctl comm-init -n 1 >/dev/null
@@ -58,7 +58,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(cut -f 1 out | xargs)" "1 1 0 $id"
 }
 
-@test "the other programs, by themselves and behind run" {
+@test "the other programs, by themselves and after run" {
 	assert_equal "$(offers mnist-train --mod)" --model
 	assert_equal "$(offers mnist-train --model l)" lenet
 	assert_equal "$(offers run -n 2 -- mnist-train --model = l)" lenet
@@ -67,7 +67,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(offers gpudev --mem-f)" --mem-file
 }
 
-@test "behind run: a command, and gpuctl's own words if that is gpuctl" {
+@test "after run: a command, and gpuctl's own words if that is gpuctl" {
 	assert_equal "$(gpuctl completion -- run -n 2 -- ls '')" $':command\t4'
 	assert_equal "$(gpuctl completion -- run -n 2 l)" $':command\t3'
 	assert_equal "$(offers run -n 2 -- gpuctl allr)" allreduce
@@ -98,7 +98,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(complete gpuctl run -n 2 -- git che)" 'from 5'
 }
 
-# zsh's own functions, which work at a terminal only, are replaced by what tells how they are called.
+# zsh's own functions, which work at a terminal only, are replaced by functions that print their calls.
 @test "zsh" {
 	needs zsh
 	cp "$ROOT/cmd/gpuctl/completion.zsh" _gpuctl

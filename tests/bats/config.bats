@@ -14,7 +14,7 @@ refused() {
 	assert_output "mnist-train: $1"
 }
 
-@test "config: what is printed gives the same again" {
+@test "config: the printed configuration gives the same configuration" {
 	mnist-train --sync ps --workers 3 --staleness async --data "$DATA" --split 0.7,0.1,0.2 \
 		--optimizer nesterov --lr 0.3 --epochs 7 --print-config >first.ini
 	grep -qx 'staleness = async' first.ini
@@ -24,7 +24,7 @@ refused() {
 	assert_equal "$(diff first.ini other.ini | grep '^[<>]')" $'< lr = 0.3\n> lr = 0.4'
 }
 
-@test "config: every ready configuration is one" {
+@test "config: every example configuration is valid" {
 	for config in "$ROOT"/examples/config/*.ini; do
 		mnist-train --config "$config" --print-config >out
 		grep -q '^epochs = ' out
@@ -57,17 +57,17 @@ refused() {
 	cmp flags.npz pipe.npz
 }
 
-@test "config: what is wrong is refused with file and line" {
+@test "config: errors are reported with file and line" {
 	printf 'lr = 0.1\n\nepoch = 3\n' >my.ini
 	refused "my.ini:3: no option 'epoch'; did you mean 'epochs'?" --config my.ini --strict
 	printf '[a]\nlr = 0.1\n[b]\nlearningRate = 0.1\n' >my.ini
-	refused 'my.ini:4: learningRate: given in line 2 already' --config my.ini --lr 3
+	refused 'my.ini:4: learningRate: already given in line 2' --config my.ini --lr 3
 	printf 'epochs = 3.5\n' >my.ini
 	refused "my.ini:1: epochs: '3.5' is not a whole number" --config my.ini
 	printf 'epochs 3\n' >my.ini
 	refused 'my.ini:1: neither name = value nor [section]' --config my.ini
 	printf 'sync = local\nstaleness = 3\n' >my.ini
-	refused 'my.ini:2: staleness: only with --sync ps' --config my.ini
+	refused 'my.ini:2: staleness: needs --sync ps' --config my.ini
 	printf 'data = %05000d\n' 1 >my.ini
 	refused 'my.ini:1: longer than 4096 bytes' --config my.ini
 	printf 'data = a\a\n' >my.ini
@@ -82,14 +82,14 @@ refused() {
 }
 
 @test "config: options that do not go together" {
-	refused '--devices: 3, and --workers 3 take 4' --devices 3 --workers 3 --sync sendrecv
-	refused '--workers: several only with --compare' --workers 1,2
-	refused '--local-steps: only with --sync local' --local-steps 3
+	refused '--devices: 3 devices are given, but --workers 3 needs 4' --devices 3 --workers 3 --sync sendrecv
+	refused '--workers: several numbers need --compare' --workers 1,2
+	refused '--local-steps: needs --sync local' --local-steps 3
 	refused '--eval: needs --load FILE' --eval
-	refused '--momentum: such an optimizer has some' --optimizer momentum --momentum 0
+	refused '--momentum: this optimizer needs a momentum above 0' --optimizer momentum --momentum 0
 	run bounded mnist-train --data $'a\eb' --print-config
 	assert_status 2
-	assert_output "mnist-train: data: no line of a file can hold '"$'a\eb'"'"
+	assert_output "mnist-train: data: a line of a file cannot hold '"$'a\eb'"'"
 	run bounded sh -c 'mnist-train --print-config >/dev/full'
 	assert_status 1
 }

@@ -44,7 +44,7 @@ bad() {
 	while IFS=$'\t' read -r name _ _ type values _ _ where _; do
 		printf '[coordinator]\n%s = %s\n' "$name" "$(value "$type" "$values")" >conf
 		if [[ $where != file ]]; then
-			refused "2: $name: not in a file"
+			refused "2: $name: not allowed in a file"
 			continue
 		fi
 		gpucoord -c conf --print-config >out
@@ -89,7 +89,7 @@ id = 0x11
 [device two]
 address = ipc:///run/2"
 	echo 'colour = red' >>conf
-	refused '6: colour: a device has an id and an address'
+	refused '6: colour: a device has only an id and an address'
 	sed -i '$d' conf
 	printf '[device three]\nid = 0x11\naddress = ipc:///run/3\n' >>conf
 	refused ' [device one] and [device three] are the same device'
@@ -103,13 +103,13 @@ address = ipc:///run/2"
 	[[ $output == "gpucoord: conf:2: address: "* ]]
 }
 
-@test "what is none of it" {
+@test "unknown options and sections" {
 	printf '[coordinator]\nheart-beats = 1s\n' >conf
 	refused "2: no option 'heart-beats'; did you mean 'heartbeat'?"
 	printf '[coordinator]\nheartbeat = 1s\nheart-beat = 2s\n' >conf
-	refused '3: heart-beat: given in line 2 already'
+	refused '3: heart-beat: already given in line 2'
 	printf '[coordinate]\nheartbeat = 1s\n' >conf
-	refused '2: heartbeat: no section [coordinate]: [coordinator], [device NAME]'
+	refused '2: heartbeat: no section [coordinate]; must be [coordinator] or [device NAME]'
 	printf 'heartbeat\n' >conf
 	refused '1: neither name = value nor [section]'
 	run bounded gpucoord -c nowhere

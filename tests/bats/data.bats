@@ -23,7 +23,7 @@ stand_in() {
 	chmod +x "$BATS_TEST_TMPDIR/bin/$1"
 }
 
-# A copy of fetch-mnist that wants the sample's checksums: the way that succeeds, offline.
+# A copy of fetch-mnist that expects the sample's checksums, so that it succeeds offline.
 sample_script() {
 	local name sum
 
@@ -79,7 +79,7 @@ assert_refused() {
 	gzip -dc "$mirror/${names[2]}.gz" | cmp - "$dir/${names[2]}"
 }
 
-@test "fetch-mnist: the second mirror has what the first has not" {
+@test "fetch-mnist: the second mirror has the files that the first lacks" {
 	sample_script
 	mkdir "$BATS_TEST_TMPDIR/first"
 	cp "$mirror/${names[0]}.gz" "$BATS_TEST_TMPDIR/first"
@@ -226,7 +226,7 @@ byte() {
 	assert_equal "$(byte data_batch_1.bin $((3 * 3073)))" "$(byte labels $((8 + 3)))"
 	run --separate-stderr "$root/tools/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
 	assert_failure 1
-	assert_equal "$stderr" "make-cifar10: $BATS_TEST_TMPDIR/new/c: is there already"
+	assert_equal "$stderr" "make-cifar10: $BATS_TEST_TMPDIR/new/c: exists already"
 }
 
 @test "make-cifar10: files that are missing or no images leave nothing" {

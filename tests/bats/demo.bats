@@ -100,7 +100,7 @@ refused() {
 		END { $. == 2 or die "$. lines\n" }' out
 }
 
-@test "--json: a loss that is not finite is null; said it is nan, without a sign" {
+@test "--json: a loss that is not finite is null; printed as nan, without a sign" {
 	for sync in allreduce ps; do
 		run bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 2 --epochs 4 \
 			--lr 1e6 --activation linear --loss l2 --sync $sync --json out
@@ -122,11 +122,11 @@ refused() {
 		echo $(($(wc -l <log) - before))
 		kill -KILL $one'
 	assert_equal "$output" 8$'\n'0
-	[[ $stderr == *'mnist-train: no device is free: busy: 1 device wanted, 0 free of 1: comm 1 of mnist-train (pid '*') has 1' ]] ||
+	[[ $stderr == *'mnist-train: no device is free: busy: needs 1 device; 0 of 1 are free: comm 1 of mnist-train (pid '*') has 1' ]] ||
 		fail "$stderr"
 }
 
-@test "--save: where no file can be made that is said before training, by every way" {
+@test "--save: a file that cannot be made is reported before training, for every backend" {
 	mkdir folder
 	echo old >old
 	for sync in allreduce ps; do

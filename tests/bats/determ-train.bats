@@ -123,7 +123,7 @@ killed() {
 	assert_status 2
 	run bounded "${TRAIN[@]}" --leaf 1 --global-batch 5000 --devices 1
 	assert_status 2
-	assert_match 'a step of 5000 images is more than 4096 leaves of 1'
+	assert_match 'a step of 5000 images has more than 4096 leaves of 1'
 	run bounded mnist-train --leaf 3
 	assert_status 2
 }

@@ -194,7 +194,7 @@ machine() {
 	[[ $output != *'wrong '* && $output != *missed* && $output != *accused* ]] || fail "$output"
 	assert_match 'inject: flip at reduce#[0-9]+.end, ring, communicator 1, rank 2, element [0-9]+: was [^ ]+, is [^ ]+'
 	assert_match 'inject: flip at reduce#[0-9]+.end, .*, rank 1: not done: the rank has no result'
-	assert_match ': 25 took place'
-	[ "$(grep -c ': 0 took place' <<<"$output")" = 4 ]
+	assert_match ': 25 faults took place'
+	[ "$(grep -c ': 0 faults took place' <<<"$output")" = 4 ]
 	assert_match 'done'
 }

@@ -85,6 +85,6 @@ base() {
 		printf %s "$text" >bad
 		run gpuctl bench --baseline bad
 		assert_status 5
-		assert_output 'gpuctl: bench: bad: not what gpuctl bench --json prints'
+		assert_output 'gpuctl: bench: bad: not the output of gpuctl bench --json'
 	done
 }

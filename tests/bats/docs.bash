@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 
 teardown() {
-	if [[ -n $GROUP ]]; then # daemons remove their memory when told to end, not when killed
+	if [[ -n $GROUP ]]; then # daemons remove their memory on SIGTERM, not on SIGKILL
 		if kill -TERM -- "-$GROUP" 2>/dev/null; then
 			wait_until 5 not pgrep -g "$GROUP" || true
 		fi

@@ -1,4 +1,4 @@
-# What people read is true: the examples of README.md and the man pages run as written and print
+# The documentation is correct: the examples of README.md and the man pages run as written and print
 # what they show; tables and lists in the man pages are those of the sources.
 #
 # An example is a ```console block of README.md, or a literal display of a man page whose first line begins
@@ -62,12 +62,12 @@ installed() {
 	needs g++
 	run_examples "$ROOT/man/gpusim-nccl.7" 3
 }
-@test "gpusim-kernels(7): the same, with what is installed somewhere" {
+@test "gpusim-kernels(7): the same, with an installed tree" {
 	installed
 	run_examples "$ROOT/man/gpusim-kernels.7" 3
 }
 @test "gpusim-cluster(5): the same" { run_examples "$ROOT/man/gpusim-cluster.5" 3; }
-@test "gpusim-data(5): the same, with what is installed somewhere" {
+@test "gpusim-data(5): the same, with an installed tree" {
 	installed
 	run_examples "$ROOT/man/gpusim-data.5" 3
 }
@@ -165,7 +165,7 @@ described() {
 	done
 }
 
-# options PROGRAM... - the options of the command line, as the program tells of its table: -x and --xyz
+# options PROGRAM... - the options of the command line, as the program prints its table: -x and --xyz
 options() {
 	"$@" --help-options | awk -F '\t' '$8 != "file only" && $1 != "-" { print "--" $1 } $2 != "-" { print "-" $2 }'
 }

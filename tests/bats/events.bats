@@ -37,7 +37,7 @@ has() { gpuctl events --json | perl -MJSON::PP -e 'local $/; my $v = decode_json
 	exit !grep { $_->{kind} eq $ARGV[0] && ($_->{device} // "") eq sprintf "%016d", $ARGV[1] } @$v' "$1" "$2"; }
 kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 
-@test "a story: joined, lost, back, failed, recovered; it goes on where the coordinator was killed" {
+@test "a story: joined, lost, back, failed, recovered; it continues after the coordinator was killed" {
 	coordinator
 	device 0 && device 1
 	C=$(gpuctl comm-init -n 2 --on-failure shrink)
@@ -61,7 +61,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	assert_match 'recovered  *comm 1 has recovered: rank 1 .* lost: .*; shrink, 1 rank at epoch 2'
 }
 
-@test "events can be followed, over a restart of the coordinator, until it is gone for good" {
+@test "events can be followed, over a restart of the coordinator, until it ends permanently" {
 	coordinator
 	background gpuctl --timeout 20s events --follow --json >followed 2>followed.err
 	follower=$PID
@@ -69,7 +69,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	wait_until 10 grep joined followed
 	killed
 	coordinator
-	wait_until 10 grep 'started again' followed
+	wait_until 10 grep restarted followed
 	kill -KILL "${DEV[0]}"
 	wait_until 10 grep '"kind":"lost"' followed
 	perl -MJSON::PP -ne 'decode_json($_)' followed
@@ -86,15 +86,15 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	local status=0
 	wait "$follower" || status=$?
 	assert_equal "$status" 3
-	assert_equal "$(cat last)" "gpuctl: events: $GPUSIM_COORD: nobody answers there"
+	assert_equal "$(cat last)" "gpuctl: events: $GPUSIM_COORD: no answer from there"
 }
 
-@test "a device that is killed while it is free: killed by which signal, started again by whom" {
+@test "a device that is killed while it is free: the signal, and what restarts it" {
 	unset GPUSIM_COORD
 	run bounded gpuctl run -n 2 --on-failure respawn -- sh -c '
 		kill -9 $(gpuctl devices | awk "\$1 == 1 { print \$7 }")
 		until gpuctl events | grep restarted; do :; done >/dev/null; gpuctl events'
 	assert_status 0
 	assert_match 'lost  *device [0-9a-f]{16} [(]gpu 1[)] lost: killed by signal 9'$'\n'
-	assert_match 'restarted  *device [0-9a-f]{16} [(]gpu 1[)] was started again by the coordinator, pid [0-9]+$'
+	assert_match 'restarted  *device [0-9a-f]{16} [(]gpu 1[)] was restarted by the coordinator, pid [0-9]+$'
 }

@@ -29,7 +29,7 @@ number() { awk -v name="$1" -v column="$2" '$1 == name { print $column }' <<<"$o
 	assert_nothing_left
 }
 
-@test "lab_part_a: says what is wrong in one line, with the exit code of its kind" {
+@test "lab_part_a: reports an error in one line, with the exit code of its kind" {
 	run bounded gpuctl run -n 2 -- "$BUILD/examples/lab_part_a" 3
 	assert_status 1
 	assert_match '^lab_part_a: .*3 .*2'

@@ -106,7 +106,7 @@ meet() {
 	kill -STOP "$PID"
 	says -- "in no operation, and the next one will wait: rank 2 \(device [0-9a-f]{16}, pid $PID\) is stopped\."
 	allreduces "$C" "$A" 2097152
-	says -- 'allreduce #0 \(ring.*4 ranks, 8 MiB of f32, sum\) waits since' "rank 2 \(device [0-9a-f]{16}, pid $PID\) is stopped" \
+	says -- 'allreduce #0 \(ring.*4 ranks, 8 MiB of f32, sum\) has been waiting for' "rank 2 \(device [0-9a-f]{16}, pid $PID\) is stopped" \
 		'ranks 1 and 3 wait for it; rank 0 waits in turn' "To go on: kill -CONT $PID, or gpuctl comm-abort $C\. It fails by itself after 60\.0 s"
 	run -1 gpuctl explain --comm "$C"
 	kill -CONT "$PID"
@@ -132,7 +132,7 @@ meet() {
 	says -- 'has failed at|is lost, killed by signal 9'
 	run gpuctl barrier --comm "$C"
 	says -- 'has failed at [0-9:.]+: .*rank 1 \(device [0-9a-f]{16}\) lost: killed by signal 9' 'What happened:' \
-		'device [0-9a-f]{16} \(gpu 1\), rank 1 of comm 1, lost: killed by signal 9' "gpuctl comm-shrink $C makes one of the ranks that live"
+		'device [0-9a-f]{16} \(gpu 1\), rank 1 of comm 1, lost: killed by signal 9' "gpuctl comm-shrink $C makes a communicator of the surviving ranks"
 }
 
 @test "a device is started again: the epoch has changed" {
@@ -156,20 +156,20 @@ meet() {
 	ID=$(gpuctl unique-id)
 	background gpuctl comm-init --id "$ID" --rank 0 --nranks 3
 	background gpuctl comm-init --id "$ID" --rank 2 --nranks 3
-	says -- "id $ID: rank 1 of 3 has not come for .*; the others wait for it\. To go on: start that rank\."
+	says -- "id $ID: rank 1 of 3 has been missing for .*; the others wait for it\. To go on: start that rank\."
 }
 
 @test "a request waits for devices" {
 	cluster 2
 	C=$(gpuctl comm-init -n 2)
 	background gpuctl comm-init -n 2 --wait 60s
-	says -- 'gpuctl comm-init, pid [0-9]+, waits since .* for 2 devices: 0 are free\. To go on: destroy a communicator, or start more devices\.'
+	says -- 'gpuctl comm-init, pid [0-9]+, has been waiting for 2 devices for .*: 0 are free\. To go on: destroy a communicator, or start more devices\.'
 }
 
 @test "a rank has not called, and two do not agree" {
 	cluster 3
 	meet allreduce:1024:f32 allreduce:2048:f32 -
-	says -- 'allreduce of 4 KiB of f32, sum waits since .*: rank 2 has not called it; ranks 0 and 1 have' \
+	says -- 'allreduce of 4 KiB of f32, sum has been waiting for .*: rank 2 has not called it; ranks 0 and 1 have' \
 		'they do not agree: rank 0 calls allreduce of 4 KiB of f32, sum, and rank 1 allreduce of 8 KiB of f32, sum' 'have the missing ranks call it'
 }
 
@@ -182,7 +182,7 @@ meet() {
 @test "a group that does not end" {
 	cluster 2
 	meet group:1024 -
-	says -- 'a group is open since .* and has not ended: it holds 2 operations of client [0-9a-f]{16}' 'the first is allreduce of 4 KiB of f32, sum' \
+	says -- 'a group has been open for .*: it holds 2 operations of client [0-9a-f]{16}' 'the first is allreduce of 4 KiB of f32, sum' \
 		'none of them runs before the group ends' 'end the group, or gpuctl comm-abort 1'
 }
 
@@ -201,7 +201,7 @@ meet() {
 	A=$(buffers "$C" 3 64K)
 	gpuctl inject cut rank=1 for=60s
 	allreduces "$C" "$A" 16384
-	says -- 'neither hears the other: the network between them is cut' 'gpuctl inject clear'
+	says -- 'receive nothing from each other: the network between them is cut' 'gpuctl inject clear'
 }
 
 @test "a stopped device that the coordinator gives up" {
@@ -227,7 +227,7 @@ meet() {
 	meet - -
 	mapfile -t ranks < <(pgrep -P "$PID")
 	kill -STOP "${ranks[@]}"
-	says -- "is in no operation: client [0-9a-f]{16} \(meet, pid (${ranks[0]}|${ranks[1]})\), whose it is, is stopped\." "To go on: kill -CONT (${ranks[0]}|${ranks[1]}),"
+	says -- "is in no operation: its client [0-9a-f]{16} \(meet, pid (${ranks[0]}|${ranks[1]})\) is stopped\." "To go on: kill -CONT (${ranks[0]}|${ranks[1]}),"
 	keyword program
 	kill -CONT "${ranks[@]}"
 	device=$(pid_of 1)
@@ -286,7 +286,7 @@ meet() {
 
 @test "NCCL: a rank has not called" {
 	stuck 3 missing 1
-	says -- "allreduce #1 \(.*3 ranks, 4 MiB of f32, sum\) waits since .*: rank 1 \(device [0-9a-f]{16}, pid [0-9]+\) has not called it, its program is pid $VICTIM, its last was allreduce #0" \
+	says -- "allreduce #1 \(.*3 ranks, 4 MiB of f32, sum\) has been waiting for .*: rank 1 \(device [0-9a-f]{16}, pid [0-9]+\) has not called it, its program is pid $VICTIM, its last was allreduce #0" \
 		'ranks 0 and 2 wait for it' "To go on: have the rank's program call it, or gpuctl comm-abort 1"
 	keyword not-called
 }
@@ -300,14 +300,14 @@ meet() {
 
 @test "NCCL: a host function does not end" {
 	stuck 3 host 2
-	says -- "rank 2 .* has not come to it: its stream waits for a host function of its program, pid $VICTIM, which sleeps \(thread [0-9]+\) for" \
-		'ranks 0 and 1 wait for it' "look where thread [0-9]+ of pid $VICTIM stands"
+	says -- "rank 2 .* has not reached it: its stream waits for a host function of its program, pid $VICTIM, which sleeps \(thread [0-9]+\) for" \
+		'ranks 0 and 1 wait for it' "see where thread [0-9]+ of pid $VICTIM is blocked"
 	keyword host-function
 }
 
 @test "NCCL: an event of a stream that does not come to it" {
 	stuck 2 event 1
-	says -- "rank 1 .* has not come to it: its stream waits for an event of another stream for .*; that one waits for a host function of its program, pid $VICTIM" 'rank 0 waits for it'
+	says -- "rank 1 .* has not reached it: its stream waits for an event of another stream for .*; that stream waits for a host function of its program, pid $VICTIM" 'rank 0 waits for it'
 	keyword event
 }
 
@@ -335,14 +335,14 @@ meet() {
 
 @test "NCCL: a straggler" {
 	stuck 3 late 1
-	says -- 'goes on slowly for .*: rank 1 .* is late by [67][0-9][0-9] ms an operation, on average of the last [0-9]+'
+	says -- 'has been slow for .*: rank 1 .* is late by [67][0-9][0-9] ms an operation, on average of the last [0-9]+'
 	keyword straggler
 }
 
 @test "CUDA: a kernel that does not end" {
 	need_cuda
 	PROGRAM=k_stuck stuck 2 1
-	says -- "rank 1 .* has not come to it: its stream runs kernel spin_for_good \(thread [0-9]+\) for" 'rank 0 waits for it' 'wait for the kernel'
+	says -- "rank 1 .* has not reached it: its stream runs kernel spin_for_good \(thread [0-9]+\) for" 'rank 0 waits for it' 'wait for the kernel'
 	keyword kernel
 }
 
@@ -363,11 +363,11 @@ meet() {
 
 @test "NCCL: a receive without a send" {
 	stuck 3 recv 1
-	says -- 'recv #1 \(from rank 2, 4 MiB of f32\) waits since .*: rank 2 .* has not called it' 'rank 1 waits for it'
+	says -- 'recv #1 \(from rank 2, 4 MiB of f32\) has been waiting for .*: rank 2 .* has not called it' 'rank 1 waits for it'
 }
 
 @test "NCCL: two communicators in different orders" {
 	stuck 2 crossed 1
-	says -- 'comm 1 .*: allreduce #1 .* waits since .*: rank 1 .* is in allreduce #0 of comm 2, where it waits for rank 0' \
+	says -- 'comm 1 .*: allreduce #1 .* has been waiting for .*: rank 1 .* is in allreduce #0 of comm 2, where it waits for rank 0' \
 		'comm 1 and comm 2 wait for each other' 'have all ranks use comm 1 and comm 2 in the same order, or in different streams'
 }

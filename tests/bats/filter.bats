@@ -93,8 +93,8 @@ barrier'
 448 0.3
 gpuctl: allreduce: --op: band is for integers, not for f8e5m2
 gpuctl: allreduce: --op premulsum: --scalar X[,...] is missing
-gpuctl: allreduce: --scalar: fewer factors than the 3 ranks
-gpuctl: allreduce: --scalar: more factors than the 3 ranks
+gpuctl: allreduce: --scalar: has fewer factors than the 3 ranks
+gpuctl: allreduce: --scalar: has more factors than the 3 ranks
 gpuctl: allreduce: --scalar: '"'0.5'"' is not a number of type i8
 gpuctl: allreduce: --scalar: only for --op premulsum'
 }
@@ -126,7 +126,7 @@ gpuctl: allreduce: --scalar: only for --op premulsum'
 264'
 }
 
-@test "root, reduction, type and algorithm are as said" {
+@test "root, reduction, type and algorithm are as given" {
 	run machine 3 'v() { printf "1 9\n-7 2\n3 -4\n"; }
 		for op in sum prod min max avg; do v | gpuctl allreduce --op $op; done
 		v | gpuctl reduce --root 2 --op max --type i8
@@ -200,7 +200,7 @@ gpuctl: allreduce: 3 vectors, but communicator 1 has 2 ranks
 success'
 }
 
-@test "what cannot be read as vectors: one line that says where, exit 5" {
+@test "input that does not parse as vectors: one line with the place, exit 5" {
 	run machine 4 'try() { gpuctl "$@"; echo "$?"; }
 		printf "1 2\n3 4x 5\n" | try allreduce
 		printf "1 2\n3\n" | try allreduce
@@ -213,7 +213,7 @@ success'
 		printf abcde | try allreduce --raw f32 -n 2
 		printf abcde | try broadcast --raw f16'
 	assert_status 0
-	assert_output "gpuctl: allreduce: line 2, element 2: '4x' is not a f64 number
+	assert_output "gpuctl: allreduce: line 2, element 2: '4x' is not a number of type f64
 5
 gpuctl: allreduce: line 2 has 1 element, line 1 has 2
 5
@@ -223,11 +223,11 @@ gpuctl: allreduce: no vectors on standard input
 5
 gpuctl: allreduce: no vectors on standard input
 5
-gpuctl: alltoall: 3 elements a vector do not divide by 2 ranks
+gpuctl: alltoall: 3 elements in a vector cannot be divided by 2 ranks
 5
 gpuctl: broadcast: needs one vector, the root's; standard input has 2
 5
-gpuctl: allreduce: 2 vectors, but -n 3
+gpuctl: allreduce: 2 vectors, but -n is 3
 5
 gpuctl: allreduce: 5 bytes on standard input are not a whole number of f32 elements for each of 2 ranks: must be a multiple of 8
 5
@@ -235,19 +235,19 @@ gpuctl: broadcast: 5 bytes on standard input are not a whole number of f16 eleme
 5"
 }
 
-@test "more vectors than devices: both numbers, exit 1; than free ones: who has them, exit 8" {
+@test "more vectors than devices: both numbers, exit 1; than free ones: the programs that use them, exit 8" {
 	run machine 4 'printf "1\n2\n3\n4\n5\n" | gpuctl allreduce; echo $?
 		gpuctl comm-init 0 1 2 >/dev/null; printf "1\n2\n" | gpuctl allreduce; echo $?
 		gpuctl comm-init 3 >/dev/null; echo 1 | gpuctl broadcast; echo $?
 		gpuctl barrier -n 1; echo $?'
 	output=$(sed -E 's/pid [0-9]+/pid PID/g' <<<"$output")
-	assert_output 'gpuctl: allreduce: 5 vectors: 5 devices wanted, there are 4
+	assert_output 'gpuctl: allreduce: 5 vectors: needs 5 devices; 4 exist
 1
-gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 1 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3
+gpuctl: allreduce: 2 vectors: busy: needs 2 devices; 1 of 4 is free: comm 1, made by gpuctl comm-init (pid PID), has 3
 8
-gpuctl: broadcast: 4 ranks: busy: 4 devices wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+gpuctl: broadcast: 4 ranks: busy: needs 4 devices; 0 of 4 are free: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
 8
-gpuctl: barrier: 1 rank: busy: 1 device wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+gpuctl: barrier: 1 rank: busy: needs 1 device; 0 of 4 are free: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
 8'
 }
 
@@ -263,7 +263,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 			try allreduce --raw i32 <in; try broadcast --all --type i32 <<<1; try barrier
 			try scatter <<<"1 2 3 4"; try bench -e 8 --iters 1; seq 4 | try allreduce'
 		assert_equal "$(grep -cx 1 <<<"$output")" 6
-		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): 4 devices wanted, 3 of 4 there; device [0-9a-f]{16} \(gpu 2\) was lost .* ago: killed by signal 9$' \
+		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): needs 4 devices; 3 of 4 are available; device [0-9a-f]{16} \(gpu 2\) was lost .* ago: killed by signal 9$' \
 			<<<"$output")" 6
 	done
 }
@@ -280,7 +280,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 	assert_match $'gpuctl: barrier: GPUSIM_NDEVICES: .*x.*\n2\n6\n4$'
 }
 
-@test "a wrong option is told without waiting for stdin: exit 2" {
+@test "a wrong option is reported without waiting for stdin: exit 2" {
 	run machine 1 'for o in "--algo bruck" "--type f31" "--op mean" "--count 3" --async; do
 			gpuctl reduce $o <> <(:); echo $?
 		done 2>&1'
@@ -462,18 +462,18 @@ gpuctl: allreduce: standard input ends with line 3, after 1 of the 2 lines of a 
 gpuctl: allreduce: line 4 has 1 element, line 3 has 2
 5
 3
-gpuctl: allreduce: line 4, element 1: .x. is not a f64 number
+gpuctl: allreduce: line 4, element 1: .x. is not a number of type f64
 5
 gpuctl: allreduce: unexpected operand .x.;[^
 ]*
 2
-gpuctl: allreduce: --stream: 64 is not 0 to 63
+gpuctl: allreduce: --stream: 64 is not in the range 0 to 63
 2
 gpuctl: allreduce: --count: needs --raw; lines need no count
 2
 gpuctl: allreduce: --count N is missing: elements of each rank.s vector in a block
 2
-gpuctl: allreduce: --stream: which\? Without a number it is for vectors on standard input
+gpuctl: allreduce: --stream: needs a number here; without one it is for vectors on standard input
 2
 gpuctl: allreduce: --async: needs --addr, or --send and --recv
 2

@@ -33,8 +33,8 @@ refused() {
 	at_least "$(accuracy --data "$DATA/scenes" --image-size 28 --channels 1 --epochs 20 --batch 8)" 85
 }
 
-@test "formats: a folder is read as what is said, or as what is there" {
-	refused 1 "no train.csv here" --data "$DATA" --format csv
+@test "formats: a folder is read in the given format, or as what it contains" {
+	refused 1 "train.csv not found" --data "$DATA" --format csv
 	refused 1 "no data_batch_1.bin here" --data "$DATA" --format cifar10
 	refused 1 "Not a directory" --data "$DATA/iris.csv" --format folder
 	mkdir empty
@@ -44,16 +44,16 @@ refused() {
 
 @test "formats: tables that are malformed are refused, by their line" {
 	printf '1,2,a\n3,4,b\n5,b\n' >t.csv
-	refused 5 "t.csv:3: 2 fields, there were 3 before" --data t.csv
+	refused 5 "t.csv:3: 2 fields; the lines before have 3" --data t.csv
 	printf 'x,y,label\n1,2,a\n3,,b\n' >t.csv
 	refused 5 "t.csv:3: column 'y' is empty" --data t.csv
 	printf 'x,y,label\n1,2,a\n3,nan,b\n' >t.csv
 	refused 5 "t.csv:3: column 'y': 'nan' is not finite" --data t.csv
 	printf 'x,y,label\n1,2,a\n3,4,"b\n' >t.csv
-	refused 5 "t.csv:3: a quote is never closed" --data t.csv
-	refused 5 "no column is called 'kind'" --data "$DATA/iris.csv" --label-column kind
+	refused 5 "t.csv:3: a quote is not closed" --data t.csv
+	refused 5 "no column has the name 'kind'" --data "$DATA/iris.csv" --label-column kind
 	head -c 1000 "$DATA/digits.csv.gz" >t.csv
-	refused 5 "t.csv: the gzip data end early" --data t.csv
+	refused 5 "t.csv: the gzip data are truncated" --data t.csv
 	: >t.csv
 	refused 5 "t.csv: no samples" --data t.csv
 }
@@ -61,7 +61,7 @@ refused() {
 @test "formats: batches and pictures that are malformed are refused" {
 	cp -r "$DATA/cifar10" "$DATA/scenes" .
 	gzip -dc cifar10/test_batch.bin.gz | head -c 10000 >cifar10/test_batch.bin
-	refused 5 "test_batch.bin: 10000 bytes are no whole number of records" --data cifar10
+	refused 5 "test_batch.bin: 10000 bytes are not a multiple of the record" --data cifar10
 	rm cifar10/data_batch_1.bin.gz
 	refused 1 "cifar10: no data_batch_1.bin here" --data cifar10
 	dir=scenes/seg_train/seg_train/one
@@ -94,12 +94,12 @@ sys.stdout.buffer.write(b"".join(z.read(n) for n in z.namelist() if n.startswith
 		if [ -e first ]; then cmp weights first; else mv weights first; fi
 	done
 	printf '\200\002cos\nsystem\n(U\011touch badtR.' >py/cifar-10-batches-py/test_batch
-	refused 5 "test_batch: the pickle calls os.system; nothing but arrays of numpy is read" --data py
+	refused 5 "test_batch: the pickle calls os.system; only arrays of numpy are supported" --data py
 	[ ! -e bad ]
 	head -c 3000 py.tar.gz >short.tar.gz
-	refused 5 "short.tar.gz: the gzip data end early" --data short.tar.gz
+	refused 5 "short.tar.gz: the gzip data are truncated" --data short.tar.gz
 	head -c 3000 a.npz >short.npz
-	refused 5 "short.npz: no zip archive, or cut short" --data short.npz
+	refused 5 "short.npz: not a zip archive, or truncated" --data short.npz
 	refused 5 "m.npz: no arrays to train on" --data m.npz
 	refused 1 "No such file" --data nowhere.npz
 }

@@ -47,6 +47,34 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	assert_equal "$(gpuctl version)" "$output"
 }
 
+# on_terminal CMD - what CMD prints on a terminal
+on_terminal() {
+	local text
+	text=$(SHELL=/bin/sh /usr/bin/script -qec "$1" /dev/null </dev/null)
+	echo "${text//$'\r'/}"
+}
+
+starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
+
+@test "help VERB opens the verb's page on a terminal that has man, else prints the verb's options" {
+	mkdir fake
+	printf '#!/bin/sh\necho "man $*"\n' >fake/man
+	chmod +x fake/man
+	for verb in simulate synth tune chaos replay bench; do
+		page=$(PATH=$T/fake:$PATH on_terminal "gpuctl help $verb")
+		[[ $page =~ ^man\ -l\ (/.*/gpuctl-$verb\.1)$ ]] || fail "$page"
+		assert_file "${BASH_REMATCH[1]}"
+		# No terminal, --help, and a terminal without man: the options.
+		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH gpuctl help "$verb")"
+		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH on_terminal "gpuctl $verb --help")"
+		starts "usage: gpuctl $verb" "$(PATH=$BUILD/bin on_terminal "gpuctl help $verb")"
+	done
+	# A verb of gpuctl(1) has no page of its own.
+	assert_equal "$(PATH=$T/fake:$PATH on_terminal 'gpuctl help malloc')" "$(gpuctl malloc -h)"
+	needs man
+	[[ $(MANPAGER=cat on_terminal 'gpuctl help bench') == *'GPUCTL-BENCH(1)'* ]]
+}
+
 @test "daemons' help and version are seen to arrive, too" {
 	for program in gpudev gpucoord; do
 		for option in -h -V; do
@@ -57,7 +85,7 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	done
 }
 
-@test "too few descriptors for a machine are told of" {
+@test "too few descriptors for a machine are reported" {
 	for n in 8 24 75; do
 		run bash -c "ulimit -n $n; gpuctl run -n 4 -- true"
 		assert_status 1
@@ -72,7 +100,7 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	assert_status 0
 }
 
-@test "what is wrong is said, and what may be meant" {
+@test "an error is reported, with what may be meant" {
 	printf '\357\273\2771\n' >bom
 	printf '1\0\n\0' >utf16
 	while IFS='|' read -r line text; do
@@ -82,15 +110,15 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 		[[ $output == "gpuctl: "*"$text"* ]] || fail "$line: $output"
 	done <<'END'
 run -n 0 true|-n: 0 is out of range (1 to 1024)
-run -n 1 --bandwidth 10 true|'10' is 10 bits a second, and 1kb is the least; did you mean '10Gb' or '10Mb'?
+run -n 1 --bandwidth 10 true|'10' is 10 bits a second, but the minimum is 1kb; did you mean '10Gb' or '10Mb'?
 run -n 1 --http ::1:80 true|--http: '::1:80': an IPv6 address stands in brackets
 run -n 1 --http http://localhost:80 true|--http: 'http://localhost:80' is neither PORT nor HOST:PORT
 run -n 1 --grpc 70000 true|--grpc: '70000' is neither PORT nor HOST:PORT
-run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 can be reached from other hosts, unencrypted and unchecked; --insecure allows that
+run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 is reachable from other hosts, unencrypted and unauthenticated; --insecure allows that
 plan allreduce -n 4 --algo rnig|did you mean 'ring'?
 plan alreduce -n 4|did you mean 'allreduce'?
 simulate allreduce -c h100|ready clusters: a100-dgx,
---coordinator ipc:///nowhere/c devices|nobody answers there (nothing is at /nowhere/c)
+--coordinator ipc:///nowhere/c devices|no answer from there (/nowhere/c does not exist)
 run -n 1 -- gpuctl allreduce <bom|the text begins as a byte order mark
 run -n 1 -- gpuctl allreduce <utf16|the text begins as UTF-16
 plan allreduce --algo-file utf16|it is UTF-16
@@ -115,7 +143,7 @@ END
 	perl -MJSON::PP -e 'my $t = decode_json(join "", <STDIN>); exit !($t->{format} == 1 && @{$t->{devices}} == 2)' <<<"$output"
 }
 
-@test "a full standard output is an error of verbs that go on, too" {
+@test "a full standard output is an error of verbs that print continuously, too" {
 	for verb in 'top --once' 'top --batch' 'top --json' 'status --watch' 'events --follow'; do
 		run machine 1 "gpuctl $verb >/dev/full"
 		assert_status 1
@@ -131,7 +159,7 @@ END
 		kill -CONT "$pid"; gpuctl --coordinator "ipc://$TMPDIR/none" --timeout 50s devices; echo $?' 2>/dev/null
 	assert_equal "$(grep -cx 'gpuctl: devices: coordinator: ipc://.*: no answer in time' <<<"$output")" 2
 	assert_equal "$(grep -cx 4 <<<"$output")" 2
-	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: nobody answers there .*'$'\n3$'
+	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: no answer from there .*'$'\n3$'
 }
 
 @test "wrong usage: one line, exit 2" {
@@ -226,7 +254,7 @@ END
 	assert_output 'AABAABAAB
 gpuctl: malloc: no device 3: 3 devices are known, counted from 0
 1
-gpuctl: malloc: communicator 1 has no rank 2: it has 2
+gpuctl: malloc: communicator 1 has no rank 2: it has 2 ranks
 1
 gpuctl: malloc: no device 00000000000000aa
 1'
@@ -246,7 +274,7 @@ gpuctl: malloc: no device 00000000000000aa
 	assert_match '^0x[0-9a-f]+'$'\n0\n''gpuctl: free: device [0-9a-f]{16}: 0x[0-9a-f]+ is not the start of an allocation'$'\n2$'
 }
 
-@test "memcpy that cannot be: nothing is written" {
+@test "an impossible memcpy writes nothing" {
 	echo hello >in
 	run machine 1 'try gpuctl memcpy 0:0x10000:1T out; ls out
 		try gpuctl memcpy 0:0x10000 out; try gpuctl memcpy none 0:0x10000
@@ -260,7 +288,7 @@ gpuctl: memcpy: the number of bytes is missing: SRC must be DEVICE:ADDR:NBYTES
 2
 gpuctl: memcpy: none: No such file or directory
 1
-gpuctl: memcpy: in has 6 bytes, 7 are due
+gpuctl: memcpy: in has 6 bytes, but 7 are needed
 5
 gpuctl: memcpy: device ID: 0x10, 6 bytes: outside its memory 0x10000..0x10010000
 2
@@ -268,7 +296,7 @@ gpuctl: memcpy: none/out: No such file or directory
 1
 gpuctl: memcpy: /dev/full: No space left on device
 1
-gpuctl: memcpy: SRC names 4 bytes and DST 5
+gpuctl: memcpy: SRC names 4 bytes, but DST 5
 2"
 }
 
@@ -342,7 +370,7 @@ success
 3'
 }
 
-@test "wrong buffers are told at once" {
+@test "wrong buffers are reported at once" {
 	run machine 3 "$THREE"'
 		try gpuctl allreduce --comm $C --addr $A,$B --count 1
 		try gpuctl allreduce --comm $C --addr $A,$B,x --count 1
@@ -367,7 +395,7 @@ gpuctl: alltoall: --addr: alltoall has no in-place form; use --send and --recv
 2
 gpuctl: allreduce: --count: 99999999999999999999 is out of range (0 to 18446744073709551615)
 2
-gpuctl: broadcast: --root: no rank 3 in a communicator of 3
+gpuctl: broadcast: --root: no rank 3 in a communicator of 3 ranks
 2
 gpuctl: allreduce: --all, --raw, -n, --on-failure and --wait are for vectors on standard input, not for --addr, --send and --recv
 2
@@ -393,7 +421,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 2'
 }
 
-@test "what does not end in time: exit 4, and who is waited for" {
+@test "an operation that does not end in time: exit 4, and the rank that it waits for" {
 	run machine 2 'C=$(gpuctl comm-init -n 2)
 		try gpuctl --timeout 2s recv --comm $C --rank 1 --peer 0 --addr 0x10000 --count 1
 		GPUSIM_TIMEOUT=1s try gpuctl wait $C; gpuctl comm-status $C
@@ -405,7 +433,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 	run machine 2 --op-timeout 3s '
 		C=$(gpuctl comm-init -n 2)
 		echo "send --rank 0 --peer 1 --addr 0x10000 --count 4" | try gpuctl group --comm $C'
-	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
+	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not reached the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
 }
 
 @test "a communicator fails when a rank is lost, also when nothing runs on it" {
@@ -419,7 +447,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 	assert_match $'^success\n.*failed: comm 1 rank 1 [(]device [0-9a-f]{16}[)] lost: killed by signal 9; report: [^ ]*/report[.]1\n2\nsuccess\nepoch'
 }
 
-@test "a group runs together; a mistake is told with its line and nothing runs" {
+@test "a group runs together; a mistake is reported with its line and nothing runs" {
 	run machine 3 "$THREE"'
 		group() { try gpuctl group --comm $C; }
 		group <<END
@@ -478,7 +506,7 @@ success"
 	assert_match $'\n2$'
 }
 
-@test "a transfer whose peer is lost ends at once, under every policy, and says who it was" {
+@test "a transfer whose peer is lost ends at once, under every policy, and names the peer" {
 	local policy
 	for policy in abort shrink respawn spare; do
 		run machine 3 --spares 1 --on-failure $policy "$THREE"'
@@ -500,7 +528,7 @@ success"
 		try gpuctl comm-init -n 1; gpuctl comm-destroy $C; try gpuctl comm-status $C
 		try gpuctl comm-init 0 0; gpuctl comm-init -n 1'
 	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/; s/pid [0-9]*/pid PID/' <<<"$output")" 'success
-gpuctl: comm-init: busy: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: comm-init: busy: needs 1 device; 0 of 2 are free: comm 1, made by gpuctl comm-init (pid PID), has 2
 8
 gpuctl: comm-status: no communicator 1
 1
@@ -520,11 +548,11 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	mapfile -t ids < <(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4)
 	assert_match '"id":2,"state":"success",[^}]*"on_failure":"abort",[^}]*"devices":\["'"${ids[1]}"'"\]'
 	assert_match '"id":4,"state":"success",[^}]*"on_failure":"[a-z]*",[^}]*"devices":\["'"${ids[3]}\",\"${ids[1]}\",\"${ids[2]}\",\"${ids[0]}"'"\]'
-	assert_match $'\n5\ngpuctl: comm-split: colors: 3 for 4 ranks\n2\n'
+	assert_match $'\n5\ngpuctl: comm-split: colors: 3 given for 4 ranks\n2\n'
 	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
-	assert_match $'gpuctl: comm-split: --keys: 2 for 4 ranks\n2\n'
+	assert_match $'gpuctl: comm-split: --keys: 2 given for 4 ranks\n2\n'
 	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
-	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
+	assert_match "gpuctl: comm-split: --on-failure: 'maybe' must be one of abort, shrink, respawn, spare"$'\n2'
 }
 
 @test "comm-split: if one cannot be made, none is" {
@@ -545,11 +573,11 @@ epoch 1, 1 rank, on failure shrink, 0 recoveries
 success
 epoch 1, 1 rank, on failure spare, 0 recoveries
 success
-gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
 2
-gpuctl: allreduce: 1 vector: busy: 1 device wanted, 0 free of 1: ...
+gpuctl: allreduce: 1 vector: busy: needs 1 device; 0 of 1 are free: ...
 8
-gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 2"
@@ -573,7 +601,7 @@ gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 	done <<<"$output"
 }
 
-@test "params says what is in force" {
+@test "params prints the settings in force" {
 	GPUSIM_COORD=ipc:///x run gpuctl --timeout 5s params
 	assert_status 0
 	assert_match '^version=[0-9.]+  # '
@@ -617,7 +645,7 @@ END
 	assert_output "gpuctl: run: allreduce: no such command; did you mean 'gpuctl allreduce'?"
 }
 
-@test "inject -h lists the faults with what each takes" {
+@test "inject -h lists the faults with their arguments" {
 	run bounded gpuctl inject -h
 	assert_status 0
 	for kind in kill stop slow drop corrupt cut; do
@@ -639,7 +667,7 @@ END
 	assert_match '\{"stream":[0-9]+,"state":"in-progress","reason":""\}$'
 }
 
-@test "a device without room says how large it should be" {
+@test "a device without room reports the size that it needs" {
 	run bounded gpuctl run -n 1 -- gpuctl malloc --device 0 1G
 	assert_status 1
 	assert_match 'no room for 1073741824 bytes: .*; a device with more: gpuctl run --mem 1G, gpudev -m$'

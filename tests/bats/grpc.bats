@@ -50,7 +50,7 @@ machine() {
 	run bounded "$ROOT/examples/lab_part_a.py" "$AT" 3
 	assert_output '3 devices, 1000 doubles each: 0 wrong'
 	run bounded "$ROOT/examples/lab_part_a.py" "$AT" 9
-	assert_output 'lab_part_a: NOT_FOUND: 9 devices wanted, there are 3'
+	assert_output 'lab_part_a: NOT_FOUND: needs 9 devices; 3 exist'
 }
 
 @test "gpuctl run --grpc: device K has the port 1+K above the coordinator's" {
@@ -77,7 +77,7 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	coordinator
 	run bounded gpucoord --listen "ipc://$T/c" --state none --grpc 0.0.0.0:0
 	assert_status 2
-	assert_match '^gpucoord: --grpc: .* can be reached from other hosts'
+	assert_match '^gpucoord: --grpc: .* is reachable from other hosts'
 	run bounded gpucoord --listen "ipc://$T/c" --state none --grpc "$AT"
 	assert_match "^gpucoord: --grpc: $AT: Address already in use"
 	run bounded gpudev --listen "ipc://$T/d" --coordinator '' --grpc nonsense
@@ -86,13 +86,13 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	grep 'gRPC at \[::1\]:[1-9]' six.log
 }
 
-@test "Memcpy: every size up to the largest message, and what is said beyond" {
+@test "Memcpy: every size up to the largest message, and the error beyond it" {
 	machine 1
 	run client "$AT" memcpy
-	assert_match '^too large a request: RESOURCE_EXHAUSTED: a message of 41943[0-9]* bytes, at most 4194304'$'\n'
-	assert_match $'\n''too large an answer: RESOURCE_EXHAUSTED: memcpy of 4194304 bytes, at most 4194240 fit a message'
+	assert_match '^too large a request: RESOURCE_EXHAUSTED: message of 41943[0-9]* bytes: the limit is 4194304'$'\n'
+	assert_match $'\n''too large an answer: RESOURCE_EXHAUSTED: memcpy of 4194304 bytes: the limit of a message is 4194240'
 	assert_match $'\n''outside: INVALID_ARGUMENT: device [0-9a-f]{16}: .*outside'
-	assert_match $'\n''no direction: INVALID_ARGUMENT: memcpy: no direction is given$'
+	assert_match $'\n''no direction: INVALID_ARGUMENT: memcpy: no direction given$'
 }
 
 @test "50 calls of 4 MiB each way, and 300 small ones, at once on one channel" {
@@ -101,16 +101,16 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	assert_output 'many: OK'
 }
 
-@test "what fails says so by a status code and a sentence" {
+@test "a failure has a status code and a message" {
 	machine 2
 	run client "$AT" errors
 	assert_output 'no such comm: NOT_FOUND: no communicator 77
-no devices: INVALID_ARGUMENT: 0 devices wanted; a communicator has at least one
-all taken: RESOURCE_EXHAUSTED: busy: 1 device wanted, 0 free of 2: comm 1 has 2
-not a message: INVALID_ARGUMENT: 2 bytes that are no gpu_sim.CommInitRequest
-no such method: UNIMPLEMENTED: there is no such method here
-no such service: UNIMPLEMENTED: there is no such method here
-compressed: UNIMPLEMENTED: messages are taken uncompressed only
+no devices: INVALID_ARGUMENT: 0 devices requested: a communicator needs at least one
+all taken: RESOURCE_EXHAUSTED: busy: needs 1 device; 0 of 2 are free: comm 1 has 2
+not a message: INVALID_ARGUMENT: 2 bytes: not a gpu_sim.CommInitRequest
+no such method: UNIMPLEMENTED: no such method
+no such service: UNIMPLEMENTED: no such method
+compressed: UNIMPLEMENTED: compressed messages are not supported
 no such rank: INVALID_ARGUMENT: recv: no peer rank 5 in 2 ranks
 no such stream: NOT_FOUND: no stream 12345 here'
 }
@@ -118,13 +118,13 @@ no such stream: NOT_FOUND: no stream 12345 here'
 @test "StreamSend: to the only receive that has begun, in chunks of any size" {
 	machine 2
 	run client "$AT" stream_send
-	assert_output 'wrong length: INVALID_ARGUMENT: the chunks are 100 bytes, the receive wants 200
-FAILED: recv: the chunks are 100 bytes, the receive wants 200
-wrong length: INVALID_ARGUMENT: the chunks are more than 200 bytes, the receive wants 200
-FAILED: recv: the chunks are more than 200 bytes, the receive wants 200
-none: FAILED_PRECONDITION: no receive waits here for a chunk: BeginReceive comes first
-nothing: FAILED_PRECONDITION: no receive waits here for a chunk: BeginReceive comes first
-several: FAILED_PRECONDITION: 2 receives have begun here, and a chunk that names no stream could be of any
+	assert_output 'wrong length: INVALID_ARGUMENT: the chunks are 100 bytes, but the receive expects 200
+FAILED: recv: the chunks are 100 bytes, but the receive expects 200
+wrong length: INVALID_ARGUMENT: the chunks are more than 200 bytes, but the receive expects 200
+FAILED: recv: the chunks are more than 200 bytes, but the receive expects 200
+none: FAILED_PRECONDITION: no receive waits for a chunk: call BeginReceive first
+nothing: FAILED_PRECONDITION: no receive waits for a chunk: call BeginReceive first
+several: FAILED_PRECONDITION: 2 receives have begun, and a chunk without a stream id could be for any
 SUCCESS'
 }
 
@@ -137,14 +137,14 @@ SUCCESS'
 @test "StreamSend of what the sending device has sent already: the same is success, once" {
 	machine 2
 	run client "$AT" both_ways
-	assert_output 'again: FAILED_PRECONDITION: no receive waits here for a chunk: BeginReceive comes first
+	assert_output 'again: FAILED_PRECONDITION: no receive waits for a chunk: call BeginReceive first
 SUCCESS
 other data: FAILED_PRECONDITION: the only receive has ended, with other data from its rank
 SUCCESS
-fewer: INVALID_ARGUMENT: the chunks are 1048575 bytes, the receive wants 1048576'
+fewer: INVALID_ARGUMENT: the chunks are 1048575 bytes, but the receive expects 1048576'
 }
 
-@test "connections that say nothing, or nonsense, keep nobody out" {
+@test "silent connections, or ones that send nonsense, block nobody" {
 	machine 1
 	run client "$AT" crowd
 	assert_output 'HTTP/1.1 400 Bad Request
@@ -153,14 +153,14 @@ closed
 served'
 }
 
-@test "deadlines and cancelled calls: the server goes on, a receive that is left fails" {
+@test "deadlines and cancelled calls: the server continues, an abandoned receive fails" {
 	machine 2
 	run client "$AT" deadline cancel_send
 	assert_output 'deadline: DEADLINE_EXCEEDED
 cancelled: yes
 SUCCESS
 IN_PROGRESS
-FAILED: recv: the client of StreamSend has gone'
+FAILED: recv: the client of StreamSend disconnected'
 }
 
 @test "reflection, as grpcurl asks, and the health check" {
@@ -170,12 +170,12 @@ gpu_sim.proto 2
 gpu_sim.proto 2
 gpu_sim.proto 2
 grpc/health/v1/health.proto 1
-5 no file of this server declares that'
+5 not found in the files of this server'
 	machine 0
 	run client "$AT" reflection
 	assert_output "$all"$'\n'"$all"$'\n''1
 1
-health: NOT_FOUND: there is no such service here'
+health: NOT_FOUND: no such service'
 }
 
 @test "a device dies during AllReduceRing: the status says so, and what follows is refused" {
@@ -186,7 +186,7 @@ FAILED True
 FAILED_PRECONDITION'
 }
 
-@test "a client that is killed is gone: what it leased is free again" {
+@test "a client that is killed: what it leased is free again" {
 	machine 2
 	client "$AT" leave || true
 	run client "$AT" take
@@ -232,7 +232,7 @@ part_b() {
 	output=$(grep -v '^gpuctl: run: gpudev' <<<"$output")
 }
 
-@test "a client that knows nothing of policies goes on by that of gpuctl run, whichever device dies" {
+@test "a client without a policy uses that of gpuctl run, whichever device dies" {
 	local all='SUCCESS 111 3' policy
 	for policy in respawn spare; do
 		part_b "$policy" 0 0

@@ -44,7 +44,7 @@ cluster() {
 	DEVICE=$(gpuctl devices | awk 'NR == 3 { print $2 }')
 }
 
-# What the address sanitizer keeps of freed memory is not growth.
+# Freed memory that the address sanitizer keeps is not growth.
 sanitized() { ldd "$BUILD/bin/gpudev" | grep -q libasan; }
 two_devices() { [[ $(bounded gpuctl devices | wc -l) == 3 ]]; }
 
@@ -128,7 +128,7 @@ under_attack() {
 	wait_until 10 test -S between
 	background gpudev --coord "ipc://$T/between" --listen "ipc://$T/dev" -m 4M 2>dev.log
 	wait_until 20 grep -q 'requests ahead' replay.log
-	wait_until 20 grep -q 'registers under a new client id' dev.log
+	wait_until 20 grep -q 'registering under a new client id' dev.log
 	kill -0 "$PID"
 	run bounded gpuctl devices
 	assert_match ' free .*ipc://.*/dev'

@@ -34,7 +34,7 @@ same() {
 		for (i = 2; i <= n; i++) if (a[i] - b[i] > 2e-6 || b[i] - a[i] > 2e-6) exit 1 }'
 }
 
-@test "eval: the accuracy of the last epoch, and what was taken for what" {
+@test "eval: the accuracy of the last epoch, and the confusion matrix" {
 	trained
 	run bounded mnist-train --eval --load m.npz --data "$DATA"
 	assert_status 0
@@ -72,13 +72,13 @@ same() {
 	sed 's/virginica/virginia/' two.csv >other.csv
 	run bounded mnist-train --eval --load iris.npz --data other.csv --split 0,1
 	assert_status 5
-	assert_output "mnist-train: other.csv: class 'virginia' is none of the model's"
+	assert_output "mnist-train: other.csv: class 'virginia' is not a class of the model"
 	run bounded mnist-train --data "$iris" --split 0,1 --epochs 1
 	assert_status 5
 	assert_match 'leaves none to train on$'
 }
 
-@test "eval: --json is what the table says; it is refused where it says nothing" {
+@test "eval: --json agrees with the table; it is rejected where it has no meaning" {
 	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 3 --save iris.npz >said
 	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json out
 	assert_status 0
@@ -100,7 +100,7 @@ same() {
 	assert_match 'mnist-train: --json: No space left on device$'
 	run bounded mnist-train --infer --load iris.npz --json out
 	assert_status 2
-	assert_output 'mnist-train: --json: not together with --infer'
+	assert_output 'mnist-train: --json: cannot be used with --infer'
 }
 
 @test "infer: the test images, raw, gzipped, in parts; each answer is that of training" {
@@ -162,49 +162,49 @@ same() {
 	run bounded mnist-train --infer --load iris.npz <<<$'5.1,3.5,1.4,0.2\n6.3,3.3,6.0'
 	assert_status 5
 	assert_equal "${lines[0]%% *}" "$(sed -n 1p names)"
-	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4 values: features, 32-bit numbers normalised as in training'
+	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values; the model takes 4 values: features, 32-bit numbers normalised as in training'
 }
 
-@test "infer: what is wrong ends it, what came before is answered" {
+@test "infer: malformed input ends it, earlier samples are answered" {
 	trained
 	bounded mnist-train --infer --load m.npz <"$DATA/t10k-images-idx3-ubyte.gz" >want
 	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images
 	run bounded mnist-train --infer --load m.npz < <(head -c $((16 + 784 * 5 + 3)) images)
 	assert_status 5
-	assert_output "$(head -n 5 want)"$'\nmnist-train: standard input: image 5: cut short'
+	assert_output "$(head -n 5 want)"$'\nmnist-train: standard input: image 5: truncated'
 	run bounded mnist-train --infer --load m.npz < <(cat images; echo x)
 	assert_status 5
-	assert_equal "${lines[256]}" 'mnist-train: standard input: bytes behind the last image'
+	assert_equal "${lines[256]}" 'mnist-train: standard input: trailing bytes after the last image'
 	run bounded mnist-train --infer --load m.npz < <(pgm 0; echo P5 27 28 255; cat images)
 	assert_status 5
-	assert_output "$(head -n 1 want)"$'\nmnist-train: standard input: image 1 is 1x28x27, the model takes 1x28x28'
+	assert_output "$(head -n 1 want)"$'\nmnist-train: standard input: image 1 is 1x28x27; the model takes 1x28x28'
 	run bounded mnist-train --infer --load m.npz </dev/null
 	assert_status 5
 	assert_output 'mnist-train: standard input: no samples'
 	run bounded mnist-train --infer --load m.npz < <(head -c 3000 "$DATA/t10k-images-idx3-ubyte.gz")
 	assert_status 5
-	assert_equal "${lines[-1]}" 'mnist-train: standard input: the gzip data end early'
+	assert_equal "${lines[-1]}" 'mnist-train: standard input: the gzip data are truncated'
 	run bounded sh -c 'mnist-train --infer --load m.npz <images >/dev/full'
 	assert_status 1
 }
 
-@test "infer: files that are no models" {
+@test "infer: files that are not models" {
 	trained
 	head -c 5000 m.npz >short.npz
 	run bounded mnist-train --infer --load short.npz </dev/null
 	assert_status 5
-	assert_output 'mnist-train: short.npz: no zip archive, or cut short'
+	assert_output 'mnist-train: short.npz: not a zip archive, or truncated'
 	run bounded mnist-train --infer --load nowhere.npz </dev/null
 	assert_status 1
 	run bounded mnist-train --eval --load m.npz --data "$ROOT/examples/data/iris.csv"
 	assert_status 5
-	assert_match "iris.csv: items are 4x1x1, the model takes 1x28x28"
+	assert_match "iris.csv: items are 4x1x1; the model takes 1x28x28"
 	# A checkpoint has weights, but not the net's arrays.
 	bounded mnist-train --data "$DATA" --layers 784,32,10 --batch 16 --epochs 1 --devices 1 \
 		--checkpoint ck >/dev/null
 	run bounded mnist-train --infer --load ck/*.npz </dev/null
 	assert_status 5
-	assert_match "does not say what its net's input is"
+	assert_match "does not describe its net's input"
 }
 
 @test "infer: numpy opens a model, and training begins with it" {
@@ -263,10 +263,10 @@ same() {
 	wants='784 values: images of 1x28x28, 0 to 255 scaled to 0..1'
 	run bounded mnist-train --infer --load m.npz <<<$'1,2\n3'
 	assert_status 5
-	assert_output "mnist-train: standard input:1: 2 values, the model takes $wants"
+	assert_output "mnist-train: standard input:1: 2 values; the model takes $wants"
 	run bounded mnist-train --infer --load m.npz <<<'picture'
 	assert_status 5
-	assert_output "mnist-train: standard input:1: 'picture' is no number and no file, and nothing follows; the model takes $wants"
+	assert_output "mnist-train: standard input:1: 'picture' is neither a number nor a file, and nothing follows; the model takes $wants"
 	run bounded mnist-train --infer --load m.npz "${files[0]}" nowhere.png
 	assert_status 1
 	head -n 1 <<<"$output" | same <(sed -n 1p want)
@@ -281,7 +281,7 @@ same() {
 	assert_match '^mnist-train: short.png: '
 	run bounded mnist-train --infer --load m.npz --data x y
 	assert_status 2
-	assert_output 'mnist-train: --data: not together with files to --infer'
+	assert_output 'mnist-train: --data: cannot be used with the files of --infer'
 	run bounded mnist-train --load m.npz y
 	assert_status 2
 	assert_output "mnist-train: unexpected argument 'y'"
@@ -289,5 +289,5 @@ same() {
 	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 1 --save iris.npz >said
 	run bounded mnist-train --infer --load iris.npz "${files[0]}"
 	assert_status 5
-	assert_output "mnist-train: ${files[0]}: an image, and the model takes 4 values: features, 32-bit numbers as they are"
+	assert_output "mnist-train: ${files[0]}: an image; the model takes 4 values: features, 32-bit numbers as they are"
 }

@@ -139,7 +139,7 @@ comes_and_goes() {
 @test "uninstall where nothing is installed, and a relative PREFIX, are refused" {
 	run house_make uninstall
 	assert_status 2
-	assert_match "make uninstall: nothing is installed there: $INSTALLED"
+	assert_match "make uninstall: nothing is installed: $INSTALLED"
 	PREFIX=opt run house_make install
 	assert_status 2
 	assert_match 'make install: .*absolute'
@@ -176,7 +176,7 @@ comes_and_goes() {
 }
 
 # As root, with an /etc and a /usr/local of its own; ldconfig must not touch any other directory.
-@test "in /usr/local a program that is linked as pkg-config says runs at once" {
+@test "in /usr/local a program linked with pkg-config's flags runs at once" {
 	unshare -m true 2>/dev/null || skip 'no right to make mount namespaces'
 	[[ /lib -ef /usr/lib ]] || skip '/lib is not /usr/lib'
 	write_program
@@ -204,7 +204,7 @@ comes_and_goes() {
 	assert_equal "${output/#gpusim [0-9].[0-9].[0-9], }" '2 ranks'
 }
 
-@test "where the dynamic linker does not look install says how programs find the library" {
+@test "where the dynamic linker does not search, install prints how programs find the library" {
 	DEST='' PREFIX=$T/home
 	run house_make install
 	assert_status 0

@@ -38,7 +38,7 @@ table() {
 	compiler -o "$1.so" "$1.c"
 }
 
-# refused STATUS REGEX FILE - by a device, in one line, before it has told anybody of itself
+# refused STATUS REGEX FILE - by a device, in one line, before it registers
 refused() {
 	run --separate-stderr bounded gpudev -m 1M --listen "ipc://$T/d" --mem-file "$T/mem" --kernels "$3"
 	assert_status "$1"
@@ -125,18 +125,18 @@ refused_table() {
 	assert_output "gpudev: GPUSIM_KERNELS: $T/none.so: No such file or directory"
 }
 
-@test "what is no file of kernels is refused in one line" {
+@test "a file that is not a kernel file is rejected in one line" {
 	refused 2 'none.so: No such file' ./none.so
-	refused 5 'not a file of bytes' "$T"
+	refused 5 'not a regular file' "$T"
 	mkfifo pipe
-	refused 5 'not a file of bytes' pipe
+	refused 5 'not a regular file' pipe
 	echo 'int main' >text
 	refused 5 'not a shared object' text
 	: >empty
 	refused 5 'not a shared object' empty
 	refused 5 'no symbol gpusim_kernels' "$BUILD/libgpusim.so"
 	head -c 300 "$SAXPBY" >short.so
-	refused 5 'damaged, or cut off' short.so
+	refused 5 'damaged or truncated' short.so
 	local size
 	size=$(stat -c %s "$SAXPBY")
 	for part in 2 3 4; do
@@ -148,30 +148,30 @@ refused_table() {
 	refused 5 'undefined symbol: missing' undefined.so
 }
 
-@test "a table that is not as the header says is refused in one line" {
+@test "a table that breaks the header's rules is rejected in one line" {
 	local good='{"mine", "nothing", p, run}'
-	refused_table 'version 2, this device takes 1' N,END "$good" 2 1
-	refused_table '0 kernels, not 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 0
-	refused_table '100000 kernels, not 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 100000
+	refused_table 'version 2; this device takes version 1' N,END "$good" 2 1
+	refused_table '0 kernels: must be 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 0
+	refused_table '100000 kernels: must be 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 100000
 	refused_table 'a kernel named gemm already' N,END '{"gemm", "nothing", p, run}'
 	refused_table 'two kernels are named mine' N,END "$good, $good" GPUSIM_KERNEL_ABI 2
-	refused_table 'kernel 0 has no proper name' N,END '{0, "nothing", p, run}'
-	refused_table 'kernel 0 has no proper name' N,END '{"my kernel", "nothing", p, run}'
-	refused_table 'mine: no proper summary' N,END '{"mine", "two\nlines", p, run}'
-	refused_table 'mine: nothing to run' N,END '{"mine", "nothing", p, 0}'
+	refused_table 'kernel 0 has no valid name' N,END '{0, "nothing", p, run}'
+	refused_table 'kernel 0 has no valid name' N,END '{"my kernel", "nothing", p, run}'
+	refused_table 'mine: no valid summary' N,END '{"mine", "two\nlines", p, run}'
+	refused_table 'mine: no function to run' N,END '{"mine", "nothing", p, 0}'
 	refused_table 'mine: no parameters' N,END '{"mine", "nothing", 0, run}'
 	refused_table 'mine: no parameters' END "$good"
 	refused_table 'mine: two parameters are named n' N,N,END "$good"
 	refused_table 'mine: n: 9 is no kind' '{"n", 9, 0, 0, "a count"},END' "$good"
 	refused_table 'mine: n: 0.5 is no default' '{"n", GPUSIM_KERNEL_COUNT, 1, 0.5, "a count"},END' "$good"
 	refused_table 'mine: n: 2 is no default' '{"n", GPUSIM_KERNEL_FLAG, 1, 2, "a flag"},END' "$good"
-	refused_table 'mine: n: no proper help' '{"n", GPUSIM_KERNEL_COUNT, 0, 0, ""},END' "$good"
+	refused_table 'mine: n: no valid help' '{"n", GPUSIM_KERNEL_COUNT, 0, 0, ""},END' "$good"
 	local many='' i
 	for i in {1..17}; do many+="{\"n$i\", GPUSIM_KERNEL_COUNT, 0, 0, \"a count\"},"; done
 	refused_table 'mine: more than 16 parameters' "$many END" "$good"
 }
 
-@test "gpuctl run says once that a file is missing, and fails when a device refuses one" {
+@test "gpuctl run reports once that a file is missing, and fails when a device refuses one" {
 	run bounded gpuctl run -n 2 --kernels none.so -- true
 	assert_status 2
 	assert_output 'gpuctl: run: --kernels: none.so: No such file or directory'
@@ -182,7 +182,7 @@ refused_table() {
 	assert_nothing_left
 }
 
-@test "what a run says is one line, whatever is in it" {
+@test "a run's message is one line, whatever it contains" {
 	cat >loud.c <<-'END'
 		#include <gpusim_kernel.h>
 		#include <string.h>
@@ -261,5 +261,5 @@ die_with_kernels() {
 	cp "$SAXPBY" own.so
 	chmod 777 own.so
 	die_with_kernels ./own.so
-	wait_until 15 grep -q "cannot be started again: $T/own.so: .*others can write there" coord.log
+	wait_until 15 grep -q "cannot be started again: $T/own.so: .*other users can write to it" coord.log
 }

@@ -1,5 +1,5 @@
 # Launching as the field does: ranks that meet by an id, and machines that mpirun, Slurm and containers
-# start. What is not installed is skipped, and named.
+# start. Programs that are not installed are skipped, and named.
 load helper
 
 setup() {
@@ -10,7 +10,7 @@ setup() {
 	unset GPUSIM_TLS_CERT GPUSIM_TLS_KEY GPUSIM_TLS_CA
 }
 
-# What a Slurm of this test has started is in sessions of its own: its environment names the test.
+# Processes that this test's Slurm has started have sessions of their own: their environment names the test.
 ours() {
 	grep -lzx "SLURM_CONF=$T/slurm/slurm.conf" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
@@ -74,7 +74,7 @@ said() { [[ -s $1 ]]; }
 	assert_equal "$(seq 3 | gpuctl allreduce --comm 1)" 6
 	run bounded gpuctl comm-init --id "$id" --rank 0 --nranks 3
 	assert_status 2
-	assert_output "gpuctl: comm-init: id $id: it is used up: communicator 1 was made by it"
+	assert_output "gpuctl: comm-init: id $id: used up: it made communicator 1"
 }
 
 @test "comm-init --id: over the devices that the ranks name, and rank and number from the launcher" {
@@ -95,7 +95,7 @@ said() { [[ -s $1 ]]; }
 	assert_match "SLURM_PROCID: 'first' is not a whole number$"
 	run bounded gpuctl comm-init --id 123 --rank 0 --nranks 1
 	assert_status 2
-	assert_match "'123' is not a unique id, which has 32 hexadecimal digits$"
+	assert_match "'123' is not a unique id of 32 hexadecimal digits$"
 	run bounded gpuctl comm-init -n 2 --rank 1
 	assert_status 2
 	assert_match 'go with --id$'
@@ -112,7 +112,7 @@ said() { [[ -s $1 ]]; }
 		status=0
 		wait "${pids[r]}" || status=$?
 		assert_equal "$status" 4
-		[[ $(cat err.$r) =~ ^'gpuctl: comm-init: id '$id': rank 1 of 3 has not come while rank '[02]' waited for '[0-9].[0-9]s$ ]] ||
+		[[ $(cat err.$r) =~ ^'gpuctl: comm-init: id '$id': rank 1 of 3 has not joined while rank '[02]' waited for '[0-9].[0-9]s$ ]] ||
 			fail "$(cat err.$r)"
 	done
 }
@@ -172,7 +172,7 @@ waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
 	assert_equal "$(gpuctl devices | awk 'NR == 2 { print $NF }' | sed 's/:[0-9]*$//')" tcp://127.0.0.1
 	run bounded gpudev --listen 'tcp://*:0' --coordinator tcp://10.255.255.1:7
 	assert_status 2
-	assert_match '^gpudev: tcp://.*:0 can be reached from other hosts'
+	assert_match '^gpudev: tcp://.*:0 is reachable from other hosts'
 	run bounded gpudev --listen 'tcp://*:0' --coordinator tcp://no-such-host.invalid:7
 	assert_status 3
 	assert_match '^gpudev: tcp://no-such-host.invalid:7: '
@@ -204,7 +204,7 @@ on() { nsenter -t "${HOST[$1]}" -n "${@:2}"; } # HOST CMD...
 	ready coord nsenter -t "${HOST[0]}" -n gpucoord --listen tcp://0.0.0.0:7000 --insecure --state none
 	run on 1 gpudev --listen 'tcp://*:0' -m 16M
 	assert_status 2
-	assert_match '^gpudev: tcp://10\.76\.1\.2:0 can be reached from other hosts, unencrypted'
+	assert_match '^gpudev: tcp://10\.76\.1\.2:0 is reachable from other hosts, unencrypted'
 	for n in 1 2; do
 		SLURM_PROCID=$n ready "dev$n" nsenter -t "${HOST[n]}" -n gpudev --listen 'tcp://*:0' --insecure \
 			-m 16M --mem-scratch "$T/mem$n"
@@ -251,7 +251,7 @@ mpi() {
 	assert_nothing_left
 }
 
-@test "mpirun.sh: the command's exit status is its own; what cannot start is said" {
+@test "mpirun.sh: the command's exit status is its own; a failure to start is reported" {
 	needs mpirun
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 16M -- bash -c 'echo "$GPUSIM_COORD"; cat; exit 7' <<<in
 	assert_status 7
@@ -264,7 +264,7 @@ mpi() {
 	not pgrep -f -- "$(cat address)"
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 0 -- true
 	assert_status 1
-	assert_match 'mpirun.sh: 2 devices wanted, these came:'
+	assert_match 'mpirun.sh: needs 2 devices; only these started:'
 	run "$EXAMPLES/mpirun.sh" -n none -- true
 	assert_status 2
 	assert_nothing_left
@@ -428,7 +428,7 @@ three_devices() { [[ $(gpuctl devices | wc -l) == 4 ]]; }
 
 # --- containers
 
-# image - what the programs need of this host, as the image that compose.yaml wants
+# image - what the programs need of this host, as the image of compose.yaml
 image() {
 	local program
 	mkdir -p image/root/{tmp,etc,usr/bin,lib/x86_64-linux-gnu}

@@ -99,7 +99,7 @@ allows() {
 	assert_status 0
 }
 
-@test "abi: the C interface is as listed; a change that breaks programs is told" {
+@test "abi: the C interface is as listed; a change that breaks programs is reported" {
 	run "$ROOT/tests/lint/abi"
 	assert_status 0
 	assert_output ''

@@ -72,10 +72,10 @@ line='comm 1 rank [01] of 2: allreduce #0 [a-z-]+, 3 i32, 12 bytes, [0-9.]+ us$'
 	for program in gpuctl gpudev gpucoord mnist-train; do
 		GPUSIM_DEBUG=lots run bounded $program
 		assert_status 2
-		assert_output "$program: GPUSIM_DEBUG: 'lots' is none of error, version, warn, info, debug, trace"
+		assert_output "$program: GPUSIM_DEBUG: 'lots': must be one of error, version, warn, info, debug, trace"
 		GPUSIM_DEBUG_SUBSYS=NET,XNET run bounded $program
 		assert_status 2
-		assert_output "$program: GPUSIM_DEBUG_SUBSYS: 'XNET' is none of INIT, COLL, P2P, SHM, NET, GRAPH, TUNING, ENV, ALLOC, CALL, PROXY, NVLS, BOOTSTRAP, REG, PROFILE, RAS, ALL"
+		assert_output "$program: GPUSIM_DEBUG_SUBSYS: 'XNET': must be one of INIT, COLL, P2P, SHM, NET, GRAPH, TUNING, ENV, ALLOC, CALL, PROXY, NVLS, BOOTSTRAP, REG, PROFILE, RAS, ALL"
 		GPUSIM_DEBUG=warn GPUSIM_DEBUG_FILE=$T/none/log run bounded $program
 		assert_status 2
 		assert_output "$program: GPUSIM_DEBUG_FILE: $T/none/log: No such file or directory"

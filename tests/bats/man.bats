@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 load helper
 
-# What man(1) of man-db runs, and mandoc; warnings go to stderr.
+# Run the commands of man-db's man(1), and mandoc; warnings go to stderr.
 by_groff() { groff -mandoc -T utf8 -P-cbou -rLL=78n -ww "$1"; }
 by_mandoc() { mandoc -T utf8 -O width=78 "$1" | col -b; }
 

@@ -135,7 +135,7 @@ counts() { scrape >text && [ "$(value "$1")" = 1 ]; }
 	assert_equal "$(comm -23 listed there)" ''
 }
 
-@test "metrics: many who ask at once all get them, and the coordinator ends in time" {
+@test "metrics: many concurrent clients all get them, and the coordinator ends in time" {
 	cluster 2
 	for i in {1..20}; do scrape >"text.$i" & pids[i]=$!; done
 	for i in {1..20}; do

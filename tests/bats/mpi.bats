@@ -73,7 +73,7 @@ learnt() {
 	assert_match ', 1 rank'$'\n'
 }
 
-@test "mpi: what cannot be is said once, by one rank" {
+@test "mpi: an error is reported once, by one rank" {
 	needs_mpi
 	while IFS='|' read -r code args sentence; do
 		# shellcheck disable=SC2086 # several arguments
@@ -82,13 +82,13 @@ learnt() {
 		assert_equal "$(grep -c '^mnist-train: ' <<<"$stderr")" 1
 		[[ $stderr == *"mnist-train: $sentence"* ]] || fail "$stderr"
 	done <<-'END'
-		2|--workers 3|--workers 3: the MPI job has 2 ranks, and each is one
-		2|--devices 1|--devices 1: the MPI job has 2 ranks
-		2|--checkpoint x|--checkpoint: not with --backend mpi
+		2|--workers 3|--workers 3: must match the MPI job, which has 2 ranks
+		2|--devices 1|--devices 1: must match the MPI job, which has 2 ranks
+		2|--checkpoint x|--checkpoint: cannot be combined with --backend mpi
 		2|--on-failure shrink|--on-failure: with --backend mpi
 		5|--layers 785,10|
 		1|--json nowhere/x|nowhere/x: No such file
-		1|--save nowhere/x|nowhere/x: cannot make a file beside it: No such file
+		1|--save nowhere/x|nowhere/x: cannot create a file beside it: No such file
 	END
 	refute_file x
 	job 2 --epochs 1 --sync local

@@ -66,7 +66,7 @@ cudaErrorNoDevice
 1"
 }
 
-@test "cuda: no coordinator, or one without devices of this host: a sentence says so" {
+@test "cuda: no coordinator, or one without devices of this host, is reported" {
 	run "$PROGRAMS/cu_devices"
 	assert_status 0
 	assert_match 'no coordinator at .*gpucoord.sock: start gpucoord'

@@ -11,7 +11,7 @@ load nccl
 	assert_output good
 }
 
-@test "family: a process that is killed is a remote error for the others, who shrink and go on" {
+@test "family: a process that is killed is a remote error for the others, which shrink and continue" {
 	run nccl 4 qcoord_family death
 	assert_output good
 	GPUSIM_P2P_DISABLE=1 run nccl 4 qcoord_family death

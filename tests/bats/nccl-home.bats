@@ -108,7 +108,7 @@ need_python() {
 	PYTHON=$(command -v /usr/bin/python3 || command -v python3) || skip 'no python3'
 }
 
-@test "the libraries can be loaded late: no thread-local variable wants a place from the program's start" {
+@test "the libraries can be loaded late: no thread-local variable needs a place from the program's start" {
 	local library
 	late
 	cat >late.c <<-'END'

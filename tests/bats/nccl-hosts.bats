@@ -60,7 +60,7 @@ start() {
 	done
 }
 
-@test "two hosts: a rank's process that is killed is an error for all others, and their streams go on after an abort" {
+@test "two hosts: a rank's process that is killed is an error for all others, and their streams continue after an abort" {
 	start home_lost
 	wait_until 20 test -s out.3
 	kill -KILL "$(cat out.3)"

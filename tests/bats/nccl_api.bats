@@ -84,19 +84,19 @@ says() {
 	assert_output 'premulsum is well'
 }
 
-@test "NCCL_ALGO, NCCL_TUNER_CONFIG_FILE: names of gpusim and of NCCL; a wrong one is told" {
+@test "NCCL_ALGO, NCCL_TUNER_CONFIG_FILE: names of gpusim and of NCCL; a wrong one is reported" {
 	NCCL_ALGO=Tree says 4 nccl_collectives '468 combinations'
 	NCCL_ALGO='^NVLS,NVLSTree' says 2 nccl_premulsum 'premulsum is well'
 	NCCL_ALGO=Rign run nccl 2 nccl_premulsum
 	assert_status 0
-	assert_match "NCCL WARN NCCL_ALGO : no algorithm 'rign'; there are allreduce:ring "
+	assert_match "NCCL WARN NCCL_ALGO : unknown algorithm 'rign'; available are allreduce:ring "
 	printf 'allreduce,0,-1,ring,ll128,4,1,-1,-1,-1\n' >tuner
 	NCCL_TUNER_CONFIG_FILE=$T/tuner says 4 nccl_groups 'groups are well'
 	NCCL_TUNER_CONFIG_FILE=$T/none run nccl 2 nccl_premulsum
 	assert_match 'NCCL_TUNER_CONFIG_FILE : .*none'
 }
 
-@test "GPUSIM_TIMEOUT bounds a wait for a rank that never comes, and tells who is missing" {
+@test "GPUSIM_TIMEOUT bounds a wait for a rank that never comes, and the message names the missing ranks" {
 	GPUSIM_TIMEOUT=1s run nccl 2 nccl_alone
 	assert_status 0
 	assert_match 'rank 1'

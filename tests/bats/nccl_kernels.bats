@@ -59,7 +59,7 @@ fails() {
 	[[ $output == *"$3"* ]] || { printf '%s\n' "$output" && false; }
 }
 
-@test "a kernel that fails says how, and a reset begins anew" {
+@test "a failing kernel reports its error, and a reset recovers" {
 	fails null cudaErrorIllegalAddress 'kernel touch, block (0,0,0) thread (0,0,0): an illegal address'
 	fails low cudaErrorIllegalAddress 'an illegal address, 0x10'
 	fails host cudaErrorIllegalAddress 'parameter 1 points to memory of the program'
@@ -67,8 +67,8 @@ fails() {
 	fails stuck cudaErrorLaunchFailure 'wait at barriers'
 	fails assert cudaErrorAssert "assertion \`threadIdx.x < n' failed"
 	fails trap cudaErrorLaunchFailure '__trap()'
-	fails stack cudaErrorIllegalAddress 'its stack of 256 KiB is full'
-	fails killed cudaErrorLaunchFailure 'the process that runs kernels of the device has ended'
+	fails stack cudaErrorIllegalAddress 'its stack of 256 KiB overflowed'
+	fails killed cudaErrorLaunchFailure 'the helper process of the device, which runs its kernels, has ended'
 }
 
 # refuses LINE SENTENCE SOURCE - nvcc names the user's file and line
@@ -105,7 +105,7 @@ refuses() {
 	[[ $output == *h.h* ]]
 	run "$NVCC" --frob a.cu
 	assert_status 2
-	assert_output 'nvcc: --frob: there is no such option; one of the host compiler is given as -Xcompiler --frob'
+	assert_output 'nvcc: --frob: unknown option; pass options of the host compiler as -Xcompiler --frob'
 	run "$NVCC" -c nowhere.cu
 	assert_status 2
 	assert_output 'nvcc: nowhere.cu: No such file or directory'

@@ -1,4 +1,4 @@
-# Mapped memory between devices: who reaches whom by it, what that changes, what it leaves behind.
+# Mapped memory between devices: the paths, their effect, and that nothing is left behind.
 # shellcheck disable=SC2016,SC2030,SC2031
 load helper
 
@@ -53,7 +53,7 @@ $LEGEND"
 	run machine 12 'gpuctl topo; gpuctl topo --all | wc -L'
 	assert_status 0
 	assert_equal "${lines[0]}" 'dev0-11                   P2P with each other'
-	assert_equal "$(head -n -1 <<<"$output" | wc -L)" 45
+	assert_equal "$(head -n -1 <<<"$output" | wc -L)" 48
 	assert_equal "${lines[-1]}" 89
 	run machine 12 'gpuctl comm-init 1 3 5 7 9 10 11 >/dev/null; gpuctl comm-init 0 2 >/dev/null; gpuctl topo'
 	assert_status 0
@@ -88,10 +88,10 @@ dev1: shares no memory: $1"
 @test "wrong values of the two variables: one line, exit 2" {
 	GPUSIM_P2P_DISABLE=yes run bounded gpudev
 	assert_status 2
-	assert_output "gpudev: GPUSIM_P2P_DISABLE: 'yes' is none of 0, 1"
+	assert_output "gpudev: GPUSIM_P2P_DISABLE: 'yes': must be one of 0, 1"
 	GPUSIM_P2P_LEVEL=NVL run bounded gpudev
 	assert_status 2
-	assert_output "gpudev: GPUSIM_P2P_LEVEL: 'NVL' is none of SYS, LOC"
+	assert_output "gpudev: GPUSIM_P2P_LEVEL: 'NVL': must be one of SYS, LOC"
 }
 
 @test "topo: devices in communicators, one communicator, none such, as JSON" {
@@ -126,7 +126,7 @@ null P2P null X
 	grep -q '"index":3,.*"index":1,.*"paths":\[\["X","P2P"\],\["P2P","X"\]\],"notes":\[\]}$' one
 }
 
-@test "topo says that a memory file cannot be mapped" {
+@test "topo reports a memory file that cannot be mapped" {
 	run machine 3 'memory | sed -n 2p | xargs rm; gpuctl topo'
 	assert_status 0
 	assert_output "      dev0  dev1  dev2
@@ -191,10 +191,10 @@ dev2  NET   NET   X
 	assert_match $'\n''1 2 3'
 }
 
-@test "what has no whole communicator is refused with one line, exit 2" {
+@test "an algorithm without the whole communicator is refused with one line, exit 2" {
 	GPUSIM_P2P_DISABLE=1 run machine 2 'printf "1\n2\n" | gpuctl allreduce --algo twoshot'
 	assert_status 2
-	assert_output "gpuctl: allreduce: rank 0 operation 0: algorithm twoshot needs every rank's memory mapped, and some ranks of comm 1 are reached by sockets"
+	assert_output "gpuctl: allreduce: rank 0 operation 0: algorithm twoshot needs peer memory between all ranks, but some ranks of comm 1 use sockets"
 }
 
 @test "the same bits by memory and by sockets, for each algorithm; one-sided: on every rank" {

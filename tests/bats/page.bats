@@ -1,4 +1,4 @@
-# The live page: what it serves, whom it refuses, and what a real browser makes of it while devices die.
+# The live page: its contents, refused requests, and a real browser while devices die.
 # shellcheck disable=SC2016,SC2030,SC2031
 load helper
 

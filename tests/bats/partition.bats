@@ -57,7 +57,7 @@ under_way() {
 	within "$HUB" gpuctl status --json | grep -q '"progress":.{'
 }
 
-# A bench that would go on for long; sets BENCH.
+# Start a long bench; sets BENCH.
 start_bench() {
 	background nsenter -t "$HUB" -n gpuctl bench --algo ring -b 64K -e 64K --iters 1000000 2>err
 	BENCH=$PID
@@ -74,7 +74,7 @@ bench_ends() {
 	start_bench
 	cut "$HUB" 10.77.1.1 "$A" 10.77.1.2
 	run bench_ends
-	assert_match "rank 0 \(device 000000000000000a\) lost: no word from it for [23]\.[0-9]s"
+	assert_match "rank 0 \(device 000000000000000a\) lost: no heartbeat for [23]\.[0-9]s"
 	within "$HUB" gpuctl devices >listing
 	grep -q '000000000000000a .* lost ' listing
 	grep -q '000000000000000b .* free ' listing
@@ -85,7 +85,7 @@ bench_ends() {
 	start_bench
 	cut "$A" 10.77.3.1 "$B" 10.77.3.2
 	run bench_ends
-	assert_match "allreduce #[0-9]+ \(ring\), step [0-9]+ of [0-9]+: rank [01] \(device 000000000000000[ab]\) gets nothing from rank [01] \(device 000000000000000[ab]\) for [2-9]\.[0-9]s"
+	assert_match "allreduce #[0-9]+ \(ring\), step [0-9]+ of [0-9]+: rank [01] \(device 000000000000000[ab]\) has received nothing from rank [01] \(device 000000000000000[ab]\) for [2-9]\.[0-9]s"
 	within "$HUB" gpuctl devices >listing
 	grep -q '000000000000000a .* free ' listing
 	grep -q '000000000000000b .* free ' listing

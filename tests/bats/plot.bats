@@ -54,7 +54,7 @@ needs_gnuplot() { needs gnuplot; }
 	assert_equal "$(head -c 8 busbw.png | od -An -tx1 | xargs)" '89 50 4e 47 0d 0a 1a 0a'
 }
 
-@test "plot: as text, behind the table, and beside JSON on standard error" {
+@test "plot: as text, after the table, and beside JSON on standard error" {
 	run --separate-stderr bench --algo ring,oneshot --plot -
 	assert_status 0
 	assert_match $'\nbus bandwidth in GB/s over size in bytes\n'
@@ -69,12 +69,12 @@ needs_gnuplot() { needs gnuplot; }
 @test "plot: without gnuplot there is a warning, and text" {
 	run --separate-stderr without_gnuplot bench --plot busbw.svg
 	assert_status 0
-	assert_equal "$stderr" 'gpuctl: there is no gnuplot here: text instead of busbw.svg'
+	assert_equal "$stderr" 'gpuctl: gnuplot not found: text instead of busbw.svg'
 	assert_match 'bus bandwidth in GB/s over size in bytes'
 	refute_file busbw.svg
 	run --separate-stderr without_gnuplot train --plot curves.png
 	assert_status 0
-	assert_equal "$stderr" 'mnist-train: there is no gnuplot here: text instead of curves.png'
+	assert_equal "$stderr" 'mnist-train: gnuplot not found: text instead of curves.png'
 	assert_match $'\nmean loss over epochs\n.*\naccuracy in % over epochs'
 	refute_file curves.png
 }
@@ -91,7 +91,7 @@ needs_gnuplot() { needs gnuplot; }
 	assert_equal "$(head -c 8 curves.png | od -An -tx1 | xargs)" '89 50 4e 47 0d 0a 1a 0a'
 }
 
-@test "plot: on a terminal the curves are drawn anew after each epoch" {
+@test "plot: on a terminal the curves are drawn again after each epoch" {
 	TERM=xterm run bounded script -qec 'stty rows 24 cols 80; mnist-train --devices 2 --epochs 3 --batch 32 --plot -' typescript
 	assert_status 0
 	assert_equal "$(grep -c 'mean loss over epochs' typescript)" 3
@@ -124,13 +124,13 @@ needs_gnuplot() { needs gnuplot; }
 		assert_status "$code"
 		assert_match "$sentence"
 	done <<-'END'
-		2|gpuctl bench --plot x.pdf|^gpuctl: bench: --plot: 'x.pdf' does not end in .svg or .png, nor is it -
-		1|gpuctl bench --plot nowhere/x.svg|^gpuctl: bench: --plot: nowhere/x.svg: cannot make a file beside it
+		2|gpuctl bench --plot x.pdf|^gpuctl: bench: --plot: 'x.pdf': must end in .svg or .png
+		1|gpuctl bench --plot nowhere/x.svg|^gpuctl: bench: --plot: nowhere/x.svg: cannot create a file beside it
 		2|gpuctl bench barrier --plot -|^gpuctl: bench: --plot: a barrier has no sizes
 		2|gpuctl bench --algo ring,nonsense|^gpuctl: bench: unknown algorithm 'nonsense'
 		2|gpuctl bench --algo ring,|^gpuctl: bench: --algo: a name is missing
 		2|mnist-train --devices 1 --epochs 1000000 --plot x.pdf|mnist-train: --plot: 'x.pdf' does not end
 		1|mnist-train --devices 1 --epochs 1000000 --plot nowhere/x.svg|mnist-train: --plot: nowhere/x.svg
-		2|mnist-train --compare allreduce --plot x.svg|^mnist-train: --plot: not with --compare
+		2|mnist-train --compare allreduce --plot x.svg|^mnist-train: --plot: cannot be combined with --compare
 	END
 }

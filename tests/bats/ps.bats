@@ -74,7 +74,7 @@ undisturbed() {
 	cmp whole.npz again.npz
 }
 
-@test "one killed among asynchronous ones: training goes on" {
+@test "one killed among asynchronous ones: training continues" {
 	run machine 4 'train "$@" --staleness async; reached 2
 		frozen kill -KILL $(learners | head -n 1); said "; 2 left"; wait $trainer'
 	assert_status 0
@@ -88,7 +88,7 @@ undisturbed() {
 	run machine 4 'train "$@" --workers 1; reached 1; one=$(learners); kill -STOP $one
 		mnist-train --data "$3" --train-items 120 --layers 784,33,10 --learn "$(address)" 2>other || echo $? >>other
 		mnist-train --data "$3" --train-items 120 --layers 784,16,10 --learn "$(address)" 2>third & third=$!
-		said " has come; 2 there"; kill -CONT $one; wait $third && echo learnt >>third; wait $trainer'
+		said " has joined; 2 in all"; kill -CONT $one; wait $third && echo learnt >>third; wait $trainer'
 	assert_status 0
 	assert_equal "$(cat third)" learnt
 	assert_equal "$(cat other)" 'mnist-train: learner: the server trains mlp 784-16-10 relu cross-entropy, not mlp 784-33-10 relu cross-entropy
@@ -113,7 +113,7 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 		reached 1; pids=$(learners); kill -STOP $pids
 		tr "\\0" "\\n" </proc/$(head -n 1 <<<"$pids")/cmdline | grep -c -e ^--data= >files
 		nowhere "$PWD/bin/mnist-train" --learn "$(address)" 2>third & third=$!
-		said " has come; 3 there"; kill -CONT $pids; kill -KILL $(head -n 1 <<<"$pids"); said "; 2 left"
+		said " has joined; 3 in all"; kill -CONT $pids; kill -KILL $(head -n 1 <<<"$pids"); said "; 2 left"
 		wait $third && echo learnt >>third; wait $trainer'
 	assert_status 0
 	assert_equal "$(<files)" 0
@@ -124,13 +124,13 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 @test "fed with samples: what does not fit into a message, or has none, is refused" {
 	run bounded gpuctl run -n 2 -- "${TRAIN[@]}" --sync ps --feed data --batch 1400
 	assert_status 2
-	assert_output 'mnist-train: --feed data: items of 1400 samples: a message holds 1044480 bytes, which are 1323 samples of 789'
+	assert_output 'mnist-train: --feed data: items of 1400 samples: a message of 1044480 bytes holds 1323 samples of 789 bytes'
 	EPOCHS=20
 	run machine 3 'train "$@" --workers 1; reached 1; one=$(learners); kill -STOP $one
 		mnist-train --feed data --learn "$(address)" 2>other || echo $? >>other
 		kill -CONT $one; wait $trainer'
 	assert_status 0
-	assert_equal "$(<other)" 'mnist-train: learner: the server feeds no samples: start it with --feed data, or give this learner --data
+	assert_equal "$(<other)" 'mnist-train: learner: the server does not feed samples: start it with --feed data, or give this learner --data
 2'
 }
 
@@ -147,15 +147,15 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 	) 3>&- &
 	none=$!
 	run machine 3 'train "$@"; reached 1; one=$(learners | head -n 1); kill -STOP "$one"
-		said "is silent; 1 left" && kill -CONT "$one" && said "process $one) has come; 2 there" && echo back
+		said "is silent; 1 left" && kill -CONT "$one" && said "process $one) has joined; 2 in all" && echo back
 		kill -KILL "$one" "$trainer"'
 	assert_output back
 	wait "$none"
 	assert_equal "$(<none/status)" 1
-	assert_equal "$(sed 's/epoch [0-9]*/epoch N/' none/err)" 'mnist-train: epoch N: no learner has been there for 15 s'
+	assert_equal "$(sed 's/epoch [0-9]*/epoch N/' none/err)" 'mnist-train: epoch N: no learner was present for 15 s'
 }
 
-@test "the server's device killed: the server says so at once, and why" {
+@test "the server's device killed: the server reports it at once, with the reason" {
 	EPOCHS=1000000
 	# Also while it has nothing to do there, as its learners stand still.
 	for still in : 'kill -STOP'; do
@@ -163,7 +163,7 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 			kill -KILL $(gpuctl devices | sort -n -k 6 | awk '\''$5 == "busy" { print $7; exit }'\''); wait $trainer'
 		assert_status 3
 		run tail -n 1 err
-		assert_match "^mnist-train: comm 1 rank 0 [(]device [0-9a-f]*[)] lost: .+; it was the parameter server's own$"
+		assert_match "^mnist-train: comm 1 rank 0 [(]device [0-9a-f]*[)] lost: .+; it was the parameter server's device$"
 		assert_equal "$(grep -c 'no learner' err)" 0
 	done
 }
@@ -197,7 +197,7 @@ coordinator_with_state() {
 	EPOCHS=4000
 	run machine 3 'train "$@"; reached 2; pids=$(learners); kill -KILL $trainer
 		for pid in $pids; do while kill -0 $pid 2>/dev/null; do moment; done; done
-		until [ "$(grep -c "^mnist-train: learner: the parameter server at ipc://.* is gone$" err)" = 2 ]; do moment; done'
+		until [ "$(grep -c "^mnist-train: learner: the parameter server at ipc://.* is unreachable$" err)" = 2 ]; do moment; done'
 	assert_status 0
 	assert_nothing_left
 }
@@ -211,10 +211,10 @@ coordinator_with_state() {
 	cmp whole.npz again.npz
 	run bounded "${TRAIN[@]}" --sync ps --checkpoint d --checkpoint-every 3
 	assert_status 2
-	assert_match "$(printf '^mnist-train: --checkpoint-every: .* at the end of epochs only$')"
+	assert_match "$(printf '^mnist-train: --checkpoint-every: .* only at the end of epochs$')"
 }
 
-@test "whatever strangers say, training goes on" {
+@test "whatever strangers send, training continues" {
 	undisturbed 3
 	# It does not end meanwhile, as its learners stand still.
 	run machine 3 'train "$@" --save again.npz; reached 1; pids=$(learners); kill -STOP $pids
@@ -230,7 +230,7 @@ coordinator_with_state() {
 @test "one device is not enough" {
 	run bounded gpuctl run -n 1 -- "${TRAIN[@]}" --sync ps
 	assert_status 1
-	assert_output 'mnist-train: one device is free; a parameter server takes one, and each learner another'
+	assert_output 'mnist-train: only one device is free; the parameter server needs one, and each learner another'
 }
 
 # ---- models over HTTP
@@ -271,7 +271,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	devices 3
 	run get /model
 	assert_match '^HTTP/1.1 404 '
-	assert_match 'there is no model yet$'
+	assert_match 'no model yet$'
 	background "${TRAIN[@]}" --epochs 300 --sync ps --save last.npz
 	wait_until 20 has_model
 	local last=0 seen=0 version pid=$PID
@@ -308,7 +308,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	assert_match "gpuctl: run: --http: 'nowhere' is neither PORT nor HOST:PORT"
 	run bounded gpucoord --listen "ipc://$T/c" --state none --http 0.0.0.0:0
 	assert_status 2
-	assert_match '^gpucoord: --http: .* can be reached from other hosts'
+	assert_match '^gpucoord: --http: .* is reachable from other hosts'
 	run bounded gpuctl run -n 2 -- "${TRAIN[@]}" --epochs 1 --sync ps
 	assert_status 0
 	assert_equal "${#lines[@]}" 2

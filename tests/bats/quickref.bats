@@ -21,13 +21,13 @@ A=$(gpuctl malloc --comm $C --rank 0 64)	^$
 B=$(gpuctl malloc --comm $C --rank 1 64)	^$
 printf 01234567 | gpuctl memcpy --comm $C - 0:$A	^$
 gpuctl memcpy --comm $C 0:$A:8 - | od -c	^0000000 +0 +1 +2 +3 +4 +5 +6 +7 0000010$
-gpuctl checksum --comm $C --addr $A,0 --count 1	^0 [0-9a-f]{16}$
+gpuctl checksum --comm $C --addr $A,0 --count 1	^rank 0 +[0-9a-f]{16}$
 seq 2 | gpuctl allreduce	^3$
 printf '1 2\n3 4\n' | gpuctl reduce-scatter	^4 6$
 echo 7 | gpuctl broadcast -n 2 --all	^7 7$
 gpuctl allreduce --comm $C --addr $A,$B --count 8	^$
 gpuctl barrier --comm $C	^$
-gpuctl devices	^index .* 3 
+gpuctl devices	^INDEX .* 3 
 gpuctl status	4 devices, 2 communicators
 gpuctl top --once	4 devices: .*DEV +RANK +STATE
 gpuctl explain	comm 1 \(2 ranks
@@ -37,7 +37,7 @@ gpuctl inject --comm $C slow rank=1 by=1ms	^$
 gpuctl chaos -n 2 --ops 5 --kinds slow	5 operations, 5 right
 gpuctl run -n 2 --record tape -- gpuctl barrier	^$
 gpuctl replay tape	0 differ
-gpuctl plan allreduce --algo ring -n 4	step
+gpuctl plan allreduce --algo ring -n 4	rank 3: .* recv 
 gpuctl plan allreduce -n 64 --bytes 4M --simulate	ring.*auto
 gpuctl bench allreduce -n 2 -e 64K	 65536 .*Avg bus bandwidth
 gpuctl tune allreduce -n 2 -e 4K >tuned	^$
@@ -75,5 +75,5 @@ END
 	needs mandoc
 	mandoc -T utf8 -O width=78 "$ROOT/man/gpusim-quickref.7" | col -b >shown
 	at_least 66 "$(wc -l <shown)"
-	! grep -nE '^.{79}' shown
+	not grep -nE '^.{79}' shown
 }

@@ -61,7 +61,7 @@ whole() {
 	grep -q '^mark abort' whole
 }
 
-@test "a device that is started again goes on behind its records; with another number of them it begins anew" {
+@test "a restarted device appends to its records; with another number of records it starts over" {
 	device
 	killed
 	device
@@ -73,20 +73,20 @@ whole() {
 	device --recorder 0
 	run records mem
 	assert_status 1
-	assert_match 'its device does not record$'
+	assert_match 'its device has no recorder$'
 	killed
 	device
 	assert_equal "$(records mem | grep -c '^mark start')" 1
 	run bounded gpudev --recorder 100
 	assert_status 2
-	assert_match "^gpudev: .*--recorder.*'100' is not 0, nor 256 to 1M records$"
+	assert_match "^gpudev: .*--recorder.*'100' is neither 0 nor 256 to 1M records$"
 }
 
-@test "without room for records the device works, and says so in one line" {
+@test "without room for records the device works, and reports it in one line" {
 	limited() { ulimit -f $((67 << 10)) && exec "$@"; }
 	export -f limited
 	ready device bash -c 'limited "$@"' - gpudev --coordinator none --id 7 --listen "ipc://$T/7.sock" -m 1M --mem-file "$T/mem"
-	grep -q 'nothing is recorded: .*/mem: cannot have [0-9]* bytes' device.log
+	grep -q 'recording is off: .*/mem: cannot have [0-9]* bytes' device.log
 	assert_equal "$(wc -l <device.log)" 1
 	run records mem
 	assert_status 1

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154
 load helper
 
-# fill VALUE COUNT - so many u64
+# fill VALUE COUNT - COUNT u64
 fill() { perl -e 'my $p = pack("Q<", $ARGV[0]) x 65536; my $n = $ARGV[1]; for (; $n > 65536; $n -= 65536) { print $p } print substr($p, 0, 8 * $n)' "$1" "$2"; }
 
 # The pid of the device at an index, in the cluster we run under.
@@ -54,7 +54,7 @@ buffers() {
 	done
 }
 
-# many COMM N COUNT OPTION... - a group of so many all-reduces, in the background: its pid in $!. The
+# many COMM N COUNT OPTION... - a group of N all-reduces, in the background: its pid in $!. The
 # first N elements of each buffer are 2**r before.
 many() {
 	local r
@@ -146,7 +146,7 @@ for_spare() {
 @test "tcp, spare: the whole sum" { for_spare tcp; }
 
 # in_memory POLICY PLACE LEFT OPTION... - a group of all-reduces in mapped memory, one of whose devices dies.
-# PLACE is `in` or `out`; LEFT is how many ranks go on.
+# PLACE is `in` or `out`; LEFT is the number of remaining ranks.
 in_memory() {
 	local n=1500000 times=24 # 15 * 4**23 is still a number of 64 bits
 	cluster 4 "${@:4}" -- '
@@ -248,14 +248,14 @@ STREAM='stream() { local phase victim
 	victim=$(victim); kill -KILL $victim; wait_until 20 gone "$victim"
 	seq 5 12 >&${COPROC[1]}; exec {COPROC[1]}>&-; cat <&${COPROC[0]}; }; '
 
-@test "--stream goes on where a device died, no block lost or written twice: respawn, spare" {
+@test "--stream continues where a device died, no block lost or written twice: respawn, spare" {
 	cluster 4 --mem 4M --on-failure respawn -- "$STREAM stream"
 	assert_output "$(printf '10\n26\n42\n%.0s' {1..4})"
 	cluster 4 --mem 4M --spares 4 --on-failure spare -- "$STREAM stream"
 	assert_output "$(printf '10\n26\n42\n%.0s' {1..4})"
 }
 
-@test "--stream goes on without the device that died: shrink" {
+@test "--stream continues without the device that died: shrink" {
 	cluster 10 --mem 4M --on-failure shrink -- "$STREAM stream"
 	assert_output "$(printf '10\n20\n32\n%.0s' 1 2; printf '10\n26\n32\n10\n20\n32\n')"
 }
@@ -290,7 +290,7 @@ STREAM='stream() { local phase victim
 	shrunk=$'success\nepoch 2, 3 ranks, on failure abort, 0 recoveries'
 	grown=$'success\nepoch 3, 4 ranks, on failure abort, 0 recoveries'
 	assert_match "^failed: comm 1.* rank $VICTIM .*"$'\n3\n6\n'"$shrunk"$'\n'"$shrunk"$'\n4\n10\n'"$grown\$"
-	told 'gpuctl: comm-grow: busy: 1 device wanted, 0 free of 3: comm 1, made by gpuctl comm-init .pid [0-9]*., has 3'
+	told 'gpuctl: comm-grow: busy: needs 1 device; 0 of 3 are free: comm 1, made by gpuctl comm-init .pid [0-9]*., has 3'
 	told 'gpuctl: comm-grow: device [0-9a-f]{16} lost: '
 	told 'gpuctl: comm-grow: device [0-9a-f]{16} is rank [0-2] of comm 1 already'
 }
@@ -339,7 +339,7 @@ frozen() {
 	wait "$!"
 }
 
-@test "a device that is frozen is named, and does no harm when it goes on" {
+@test "a device that is frozen is named, and does no harm when it continues" {
 	local status=0
 	frozen abort || status=$?
 	[[ $status == 1 || $status == 3 ]] || fail "exit status $status"
@@ -347,7 +347,7 @@ frozen() {
 	[[ $(wc -l <said) == 1 ]]
 }
 
-@test "shrink goes on without a frozen device, which is welcome when it goes on" {
+@test "shrink continues without a frozen device, which may return when it continues" {
 	frozen shrink
 	cmp out <(fill $((15 - (1 << VICTIM))) "$NELEM")
 	grep "^gpuctl: note: .*rank $VICTIM " said

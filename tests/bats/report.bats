@@ -29,7 +29,7 @@ has() {
 @test "a rank that is killed in a collective: the error line names a report with the records of all ranks" {
 	four KILL
 	# Who notices it first says how: its parent, or who was connected.
-	LOST='lost: (killed by signal 9|its connection broke and nobody listens at [^;]*)'
+	LOST='lost: (killed by signal 9|its connection broke and nothing listens at [^;]*)'
 	assert_match "rank 2 .* $LOST; [^;]*; report: $T/state/gpusim/report.1"
 	has state/gpusim/report.1
 	assert_equal "$(stat -c %a state/gpusim/report.1)" 600
@@ -59,11 +59,11 @@ has() {
 	[ -e here/report ] && [ -e here/report.017 ] && [ -e here/reports ]
 }
 
-@test "a folder that cannot be used is said once, and harms nobody" {
+@test "a folder that cannot be used is reported once, and does no harm" {
 	touch file
 	four KILL --report-dir file/in
 	assert_match 'gpuctl: allreduce: comm 1: .* lost: killed by signal 9; last progress [0-9.]*s ago'
-	assert_match 'gpucoord: no report of a failure: .*/file/in: Not a directory'
+	assert_match 'gpucoord: cannot write a failure report: .*/file/in: Not a directory'
 	assert_equal "$(grep -c 'no report' <<<"$output")" 1
 	four KILL --report-dir none
 	[[ $output != *report* ]] || fail "$output"

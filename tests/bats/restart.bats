@@ -1,4 +1,4 @@
-# The coordinator is killed and started again: it goes on where it was, for devices and clients alike.
+# The coordinator is killed and restarted: it continues where it was, for devices and clients alike.
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 load helper
 
@@ -30,7 +30,7 @@ killed() {
 
 n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 
-# devices N OPTION... - start so many, and wait for them
+# devices N OPTION... - start N devices, and wait for them
 devices() {
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -41,7 +41,7 @@ devices() {
 	wait_until 10 n_devices "$1"
 }
 
-# fill VALUE COUNT - so many u64
+# fill VALUE COUNT - COUNT u64
 fill() { perl -e 'print pack("Q<", $ARGV[0]) x $ARGV[1]' "$1" "$2"; }
 
 # buffers COMM N COUNT - a buffer a rank, 2**r everywhere. Sets A and ADDRS.
@@ -60,7 +60,7 @@ result() { cmp <(gpuctl memcpy --comm "$1" "$2:${A[$2]}:$((8 * $4))" -) <(fill "
 
 under_way() { gpuctl status | grep -q in-progress; }
 
-# What comes while it ends is answered with that.
+# Requests that arrive while it ends are answered with that.
 @test "a coordinator that ends cleanly and is started again finds its devices" {
 	coordinator --heartbeat 50ms
 	devices 6
@@ -115,7 +115,7 @@ under_way() { gpuctl status | grep -q in-progress; }
 
 refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $output"; }
 
-@test "coordinator and device are killed together: the communicator goes on without the rank" {
+@test "coordinator and device are killed together: the communicator continues without the rank" {
 	coordinator
 	devices 3 --bandwidth 4Mb
 	comm=$(gpuctl comm-init -n 3 --on-failure shrink)
@@ -189,7 +189,7 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 	assert_match "not a journal of gpusim"
 	run bounded gpucoord --state "$T/no/where"
 	assert_status 1
-	assert_output "gpucoord: $T/no/where: cannot make it: No such file or directory"
+	assert_output "gpucoord: $T/no/where: cannot create it:  No such file or directory"
 	run bounded gpucoord --state etcd://127.0.0.1:1/x
 	assert_status 3
 	assert_output "gpucoord: etcd: 127.0.0.1:1: Connection refused"
@@ -206,7 +206,7 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 	grep -q 'beside.sock.state.*nothing is stored' coord.log
 }
 
-@test "a full disk: what would have to be remembered is refused, all else goes on" {
+@test "a full disk: requests that must be stored are refused, all else continues" {
 	coordinator
 	devices 2
 	prlimit --pid "$COORD" --fsize=1024:unlimited
@@ -281,7 +281,7 @@ etcd_decided() { etcd_serves || gone "$etcd"; }
 is_lost() { gpuctl devices | grep -q lost; }
 
 # Each try to reach it is a socket of the coordinator's, and many a second would be too many.
-@test "where a device has died the coordinator does not go on calling" {
+@test "where a device has died the coordinator does not keep calling" {
 	coordinator
 	devices 1
 	kill -KILL "${DEVICES[0]}"

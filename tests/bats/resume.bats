@@ -1,4 +1,4 @@
-# Checkpoints: training that is killed at any moment goes on as if it had not been.
+# Checkpoints: training that is killed at any moment continues as if it had not been killed.
 load helper
 
 setup() {
@@ -49,7 +49,7 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		cluster 2
 		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
 		assert_status 0
-		assert_match 'goes on from ck: [0-9]+ epochs and [0-9]+ of 16 steps done'
+		assert_match 'continues from ck: [0-9]+ epochs and [0-9]+ of 16 steps done'
 		assert_equal "$(tail -n 1 <<<"$output" | grep -o 'loss.*%')" "$(tail -n 1 whole | grep -o 'loss.*%')"
 		cmp whole.npz again.npz
 		kill -TERM "${DAEMONS[@]}"
@@ -65,7 +65,7 @@ again() {
 	daemon coord gpucoord --listen "$GPUSIM_COORD"
 }
 
-@test "the coordinator killed, twice, and started again: training goes on to the same weights" {
+@test "the coordinator killed, twice, and started again: training continues to the same weights" {
 	cluster 2
 	all=("${TRAIN[@]}" --epochs 120 --on-failure respawn)
 	bounded mnist-train "${all[@]}" --save whole.npz >/dev/null
@@ -110,11 +110,11 @@ again() {
 @test "--resume with nothing there begins; --checkpoint-every leaves one at the end, too" {
 	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck --checkpoint-every 20 --resume
 	assert_status 0
-	assert_match 'nothing to go on from in ck: begins anew'
+	assert_match 'no checkpoint in ck: training starts from the beginning'
 	assert_equal "$(checkpoints | xargs)" '20 32'
 }
 
-@test "another number of devices goes on with the same global batch" {
+@test "another number of devices continues with the same global batch" {
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --json whole >/dev/null
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 1 --checkpoint ck --json parts >/dev/null
 	bounded mnist-train "${TRAIN[@]}" --devices 3 --epochs 2 --checkpoint ck --resume --json parts >/dev/null
@@ -131,7 +131,7 @@ again() {
 		--resume --save again.npz
 	assert_status 0
 	assert_match '2 epochs and 0 of 32 steps'
-	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: params.npy: wrong checksum: damaged, trying the one before'
+	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: params.npy: wrong checksum: damaged; trying the previous checkpoint'
 	cmp whole.npz again.npz
 	for file in ck/*; do
 		head -c 1000 "$file" >short
@@ -139,7 +139,7 @@ again() {
 	done
 	run --separate-stderr bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 3 --checkpoint ck --resume
 	assert_status 5
-	assert_equal "$(tail -n 1 <<<"$stderr")" 'mnist-train: ck: none of its checkpoints can be read'
+	assert_equal "$(tail -n 1 <<<"$stderr")" 'mnist-train: ck: none of the checkpoints can be read'
 }
 
 # refused REGEX OPTION... - one line that matches, exit 2
@@ -150,14 +150,14 @@ refused() {
 	assert_match "^mnist-train: $1"
 }
 
-@test "what does not go together is refused in one line" {
+@test "options that do not go together are rejected in one line" {
 	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck >/dev/null
-	refused 'ck: holds checkpoints; --resume' --checkpoint ck
-	refused 'ck: was made with --batch 16, now it is 8' --checkpoint ck --resume --batch 8
-	refused 'ck: was made with another model: mlp 784-32-10' --checkpoint ck --resume --layers "784,33,10"
-	refused 'ck: was made with another --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
-	refused 'ck: was made with --seed 1, now it is 2' --checkpoint ck --resume --seed 2
-	refused 'ck: was made with --lr 0.1, now it is 0.2' --checkpoint ck --resume --lr 0.2
+	refused 'ck: has checkpoints; use --resume' --checkpoint ck
+	refused 'ck: was made with --batch 16; it is now 8' --checkpoint ck --resume --batch 8
+	refused 'ck: was made with a different model: mlp 784-32-10' --checkpoint ck --resume --layers "784,33,10"
+	refused 'ck: was made with a different --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
+	refused 'ck: was made with --seed 1; it is now 2' --checkpoint ck --resume --seed 2
+	refused 'ck: was made with --lr 0.1; it is now 0.2' --checkpoint ck --resume --lr 0.2
 	refused 'ck: was made with --momentum' --checkpoint ck --resume --momentum 0
 	refused 'ck: was made with --weight-decay' --checkpoint ck --resume --weight-decay 1e-3
 	refused '--resume: needs --checkpoint DIR' --resume
@@ -165,10 +165,10 @@ refused() {
 	cp -r "$DATA" data
 	gzip -d data/train-labels-idx1-ubyte.gz
 	printf '\3' | dd of=data/train-labels-idx1-ubyte bs=1 seek=100 conv=notrunc status=none
-	refused 'ck: was made with other --data' --checkpoint ck --resume --data data
+	refused 'ck: was made with different --data' --checkpoint ck --resume --data data
 }
 
-@test "a folder that cannot be written to any more: said, training ends, exit 1, the old one stays" {
+@test "a folder that can no longer be written to: reported, training ends, exit 1, the old one stays" {
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --save whole.npz >/dev/null
 	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 1 --checkpoint ck >/dev/null
 	# A file of at most 40 KiB is what this process and those it starts may write: copies go by calls.
@@ -180,7 +180,7 @@ refused() {
 		exec mnist-train "$@"' sh "${TRAIN[@]}" --epochs 3 --checkpoint ck --resume
 	assert_status 1
 	assert_match 'epoch 3/3 '
-	assert_equal "$(grep -c 'no checkpoint, training goes on: ck/ckpt-0000000000[34][28].npz: File too large' <<<"$output")" 3
+	assert_equal "$(grep -c 'cannot write a checkpoint, training continues: ck/ckpt-0000000000[34][28].npz: File too large' <<<"$output")" 3
 	assert_match 'mnist-train: the last checkpoint: ck/ckpt-000000000048.npz: File too large'
 	assert_equal "$(ls ck)" ckpt-000000000016.npz
 }
@@ -191,7 +191,7 @@ refused() {
 	wait_until 20 past 32
 	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 100000 --checkpoint ck --resume
 	assert_status 8
-	assert_match 'ck: another training keeps its checkpoints there'
+	assert_match 'ck: another training is writing its checkpoints here'
 	kill -TERM "$first"
 	wait_until 15 gone "$first"
 }

@@ -167,7 +167,7 @@ assert_no_memory() {
 	done
 }
 
-@test "daemons are told their addresses, memory and extra arguments" {
+@test "daemons get their addresses, memory and extra arguments" {
 	fake_daemons
 	run gpurun -n 2 --mem 64M -- sh -c 'echo $GPUSIM_DIR'
 	assert_status 0
@@ -197,7 +197,7 @@ assert_no_memory() {
 	fake_daemons gpucoord=mute
 	run gpurun -n 1 -- touch ran
 	assert_status 1
-	assert_output 'gpuctl: run: gpucoord did not start (still running, never ready)'
+	assert_output 'gpuctl: run: gpucoord did not start (still running, but not ready)'
 	refute_file ran
 	assert_nothing_left
 }
@@ -226,7 +226,7 @@ gpuctl: run: gpudev 0 did not start (exit 127)'
 	refute_file ran
 }
 
-@test "a daemon that dies while the command runs is reported, the command goes on" {
+@test "a daemon that dies while the command runs is reported, the command continues" {
 	fake_daemons gpudev0=leave
 	run gpurun -n 2 -- sh -c 'kill -9 $(cat seen/gpudev1.pid); echo >leave
 		while kill -0 $(cat seen/gpudev1.pid) || kill -0 $(cat seen/gpudev0.pid)
@@ -445,10 +445,10 @@ cpus_of() {
 	done
 	run --separate-stderr gpurun -n 1 --pin 0 -- true
 	assert_status 2
-	[[ $stderr == "gpuctl: run: --pin: '0' is none of auto, none" ]] || fail "$stderr"
+	[[ $stderr == "gpuctl: run: --pin: '0': must be one of auto, none" ]] || fail "$stderr"
 }
 
-@test "--spares: devices more, which are no part of the number that the command is told" {
+@test "--spares: more devices, which do not count in the command's number of devices" {
 	fake_daemons
 	run gpurun -n 2 --spares 1 -- sh -c 'echo $GPUSIM_NDEVICES'
 	assert_status 0

@@ -1,4 +1,4 @@
-# One machine, many users: devices that are in use are told with their users, or waited for.
+# One machine, many users: devices in use are reported with their users, or waited for.
 load helper
 
 machine() { bounded gpuctl run -n "$1" -- bash -c "${@:2}"; } # N SCRIPT [ARG...]
@@ -15,7 +15,7 @@ told() {
 	assert_output $'10\n10\n10\n10'
 }
 
-@test "without --wait: exit 8, and who has the devices; with it, exit 4 when the time is over" {
+@test "without --wait: exit 8, and the programs that use the devices; with it, exit 4 when the time is over" {
 	run machine 3 'gpuctl comm-init -n 2; seq 3 | gpuctl allreduce; echo $?
 		gpuctl barrier -n 3 --wait 50ms; echo $?; gpuctl comm-init -n 2 --wait 0; echo $?
 		gpuctl comm-init -n 4 --wait 50s; echo $?; seq 3 | gpuctl allreduce --comm 1 --wait 1s; echo $?
@@ -23,13 +23,13 @@ told() {
 	assert_status 0
 	output=$(sed -E 's/waited 0.[0-9] s/waited/' <<<"$output")
 	told '1
-gpuctl: allreduce: 3 vectors: busy: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: allreduce: 3 vectors: busy: needs 3 devices; 1 of 3 is free: comm 1, made by gpuctl comm-init (pid PID), has 2
 8
-gpuctl: barrier: 3 ranks: waited: busy: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: barrier: 3 ranks: waited: busy: needs 3 devices; 1 of 3 is free: comm 1, made by gpuctl comm-init (pid PID), has 2
 4
-gpuctl: comm-init: --wait: '"'0'"' is not 1ms to 24 days
+gpuctl: comm-init: --wait: '"'0'"': must be 1ms to 24 days
 2
-gpuctl: comm-init: 4 devices wanted, there are 3
+gpuctl: comm-init: needs 4 devices; 3 exist
 1
 gpuctl: allreduce: --wait: only for free devices, not with --comm
 2
@@ -75,26 +75,26 @@ gpuctl: allreduce: --wait: '"'soon'"' is not a duration (such as 500ms, 5s, 2m)
 		done' _ "${train[@]}"
 	assert_status 0
 	told '8
-mnist-train: no device is free: busy: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+mnist-train: no device is free: busy: needs 1 device; 0 of 2 are free: comm 1, made by gpuctl comm-init (pid PID), has 2
 1/1
 1/1
 1/1'
 }
 
-@test "a command that was killed keeps its devices for 2 s, which is told; --wait waits for that" {
+@test "a command that was killed keeps its devices for 2 s, which is reported; --wait waits for that" {
 	run machine 2 'gpuctl bench -b 8 -e 8 --iters 1000000 >out & pid=$!
 		until gpuctl devices | grep -q "  *1  *[0-9][0-9]*  *ipc:"; do kill -0 $pid || exit; done
 		kill -KILL $pid; wait $pid
-		until seq 2 | gpuctl allreduce >now 2>&1; status=$?; ((status != 8)) || grep "is gone" now; do :; done
+		until seq 2 | gpuctl allreduce >now 2>&1; status=$?; ((status != 8)) || grep disconnected now; do :; done
 		echo $status
 		seq 2 | gpuctl allreduce --wait 50s'
 	assert_status 0
-	assert_match 'gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 0 free of 2: comm 1 of gpuctl bench \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
+	assert_match 'gpuctl: allreduce: 2 vectors: busy: needs 2 devices; 0 of 2 are free: comm 1 of gpuctl bench \(pid [0-9]+\), which disconnected: free in [0-2]\.[0-9] s'$'\n8\n3$'
 }
 
 in_line() { gpuctl status --json | grep -q "\"waiting\":$1"; }
 
-@test "a coordinator that is killed and comes back: who stood in line stands there again" {
+@test "a coordinator that is killed and comes back: queued requests are queued again" {
 	export GPUSIM_COORD=ipc://$T/coord
 	ready coord gpucoord --state "$T/state"
 	coordinator=$PID
@@ -112,7 +112,7 @@ in_line() { gpuctl status --json | grep -q "\"waiting\":$1"; }
 	assert_equal "$(cat out)" 2
 }
 
-@test "who goes while standing in line is not waited for" {
+@test "a client that ends while queued is not waited for" {
 	run machine 1 'id=$(gpuctl comm-init -n 1)
 		waiting() { until gpuctl status --json | grep -q "\"waiting\":$1"; do :; done; }
 		gpuctl comm-init -n 1 --wait 50s & first=$!; waiting 1

@@ -56,10 +56,10 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 
 @test "simulate: wrong usage is 2, a file that is not proven 5" {
 	refused 2 'the cluster has 2' allreduce -c two-cores -n 3 --algo pairwise
-	refused 2 'is no algorithm of allreduce' allreduce -c h100-ib400 -n 8 --algo oneshot
+	refused 2 'is not an algorithm of allreduce' allreduce -c h100-ib400 -n 8 --algo oneshot
 	refused 2 "--channels: only for NCCL's algorithms" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
-	refused 2 'is of 4 ranks, but -n 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
-	refused 2 'is of allreduce, not of alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
+	refused 2 'is for 4 ranks, but -n is 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
+	refused 2 'is for allreduce, not for alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
 	refused 2 'cannot be combined with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
 	printf '%s\n' 'algorithm wrong' 'collective allreduce' 'ranks 2' 'chunks 1' \
 		'reduce 0.data[0] -> 1.data[0]' >wrong.algo
@@ -67,7 +67,7 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	refused 1 'missing.algo' allreduce -c h100-ib400 --algo-file missing.algo
 }
 
-@test "simulate: 16,384 ranks answer, in little memory, and say which link and step" {
+@test "simulate: 16,384 ranks answer, in little memory, and name the link and step" {
 	for algo in ring tree ring-hierarchical; do
 		# shellcheck disable=SC2016
 		bounded bash -c 'ulimit -v 2097152; gpuctl simulate allreduce --cluster h100-ib400 --gpus 16384 -b 1G -e 1G --algo "$1" --explain' _ $algo >told
@@ -103,7 +103,7 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	grep -q '^# custom nRanks 4' told
 	# 64 MiB out of one GPU, at 369 GB/s, and 9 us besides
 	awk '!/^#/ { exit !($6 > 185 && $6 < 215) }' told || fail "$(cat told)"
-	refused 2 'is of custom, not of allreduce' allreduce -c h100-ib400 --algo-file shift.algo
+	refused 2 'is for custom, not for allreduce' allreduce -c h100-ib400 --algo-file shift.algo
 }
 
 @test "simulate: the file of a built-in algorithm takes as long as it does, on a cluster, without one, and in blocks" {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who holds up the others.
+# Ranks that hold up the others.
 load helper
 
 @test "the slow rank is named, and not its victims" {

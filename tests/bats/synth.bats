@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 load helper
 
-@test "synth prints an algorithm, the same each time, and says what it gains" {
+@test "synth prints an algorithm, the same each time, and reports the gain" {
 	run gpuctl synth allreduce -n 8 --latency 20us --bandwidth 8Gb --tries 1
 	assert_status 0
 	assert_match '^# allreduce of 1048576 bytes: [a-z0-9.-]+ takes [0-9.]+ us by simulation; halving-doubling, the best built-in algorithm, [0-9.]+ us'$'\n''algorithm '
@@ -11,7 +11,7 @@ load helper
 	assert_equal "$output" "$first"
 }
 
-@test "on shaped links synth and simulate reckon alike, and what is found is no slower than what was there" {
+@test "on shaped links synth and simulate agree, and the result is no slower than the built-in algorithms" {
 	local links=(-n 8 --latency 5ms --bandwidth 1Gb) bytes
 	for bytes in 1K 64K 1M; do
 		gpuctl synth allreduce "${links[@]}" --bytes $bytes --tries 1 -o found.algo
@@ -47,7 +47,7 @@ load helper
 	assert_output 'gpuctl: synth: the number of ranks is missing: use -n N'
 	run gpuctl synth barrier -n 4
 	assert_status 2
-	assert_output 'gpuctl: synth: barrier: none is searched for; of allreduce, allgather, reducescatter, alltoall, broadcast and reduce'
+	assert_output 'gpuctl: synth: barrier: must be allreduce, allgather, reducescatter, alltoall, broadcast or reduce'
 	printf 'gpu = a100\nhosts = 2\ngpus per host = 4\nnics = 1 x 100Gb/s ib\n' >two.ini
 	run gpuctl synth allreduce -n 9 --cluster ./two.ini
 	assert_status 2
@@ -57,7 +57,7 @@ load helper
 	assert_output 'gpuctl: synth: --latency and --bandwidth: only for equal links, not with --cluster'
 }
 
-@test "on clusters no built-in algorithm is faster than what synth finds for few bytes; it would say so" {
+@test "on clusters no built-in algorithm is faster than what synth finds for few bytes; it would report one" {
 	for c in h100-ib400 gh200-slingshot; do
 		for coll in alltoall allgather; do
 			for n in 4 6 8; do

@@ -51,10 +51,10 @@ cluster() {
 	cluster
 	others run bounded gpuctl devices
 	assert_status 3
-	assert_match '^gpuctl: devices: coordinator: tls\+tcp://[0-9.:]*: nobody answers there \(.*\)$'
+	assert_match '^gpuctl: devices: coordinator: tls\+tcp://[0-9.:]*: no answer from there \(.*\)$'
 	run bounded gpuctl devices
 	assert_status 2
-	assert_output 'gpuctl: devices: coordinator: tls+tcp wants a certificate, its key and an authority: --tls-cert or GPUSIM_TLS_CERT is not set'
+	assert_output 'gpuctl: devices: coordinator: tls+tcp needs a certificate, its key and an authority: --tls-cert or GPUSIM_TLS_CERT is not set'
 	GPUSIM_TLS_CERT=$PEM/cert.pem GPUSIM_TLS_KEY=$PEM/other-key.pem GPUSIM_TLS_CA=$PEM/ca.pem \
 		run bounded gpuctl devices
 	assert_status 5
@@ -73,21 +73,21 @@ cluster() {
 	LIMIT=30 run bounded gpudev --listen "ipc://$T/x" $(files other-)
 	assert_status 3
 	assert_match '^gpudev: no coordinator at tls\+tcp://[0-9.:]* yet'
-	assert_match 'gpudev: coordinator tls\+tcp://[0-9.:]*: nobody answers there'
+	assert_match 'gpudev: coordinator tls\+tcp://[0-9.:]*: no answer from there'
 	((${#lines[@]} == 2))
 	kill -0 "$COORD_PID"
 	[[ $(us bounded gpuctl devices | wc -l) == 3 ]]
 }
 
-@test "daemons say in one line which file is wrong" {
+@test "daemons name the wrong file in one line" {
 	run bounded gpudev --listen tls+tcp://127.0.0.1:0 --tls-cert "$PEM/cert.pem"
 	assert_status 2
-	assert_output 'gpudev: tls+tcp wants a certificate, its key and an authority: --tls-key or GPUSIM_TLS_KEY is not set'
+	assert_output 'gpudev: tls+tcp needs a certificate, its key and an authority: --tls-key or GPUSIM_TLS_KEY is not set'
 	head -c 100 "$PEM/key.pem" >half
 	run bounded gpucoord --listen tls+tcp://127.0.0.1:0 --tls-cert "$PEM/cert.pem" --tls-key half \
 		--tls-ca "$PEM/ca.pem"
 	assert_status 5
-	assert_output "gpucoord: $PEM/cert.pem, half: not a certificate and a key without password in PEM"
+	assert_output "gpucoord: $PEM/cert.pem, half: not a PEM certificate and a PEM key without password"
 	others run bounded gpucoord --listen tls+tcp://127.0.0.1:0 --tls-ca "$PEM/nothing"
 	assert_status 2
 	assert_output "gpucoord: $PEM/nothing: No such file or directory"

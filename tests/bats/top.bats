@@ -40,7 +40,7 @@ slow_cluster() {
 	done
 }
 
-# opened [SIZE...] - top in a terminal, 80 x 24 unless told
+# opened [SIZE...] - top in a terminal, 80 x 24 by default
 opened() {
 	needs tmux
 	mux new-session -d -s top -x "${1:-80}" -y "${2:-24}" 'trap : INT; stty -a >before; gpuctl top -d 100ms; echo "ended $?"; stty -a >after; exec cat' 3>&-
@@ -117,7 +117,7 @@ stop_rank_2() {
 	sees '^  3 +- free'
 }
 
-@test "top: a signal restores the terminal; a coordinator that is gone is told" {
+@test "top: a signal restores the terminal; the coordinator's end is reported" {
 	cluster
 	opened
 	sees '4 free'
@@ -130,7 +130,7 @@ stop_rank_2() {
 	cmp before after
 }
 
-@test "top --batch: columns of words, so many tables; --once" {
+@test "top --batch: columns of words, n tables; --once" {
 	slow_cluster
 	gpuctl top -n 2 -d 10ms >two
 	assert_equal "$(grep -c '^DEV  RANK STATE' two)" 2

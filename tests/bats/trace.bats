@@ -13,7 +13,7 @@ says() { grep -qxE -- "$1" <<<"${2-$output}" || fail "no line '$1' in: ${2-$outp
 
 check() { bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" "$@"; }
 
-@test "gpuctl trace shows what the recorders have: a rank's waits are what stragglers says" {
+@test "gpuctl trace shows what the recorders have: a rank's waits agree with stragglers" {
 	cat >script <<-'EOF'
 		C=$(gpuctl comm-init -n 3)
 		for d in 0 1 2; do A+=$(gpuctl malloc --device $d 64K),; done
@@ -81,7 +81,7 @@ check() { bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" 
 	says 'flows 2'
 }
 
-@test "a rank that is stopped: the trace shows for whom the others wait" {
+@test "a rank that is stopped: the trace shows that the others wait for it" {
 	cat >script <<-'EOF'
 		C=$(gpuctl comm-init -n 2)
 		A=$(gpuctl malloc --device 0 64K) B=$(gpuctl malloc --device 1 64K)

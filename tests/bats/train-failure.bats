@@ -1,4 +1,4 @@
-# Training goes on when devices are killed, and when others come.
+# Training continues when devices are killed, and when others join.
 # shellcheck disable=SC2016
 load helper
 load training
@@ -134,7 +134,7 @@ undisturbed() {
 	close_to "$(loss out)" "$(loss whole)" 2e-4
 }
 
-@test "local: one is started again on its memory, and training goes on from where all agreed" {
+@test "local: one is started again on its memory, and training continues from where all agreed" {
 	TRAIN+=(--sync local --local-steps 4)
 	undisturbed 3 respawn
 	run machine 3 --on-failure respawn 'train "$@" --save again.npz; lose 3 2; wait $trainer'
@@ -162,7 +162,7 @@ away() {
 	kill -KILL "$coord" && wait_until 5 gone "$coord"
 	background "$@" --devices 2 --epochs 1 >out 2>err
 	trainer=$PID
-	wait_until 10 grep -q 'waits for the coordinator' err
+	wait_until 10 grep -q 'waiting for the coordinator' err
 	ready coord gpucoord --state "$T/state"
 	kill -KILL "$PID" && wait_until 5 gone "$PID"
 	ready coord gpucoord --state "$T/state"

@@ -43,7 +43,7 @@ learns() {
 	same_losses all.json each.json 1e-4
 }
 
-@test "local: every so many steps; resumed in the midst it ends with the same weights" {
+@test "local: every n steps; resumed in between it ends with the same weights" {
 	trained whole --workers 3 --batch 16 --epochs 6 --sync local --local-steps 4
 	learns whole.json
 	trained half --workers 3 --batch 16 --epochs 3 --sync local --local-steps 4 --checkpoint ck
@@ -83,7 +83,7 @@ resnet() {
 	done
 }
 
-@test "batch norm: ps and local, where each worker norms by itself, say so" {
+@test "batch norm: ps and local, where each worker normalizes by itself, report it" {
 	local s
 	for s in ps local; do
 		resnet one --workers 1 --batch 12 --sync $s
@@ -115,7 +115,7 @@ resnet() {
 	cmp allreduce2.npz rest.npz
 	run bounded "${TRAIN[@]}" --workers 2 --batch 12 --augment crop --checkpoint ck --resume
 	assert_status 2
-	assert_match 'ck: was made with --augment crop,flip, now it is crop$'
+	assert_match 'ck: was made with --augment crop,flip; it is now crop$'
 }
 
 @test "augmented images and layer norm: what has none is refused; a model knows that it is normed" {
@@ -126,11 +126,11 @@ resnet() {
 		assert_status "$code"
 		assert_output "mnist-train: $sentence"
 	done <<-'END'
-		2|--augment rotate|--augment: 'rotate' is none of none, crop, flip, crop,flip
-		2|--eval --load x --augment flip|--augment: only in training
-		5|--data table.csv --augment flip|--augment: the samples are no images: they have 2x1x1 values
-		2|--model lenet --layer-norm|--layer-norm: only with --model mlp
-		5|--layers 784,10 --layer-norm|there is no hidden layer to normalise
+		2|--augment rotate|--augment: 'rotate': must be one of none, crop, flip, crop,flip
+		2|--eval --load x --augment flip|--augment: only for training
+		5|--data table.csv --augment flip|--augment: the samples are not images: they have 2x1x1 values
+		2|--model lenet --layer-norm|--layer-norm: needs --model mlp
+		5|--layers 784,10 --layer-norm|the net has no hidden layer to normalise
 	END
 	trained m --workers 1 --epochs 1 --layer-norm --augment flip
 	assert_equal "$(grep -ao 'ln[12]\.[a-z]*' m.npz | sort -u | xargs)" 'ln1.bias ln1.weight'
@@ -142,7 +142,7 @@ resnet() {
 	assert_output 'mnist-train: m.npz: has ln1.weight, which mlp 784-32-10 relu cross-entropy has not'
 }
 
-@test "local: who has none of the last rows keeps its running statistics" {
+@test "local: a worker without any of the last rows keeps its running statistics" {
 	# One sample, so three of four have none: their variances stay 1.
 	LIMIT=50 bounded mnist-train --data "$ROOT/tests/data" --model resnet9 --workers 4 --batch 1 \
 		--train-items 1 --split 0.1,0,0.05 --epochs 1 --sync local --save few.npz

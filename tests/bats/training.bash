@@ -24,7 +24,7 @@ accuracy() { sed -n "s/^epoch $EPOCHS\/$EPOCHS .* accuracy \([0-9.]*\) .*/\1/p" 
 losses() { sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1"; }
 
 # images DIR ROWS N - an IDX data set of 4 classes: N training and 12 test images of ROWS x ROWS, where even the
-# largest model is fast from 8 on; stripes tell the classes apart
+# largest model is fast from 8 on; stripes distinguish the classes
 images() {
 	mkdir -p "$1"
 	perl -e '

@@ -1,11 +1,11 @@
-# What decides when an algorithm is left open: the model, GPUSIM_ALGO, tuner files; and what measures.
+# The choice of an algorithm: the model, GPUSIM_ALGO, tuner files; and measurements.
 # shellcheck disable=SC2016
 load helper
 
 # taken [ARGS...] - the algorithm that plan says is taken for 1 MiB over 8 ranks
 taken() { gpuctl plan allreduce -n 8 --bytes 1M --type f32 "$@" | sed -n '1s/^auto: \([a-z-]*\) .*/\1/p'; }
 
-@test "plan says what auto is, and who decided" {
+@test "plan prints the algorithm of auto, and what chose it" {
 	run gpuctl plan allreduce -n 8 --bytes 1M --type f32
 	assert_status 0
 	assert_match '^auto: halving-doubling in messages of at most 262144 bytes, by the model'$'\n''allreduce halving-doubling: '
@@ -57,7 +57,7 @@ us() { gpuctl plan "$1" -n 8 --bytes 1M --type f32 --simulate --latency 5ms --ba
 @test "gpucoord refuses a wrong GPUSIM_ALGO and a wrong tuner file, in one line" {
 	GPUSIM_ALGO=allreduce:rign run bounded gpucoord --listen "ipc://$T/c.sock"
 	assert_status 2
-	assert_output "gpucoord: GPUSIM_ALGO: no algorithm 'rign', built in or of a file"
+	assert_output "gpucoord: GPUSIM_ALGO: unknown algorithm 'rign': neither built in nor from a file"
 	GPUSIM_ALGO='ring;barrier:^dissemination' run bounded gpucoord --listen "ipc://$T/c.sock"
 	assert_status 2
 	assert_output "gpucoord: GPUSIM_ALGO: barrier is left without any algorithm"
@@ -70,11 +70,11 @@ us() { gpuctl plan "$1" -n 8 --bytes 1M --type f32 --simulate --latency 5ms --ba
 	assert_output "gpucoord: none: No such file or directory"
 	GPUSIM_ALGO=rign run gpuctl plan allreduce -n 2
 	assert_status 2
-	assert_output "gpuctl: plan: GPUSIM_ALGO: no algorithm 'rign'"
+	assert_output "gpuctl: plan: GPUSIM_ALGO: unknown algorithm 'rign'"
 }
 
 # The order of a float sum shows the algorithm: to 10**16 a 1 is lost, a 2 is not.
-@test "what the environment says holds for operations that leave the algorithm open" {
+@test "the environment applies to operations that leave the algorithm open" {
 	v() { printf '%s\n' 1e16 1 1 1; }
 	run bash -c "$(declare -f v)"'; v | gpuctl run -n 4 -- gpuctl allreduce
 	for a in naive recursive-doubling; do

@@ -12,7 +12,7 @@ setup() {
 @test "gpusim-tutorial(7): each block runs in order and prints what it shows" {
 	blocks "$ROOT/man/gpusim-tutorial.7"
 	at_least "$(echo block.* | wc -w)" 20
-	cat $(printf '%s\n' block.* | sort -t . -k 2n) >all
+	printf '%s\n' block.* | sort -t . -k 2n | xargs cat >all
 	LIMIT=50 run_block all
 	assert_nothing_left
 }

@@ -35,7 +35,7 @@ machine() { bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c "${*: -1}"; }
 3870294057 38'
 }
 
-@test "raw vectors are cut as the counts say" {
+@test "raw vectors are cut by the counts" {
 	run machine 3 'printf abcdef | gpuctl scatterv --raw u8 --counts 1,2,3
 		printf abcdef | gpuctl allgatherv --raw u8 --counts 1,2,3 --all
 		printf abcdef | gpuctl alltoallv --raw u8 --counts 0,1,1,1,0,1,1,1,0'
@@ -79,10 +79,10 @@ machine() { bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c "${*: -1}"; }
 		echo 1 | try scatterv --counts 1,0 -n 3'
 	assert_status 0
 	assert_output 'allgatherv --counts 2,2
-gpuctl: allgatherv: line 2: 1 elements, --counts say 2
+gpuctl: allgatherv: line 2: 1 elements, but --counts expect 2
 5
 allgatherv --counts 2,1,0
-gpuctl: allgatherv: 2 vectors, but --counts for 3 ranks
+gpuctl: allgatherv: 2 vectors, but --counts are for 3 ranks
 5
 reduce-scatterv
 gpuctl: reduce-scatterv: --counts N,... is missing
@@ -91,13 +91,13 @@ alltoallv --counts 1,2,3
 gpuctl: alltoallv: --counts: 3 numbers are not a square matrix
 2
 alltoallv --counts 1,1,1,0 --algo bruck
-gpuctl: alltoallv: rank 0 operation 0: alltoall: algorithm bruck takes no counts; pairwise does
+gpuctl: alltoallv: rank 0 operation 0: alltoall: algorithm bruck does not accept counts; pairwise does
 2
 scatterv --counts 18446744073709551615,3
-gpuctl: scatterv: line 1: 2 elements, --counts say 18446744073709551615
+gpuctl: scatterv: line 1: 2 elements, but --counts expect 18446744073709551615
 5
 scatterv --counts 1,1 --raw u8
-gpuctl: scatterv: 3 bytes on standard input, --counts say 2
+gpuctl: scatterv: 3 bytes on standard input, but --counts expect 2
 5
 scatterv --counts 1,x
 gpuctl: scatterv: --counts: 1,x: not a list of numbers, and no such file: No such file or directory
@@ -112,7 +112,7 @@ gpuctl: scatterv: --counts: for 2 ranks, but -n is 3
 
 quietly() { "$@" 2>/dev/null; }
 
-@test "a device that dies in mid-operation: respawn goes on with all vectors, shrink with those that are left" {
+@test "a device that dies in mid-operation: respawn continues with all vectors, shrink with those that are left" {
 	run quietly machine 3 --allow-inject 'sums() { printf "1 2\n5\n3 4 6\n" | gpuctl "$@" 2>>notes; echo "$?"; }
 		gpuctl inject kill device=1 at=allgather#next.step1
 		sums allgatherv --on-failure respawn

@@ -35,7 +35,7 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 	assert_equal "$(awk '{ print $1 }' rows | xargs)" 'restart shrink respawn spare'
 	awk '{ t = $2; for (k = 5; k <= 10; k++) t += $k; if (t < 99.9 || t > 100.1) exit 1 }' rows
 	for word in detect-time restart-time checkpoint-time repair-time spares; do
-		grep -qE -- "^#   --$word .*by default" one
+		grep -qE -- "^#   --$word .*; default" one
 	done
 	grep -q '^#   failures from llama3: The Llama 3 Herd' one
 }
@@ -51,22 +51,22 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 		run -"$1" gpuctl simulate training "${@:3}"
 		[[ $output == *"$2"* && ${#lines[@]} -eq 1 ]] || fail "$output"
 	}
-	refused 2 'wants a --cluster' -n 8
-	refused 2 'none of the ready failures' -c h100-ib400 --fail-rate nothing
+	refused 2 'training: needs --cluster' -n 8
+	refused 2 'not one of the built-in failures' -c h100-ib400 --fail-rate nothing
 	refused 2 'the cluster has 16384' -c h100-ib400 -n 16385
 	refused 2 'is not 1ms' -c h100-ib400 --step-time 0
 	refused 2 '--checkpoint: ' -c h100-ib400 --checkpoint soon
 	refused 2 'out of range (0 to 1)' -c h100-ib400 --overlap 1.5
-	refused 2 'an option of collectives' -c h100-ib400 -b 8
+	refused 2 'an option for collectives' -c h100-ib400 -b 8
 	run -2 gpuctl simulate allreduce -c h100-ib400 --days 3
 	printf 'hosts = 1\ndays = 1\n[failures]\na = -1\n' >bad.ini
 	refused 2 'bad.ini:4: a: ' -c h100-ib400 --fail-rate bad.ini
 }
 
-@test "--parallel: data-parallel groups reduce their part of the gradients, and share a host's NICs; seeds are said" {
+@test "--parallel: data-parallel groups reduce their part of the gradients, and share a host's NICs; seeds are printed" {
 	gpuctl simulate training -c h100-roce400 -n 16384 --params 405e9 --parallel tp=8,pp=16,dp=128 --days 1 --policy restart >one
 	grep -q 'all-reduces of 6.33 GB' one # 2 x 405e9 / 128
-	grep -q '^#   128 GPUs, 1 a host, reduce the same gradients, of bf16: 1 of 128 parts of all' one
+	grep -q '^#   128 GPUs, 1 per host, reduce the same bf16 gradients: 1 of 128 parts of all' one
 	grep -q 'by simulation (the mean of 8 seeds)' one
 	gpuctl simulate training -c h100-roce400 -n 16384 --params 405e9 --parallel pp=16,tp=8 --days 1 --policy restart | cmp - one
 	# 16 groups of 8 neighbours each reduce as a host's 8 GPUs do, without the network

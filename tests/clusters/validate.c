@@ -1,13 +1,14 @@
 /*
- * validate - predicted times beside measured ones.
+ * validate - compare predicted times with measured ones.
  *
  *	validate [-f] [-l LIMITS] DIR	DIR has NAME.tsv, a table of nccl-tests, and NAME.ini, its cluster's file
  *
- * For each table the median of |predicted / measured - 1|, below and from 16 MiB, of: the prediction; the prediction with
- * numbers fitted without this table; a line alpha + beta bytes fitted to the table that is nearest by collective, GPUs
- * and hosts; NCCL's own estimate. A table with the line "# role: blind" takes no part in a fit, nor did it when the
- * constants of hardware were chosen. Exits with 1 when a median is over its row of LIMITS ("NAME BELOW FROM", in percent).
- * -f prints numbers fitted to all tables, which belong into cluster_fit_default.
+ * For each table the median of |predicted / measured - 1|, below and from 16 MiB, of: the
+ * prediction; the prediction with numbers fitted without this table; a line alpha + beta bytes
+ * fitted to the nearest table by collective, GPUs and hosts; NCCL's own estimate. A table with the
+ * line "# role: blind" takes no part in a fit, and took none when the constants of hardware were
+ * chosen. Exits with 1 when a median is over its row of LIMITS ("NAME BELOW FROM", in percent). -f
+ * prints numbers fitted to all tables, for cluster_fit_default.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -113,7 +114,7 @@ predicted(const struct table *t, double size, const struct cluster_fit *fit)
 	return a.us;
 }
 
-/* NAN: it makes no estimate, as of sends and receives. */
+/* NAN: no estimate, for example for sends and receives. */
 static double
 of_nccl(const struct table *t, double size)
 {
@@ -239,8 +240,8 @@ errors_nccl(const struct table *t)
 	return isnan(us[0]) ? (struct medians){NAN, NAN} : errors(t, us);
 }
 
-/* ---- fitting: the mean over tables of the mean |log(predicted / measured)|, large sizes twice; and a little for each
- * number that leaves its start, so that nothing moves that no table tells */
+/* ---- fitting: the mean over tables of the mean |log(predicted / measured)|, large sizes twice;
+ * and a small penalty for each number that moves, so that numbers without data stay */
 
 static double
 cost(const struct cluster_fit *fit, const struct table *without)
@@ -316,7 +317,7 @@ print_pair(struct medians m)
 		printf("  %7.1f%% %7.1f%%", 100 * m.small, 100 * m.large);
 }
 
-/* Whether a table's medians are within its row of the limits. */
+/* Return true if a table's medians are within its row of the limits. */
 static bool
 within(const char *limits, const struct table *t, struct medians m)
 {
@@ -388,8 +389,8 @@ bar_without(const struct row *row, unsigned without, enum cluster_likeness like,
 		 : (struct cluster_bar){NAN, NAN};
 }
 
-/* How many of a kind's tenths are inside: of bars from the other tables alone, and of those that are printed. False: fewer than
- * 70 % of the latter. */
+/* The number of a kind's tenths that are inside: of bars from the other tables alone, and of the
+ * printed bars. False: fewer than 70 % of the latter. */
 static bool
 print_bars(const struct row *row)
 {

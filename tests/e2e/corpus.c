@@ -1,14 +1,14 @@
 /*
- * corpus - throw a fixed corpus of hostile inputs at one daemon, and see that it lives.
+ * corpus - send a fixed corpus of hostile inputs to one daemon, and check that it survives.
  *
  *	corpus coord|device|data ADDR CONTROL PID COMM EPOCH DEVICE DIR
  *
- * ADDR is what is attacked; CONTROL where the daemon, process PID, answers requests. COMM, EPOCH and
- * DEVICE are what is real there, DIR a directory with things that are no memory files.
+ * ADDR is attacked; at CONTROL the daemon, process PID, answers requests. COMM, EPOCH and DEVICE
+ * exist there; DIR is a directory with files that are not memory files.
  *
  * Every request must be answered, or its connection dropped. After each group of inputs the daemon
- * answers a proper request, is the same process, and has given back descriptors, threads and memory
- * but for a bound. Prints what was thrown; exits 0 when all that held.
+ * answers a proper request, is the same process, and has released descriptors, threads and memory
+ * within a bound. Prints the inputs; exits 0 if all checks passed.
  */
 #include "corpus.h"
 
@@ -94,7 +94,7 @@ connect_request(void)
 	struct pollfd p = {.events = POLLIN};
 	unsigned char theirs[8];
 
-	/* A daemon under attack may take a moment, or have no descriptor left for one. */
+	/* A daemon under attack may take a moment, or be out of descriptors. */
 	while (g.fd < 0 && clock_now_ns() < end) {
 		g.fd = raw_connect(g.addr);
 		if (g.fd >= 0)
@@ -122,7 +122,7 @@ dropped(void)
 	g.outstanding = 0;
 }
 
-/* One message that has come whole: the answer to a request. */
+/* One complete message: the answer to a request. */
 static void
 take_answer(const unsigned char *body, size_t n)
 {
@@ -138,7 +138,7 @@ take_answer(const unsigned char *body, size_t n)
 	g.nanswers++;
 }
 
-/* Take the answers that come within the time; false: the connection has gone. */
+/* Take the answers that come within the time; false: the connection was closed. */
 static bool
 take_answers(int timeout_ms)
 {
@@ -174,7 +174,7 @@ take_answers(int timeout_ms)
 	return true;
 }
 
-/* Behind the input comes an envelope that is good. */
+/* A valid envelope follows the input. */
 static void
 throw_request(const void *data, size_t nbytes)
 {
@@ -202,7 +202,7 @@ throw_request(const void *data, size_t nbytes)
 		;
 }
 
-/* ---- bytes on connections of their own */
+/* ---- bytes on separate connections */
 
 static void
 throw_raw(enum input_kind kind, const void *data, size_t nbytes)
@@ -264,7 +264,7 @@ look(void)
 	return h;
 }
 
-/* One proper request; a listener that is made anew drops the connection, and it is asked again. */
+/* One proper request; a recreated listener drops the connection, and the request is repeated. */
 static bool
 ask(void)
 {
@@ -281,7 +281,7 @@ ask(void)
 	return g.nanswers > before;
 }
 
-/* A proper request is answered, and the process is still there. */
+/* Check that a proper request is answered, and the process still exists. */
 static bool
 answers(void)
 {
@@ -301,7 +301,7 @@ answers(void)
 
 static struct health first;
 
-/* The asan build keeps what is freed. */
+/* The asan build keeps freed memory. */
 static unsigned
 rss_more(void)
 {

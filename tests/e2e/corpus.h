@@ -1,7 +1,7 @@
 /*
- * corpus.h - the hostile inputs that corpus.c throws: each has a name, and is the same every time.
+ * corpus.h - the hostile inputs of corpus.c: each has a name, and is the same every time.
  *
- * A generator calls `input` for each of its inputs, in groups. What it passes is borrowed for the
+ * A generator calls `input` for each of its inputs, in groups. Its arguments are borrowed for the
  * call. Names are in static storage.
  */
 #ifndef E2E_CORPUS_H
@@ -13,18 +13,18 @@
 
 enum input_kind {
 	INPUT_REQUEST, /* the bytes of a Request, sent as one message; an answer is due */
-	INPUT_RAW,     /* bytes on a new connection, which is closed then */
-	INPUT_OPEN,    /* the same, and the connection stays open until the group ends */
-	INPUT_SLOW,    /* the same, byte by byte in writes of their own */
+	INPUT_RAW,     /* bytes on a new connection, which is then closed */
+	INPUT_OPEN,    /* as BYTES, but the connection stays open until the group ends */
+	INPUT_SLOW,    /* as BYTES, each byte in a separate write */
 };
 
-/* What is real where the inputs are thrown, so that they get past the first check. */
+/* Ids that exist at the target, so that inputs pass the first check. */
 struct corpus_target {
 	bool ipc;
 	uint64_t comm;	 /* a live communicator */
 	uint32_t epoch;	 /* its epoch */
 	uint64_t device; /* the device that is rank 1 of it */
-	char dir[128];	 /* holds fifo, dir, link: what no memory file is */
+	char dir[128];	 /* has fifo, dir, link: not memory files */
 };
 
 struct corpus {
@@ -35,7 +35,7 @@ struct corpus {
 	void *arg;
 };
 
-/* Every kind of request: empty, plausible, and with each field turned nasty in turn. */
+/* Every kind of request: empty, plausible, and with each field set to hostile values in turn. */
 void corpus_requests(const struct corpus *c);
 
 /* Requests damaged below the level of messages: SP, protobuf, the envelope. */

@@ -46,7 +46,7 @@ throw_greetings(const struct corpus *c)
 		 "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
 }
 
-/* greeting, head that says `claim`, `n` bytes */
+/* greeting, head that claims `claim`, `n` bytes */
 static void
 throw_message(const struct corpus *c, enum input_kind kind, const char *name, uint64_t claim,
 	      const void *data, size_t n)
@@ -120,7 +120,7 @@ throw_lengths(const struct corpus *c)
 
 /* ---- protobuf */
 
-/* A request that is good, with operations in it. */
+/* A valid request with operations in it. */
 static size_t
 good_request(const struct corpus *c, unsigned char *out)
 {
@@ -215,7 +215,7 @@ throw_encodings(const struct corpus *c)
 	for (size_t i = 0; i < COUNT(encodings); i++)
 		c->input(c->arg, INPUT_REQUEST, encodings[i].name, encodings[i].data,
 			 encodings[i].n);
-	/* Deep: lengths that nest as far as they fit. */
+	/* Deep: as many nested lengths as fit. */
 	for (n = 0; n < 4000; n += 2)
 		memcpy(b + n, "\x32\x7f", 2);
 	c->input(c->arg, INPUT_REQUEST, "nested 2000 deep", b, n);
@@ -234,7 +234,7 @@ throw_encodings(const struct corpus *c)
 	free(b);
 }
 
-/* ---- the envelope; these have their own, behind the one that who throws adds */
+/* ---- the envelope; these have their own, after the one that corpus.c adds */
 
 static void
 throw_envelopes(const struct corpus *c)
@@ -271,7 +271,7 @@ throw_envelopes(const struct corpus *c)
 		env.version = v[i].version;
 		memcpy(b, "\x80\0\1\1", 4);
 		n = 4 + gpu_sim__request__pack(&env, b + 4);
-		/* The replay has another body. */
+		/* The repetition has a different body. */
 		memcpy(b + n, i % 3 == 0 ? status : i % 3 == 1 ? list : meta, 3);
 		n += 3;
 		snprintf(name, sizeof name, "envelope: %s", v[i].name);
@@ -328,7 +328,7 @@ corpus_bytes(const struct corpus *c)
 struct frame_input {
 	const char *name;
 	struct frame f;
-	size_t nbytes; /* of payload that comes */
+	size_t nbytes; /* of payload that follows */
 };
 
 static size_t
@@ -339,7 +339,7 @@ pack_frame(const struct frame *f, const void *payload, size_t nbytes, unsigned c
 	return FRAME_HEADER + nbytes;
 }
 
-/* Every field of a good chunk turned nasty; as data, ack, refusal and loan. */
+/* Every field of a valid chunk set to hostile values; as data, ack, refusal and loan. */
 static void
 throw_fields(const struct corpus *c, enum frame_kind kind, const char *what)
 {

@@ -1,8 +1,7 @@
 /*
- * Requests made from the messages' own descriptors, so that a new field is attacked as soon as it
- * exists. A plausible message of each kind is built field by field; in each variant one field, the
- * `aim`-th that is met, takes the `how`-th nasty value of its type.
- * A message's parts are freed together, when it has been thrown.
+ * Requests made from the messages' own descriptors, so that a new field is attacked as soon as it exists. A
+ * plausible message of each kind is built field by field; in each variant one field, the `aim`-th on the
+ * way, takes the `how`-th hostile value of its type. A message's parts are freed together after sending.
  */
 #include <math.h>
 #include <stddef.h>
@@ -19,7 +18,7 @@
 
 struct making {
 	const struct corpus_target *target;
-	unsigned pick; /* which member of a oneof */
+	unsigned pick; /* the member of a oneof */
 	int aim, at, how;
 	bool hit;
 	char path[256], what[64];
@@ -47,7 +46,7 @@ static const size_t nasty_bytes[] = {0, 1, WIRE_BULK_MAX, WIRE_BULK_MAX + 1, 100
 
 #define COUNT(v) ((int)(sizeof(v) / sizeof *(v)))
 
-/* The parts of the message that is being made. */
+/* The parts of the current message. */
 struct part {
 	struct part *next;
 	max_align_t room[];
@@ -79,7 +78,7 @@ parts_free(void)
 	}
 }
 
-/* Is the field that is met now the one to hit? Then `what` it becomes has a place in the name. */
+/* Is the current field the one to hit? Then `what`, its new value, goes into the name. */
 static bool
 aimed(struct making *m, int nvalues)
 {
@@ -220,7 +219,7 @@ value_size(const ProtobufCFieldDescriptor *f)
 	}
 }
 
-/* One entry, or many that are the same. */
+/* One entry, or many equal ones. */
 static void
 make_repeated(struct making *m, const ProtobufCFieldDescriptor *f, char *base, size_t *n,
 	      unsigned depth)
@@ -299,8 +298,8 @@ static void throw(const struct corpus *c, const ProtobufCFieldDescriptor *f, Pro
 	parts_free();
 }
 
-/* All that hits something, of one kind with one choice of oneofs; names met before are skipped by
- * who throws. */
+/* All inputs of one kind with one choice of oneofs that change a field; corpus.c skips names that
+ * it has seen. */
 static void
 throw_kind(const struct corpus *c, const ProtobufCFieldDescriptor *f, unsigned pick)
 {
@@ -321,7 +320,7 @@ throw_kind(const struct corpus *c, const ProtobufCFieldDescriptor *f, unsigned p
 		}
 }
 
-/* Kinds that end what the others are thrown at come last. */
+/* Kinds that end the targets of the others come last. */
 static bool
 ends_it(const ProtobufCFieldDescriptor *f)
 {

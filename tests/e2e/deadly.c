@@ -1,10 +1,11 @@
 /*
  * deadly - gpuctl, but a device dies right before one of its calls.
  *
- *	DEADLY="CALL N PID"	kill -9 PID before the N-th CALL, from 1, and go on when it is gone. CALL is
- *				comm_init_all, malloc, memcpy_h2d, collective, memcpy_d2h, free, comm_destroy
+ *	DEADLY="CALL N PID"	kill -9 PID before the N-th CALL, from 1, and continue when it has ended.
+ *				CALL is comm_init_all, malloc, memcpy_h2d, collective, memcpy_d2h, free,
+ *				or comm_destroy
  *
- * The linker leads gpuctl's calls here (--wrap). Without DEADLY it is gpuctl.
+ * The linker redirects gpuctl's calls here (--wrap). Without DEADLY it is gpuctl.
  */
 #include <errno.h>
 #include <signal.h>

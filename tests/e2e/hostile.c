@@ -1,11 +1,10 @@
 /*
- * hostile - throw bytes at a daemon's socket, as no honest peer would.
+ * hostile - send bytes to a daemon's socket that no honest peer would send.
  *
  *	hostile ADDR rep|frames SEED COUNT
  *
  * Each attack is one connection to an ipc or tcp address. The same seed makes the same bytes. Exits
- * 0 when all have been made, 1 when nobody listens any more; what became of the daemon is for the
- * caller to ask.
+ * 0 when all have been made, 1 if no one listens any more; the caller checks the daemon.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +19,7 @@
 #define HELD 64 /* connections left open in the middle of something */
 
 static struct rng rng;
-static bool ipc, frames; /* the address; what is expected there: frames, or requests to a REP */
+static bool ipc, frames; /* the address; the protocol there: frames, or requests to a REP */
 
 static uint64_t
 below(uint64_t n)
@@ -28,7 +27,7 @@ below(uint64_t n)
 	return rng_below(&rng, n);
 }
 
-/* A number that programs get wrong. */
+/* A boundary number. */
 static uint64_t
 nasty(void)
 {
@@ -165,7 +164,7 @@ static bool
 attack(int fd)
 {
 	switch (below(10)) {
-	case 0: /* gone in the handshake */
+	case 0: /* closed in the handshake */
 		return false;
 	case 1:
 		put_noise(fd, 1 + below(64));
@@ -212,8 +211,7 @@ main(int argc, char **argv)
 	for (unsigned long i = 0; i < count; i++) {
 		fd = raw_connect(argv[1]);
 		if (fd < 0) {
-			/* A listener is being revived now and then: that may take a moment, not for
-			 * ever. */
+			/* A listener is revived now and then: that may take a moment, but not forever. */
 			if (++refused > 1000) {
 				fprintf(stderr, "hostile: %s: %s after %lu attacks\n", argv[1],
 					strerror(errno), i);

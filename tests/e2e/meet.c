@@ -5,7 +5,7 @@
  *	group:COUNT	begins a group of all ranks, submits an all-reduce, and does not end it
  *	-		nothing
  *
- * All then wait for the end of their standard input. Prints "ready" when the communicator is there.
+ * All then wait for the end of their standard input. Prints "ready" when the communicator exists.
  */
 #include <gpusim.h>
 

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* To an ipc address or a tcp port of this host; -1: nobody listens. */
+/* Connect to an ipc address or a tcp port of this host; -1: no one listens. */
 static inline int
 raw_connect(const char *addr)
 {
@@ -39,7 +39,7 @@ raw_connect(const char *addr)
 	return -1;
 }
 
-/* Send what the other side takes; it may have closed already. */
+/* Send as much as the other side takes; it may already have closed. */
 static inline void
 raw_put(int fd, const void *data, size_t n)
 {

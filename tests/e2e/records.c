@@ -1,6 +1,6 @@
 /*
- * records FILE - the recorder in a device's memory file, whether the device lives or not: a line for each ring and each
- * record, oldest first. Intervals are checked: they are whole, and those of a ring nest.
+ * records FILE - prints the recorder in a device's memory file, also of a dead device: a line for each ring
+ * and each record, oldest first. Intervals are checked: they are whole, and those of a ring nest.
  *
  *	ring stream 0 used 12 records, 0 overwritten, 0 bad
  *	op allreduce #3 of 1, 8 elements, rank 0 of 2, rc 0
@@ -62,7 +62,7 @@ print(const union flight_record *r, size_t n, size_t i)
 	}
 }
 
-/* Intervals are recorded as they end, so each is inside, or behind, or around those before it. */
+/* Intervals are recorded as they end, so each is inside, after, or around those before it. */
 static void
 check_nesting(const union flight_record *r, size_t n)
 {

@@ -1,8 +1,8 @@
 /*
- * replay PATH COORD - stand between a device and its coordinator at ipc://PATH, and send the coordinator
- * requests under the client id of the first that comes by, with the numbers that its next ones will have.
+ * replay PATH COORD - stands between a device and its coordinator at ipc://PATH, and sends the
+ * coordinator requests under the client id of the first request, with the numbers of its next ones.
  *
- * What comes is handed on both ways, as it comes. When the requests are sent it says so, in a line.
+ * All bytes are forwarded both ways. When the requests are sent, it prints a line.
  */
 #include "raw.h"
 
@@ -11,14 +11,14 @@
 #include "wire/wire.h"
 
 #define PAIRS  32
-#define AHEAD  1500 /* more than a server keeps answers of */
+#define AHEAD  1500 /* more than the answers that a server keeps */
 #define HEAD   9    /* of a message on ipc: a byte and its length */
 #define REQ_ID 4
 
 static int pair[PAIRS][2]; /* of descriptors; 0: none */
 static bool done;
 
-/* A request of nobody's, which has an answer of another kind. */
+/* A request of no client, with an answer of another kind. */
 static void
 send_one(int fd, uint64_t client_id, uint64_t seq)
 {
@@ -68,7 +68,7 @@ replay(const char *coord, const GpuSim__Request *first)
 	done = true; /* the connection stays */
 }
 
-/* What a client sends is its handshake, and then a message at a time. */
+/* A client sends its handshake, and then one message at a time. */
 static void
 look(const char *coord, const unsigned char *bytes, size_t n)
 {
@@ -82,7 +82,7 @@ look(const char *coord, const unsigned char *bytes, size_t n)
 	gpu_sim__request__free_unpacked(req, NULL);
 }
 
-/* Hand on what has come at one end; false: that has gone. */
+/* Forward received bytes of one end; false: it was closed. */
 static bool
 hand_on(const char *coord, int k, int from)
 {

@@ -3,10 +3,9 @@
  *
  *	usage: sweep [--no-mapped] [CASES [SEED]]	under gpuctl run -n 8
  *
- * Every row of the table of algorithms is swept, but for send and recv, and with --no-mapped for
- * those that need mapped memory. Case i is made from SEED + i alone, and a case that fails is
- * printed with its seed: `sweep 1 SEED` runs it again. Values are small integers, so that every
- * type holds every result exactly.
+ * Every row of the table of algorithms is swept, except send and recv, and with --no-mapped those that need
+ * mapped memory. Case i is made from SEED + i alone, and a case that fails is printed with its seed: `sweep
+ * 1 SEED` runs it again. Values are small integers, so that every type represents every result exactly.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -21,7 +20,7 @@
 #include "mem/redop.h"
 
 #define RANKS_MAX 8
-#define GUARD	  64 /* bytes behind each buffer that nobody may touch */
+#define GUARD	  64 /* bytes after each buffer that must not change */
 
 struct sweep_case {
 	uint64_t seed;
@@ -102,7 +101,7 @@ factor(const struct sweep_case *c, uint32_t r)
 	return number_of(c->dtype, 1 + (int64_t)((c->seed + r) % 3));
 }
 
-/* What a rank's element enters the reduction as. */
+/* The value of a rank's element in the reduction. */
 static union number
 summand(const struct sweep_case *c, const union number *value, uint32_t r, uint64_t i)
 {
@@ -146,7 +145,7 @@ expected(const struct sweep_case *c, const union number *value, uint32_t r, uint
 	}
 }
 
-/* Who has which buffer, and where in place puts it. */
+/* The ranks that have each buffer, and its place if in place. */
 static void
 lay_out(const struct sweep_case *c, uint32_t r, struct rank *k)
 {
@@ -199,7 +198,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 		c->nelem -= c->nelem % c->nranks;
 	if (c->algo->coll == GPUSIM_BARRIER)
 		c->nelem = 0;
-	/* Down to one element a message, where that makes no more than some dozens. */
+	/* Down to one element a message, if that makes at most some dozens. */
 	if (pick(2)) {
 		c->chunk_bytes = (c->nelem / (1 + pick(40)) + 1) * dtype_size(c->dtype);
 		if (c->chunk_bytes > 1u << 20)
@@ -219,7 +218,7 @@ describe(const struct sweep_case *c)
 	       c->in_place ? "in place" : "out of place");
 }
 
-/* The inputs on the devices and what must be there afterwards. False: gpusim_error says why. */
+/* The inputs on the devices, and the expected results. False: gpusim_error has the reason. */
 static bool
 upload(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c, struct rank *rank)
 {

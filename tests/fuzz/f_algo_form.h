@@ -1,6 +1,6 @@
 /*
- * f_algo_form.h - what the fuzzers of both forms of algorithms do: what is taken has a sound shape, and is the same algorithm
- * when it is printed and read again.
+ * f_algo_form.h - shared by the fuzzers of both forms of algorithms: an accepted input has a valid
+ * shape, and is the same algorithm after printing and reading.
  */
 #ifndef F_ALGO_FORM_H
 #define F_ALGO_FORM_H

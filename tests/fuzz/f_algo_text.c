@@ -1,4 +1,4 @@
-/* Fuzz our text form of algorithms. */
+/* Fuzz gpusim's text form of algorithms. */
 #include "algo/text.h"
 
 #include "f_algo_form.h"

@@ -1,5 +1,5 @@
-/* Fuzz the binary version of CIFAR-10: the same bytes are its batches, and, where the first byte is
- * odd, what follows it the names of the classes. The files are links to memory. */
+/* Fuzz the binary version of CIFAR-10: the same bytes are its batches, and, if the first byte is
+ * odd, the rest are also the names of the classes. The files are links to memory. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Fuzz cluster files. What is accepted has usable constants, and what is printed of it is accepted again. */
+/* Fuzz cluster files. An accepted file has usable constants, and its printed form is accepted again. */
 #include <stdlib.h>
 
 #include "cluster/cluster.h"

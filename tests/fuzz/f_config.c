@@ -1,5 +1,5 @@
-/* Fuzz gpucoord's configuration file. What is accepted has an address for each device, within its
- * bounds; what is refused is refused with a reason. */
+/* Fuzz gpucoord's configuration file. An accepted file has an address for each device, within its
+ * bounds; a rejected one has a reason. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct options c = {0};
 	struct err err = {0};
-	char *text = text_of(data, size); /* option_file refuses a NUL inside */
+	char *text = text_of(data, size); /* option_file rejects a NUL inside */
 
 	if (!text)
 		return 0;

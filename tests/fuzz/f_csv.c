@@ -1,5 +1,5 @@
 /* Fuzz tables: the same bytes as records, as a number, and as a data set with the label guessed,
- * first, and by name. What is accepted agrees with itself. */
+ * first, and by name. Accepted data are consistent. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Fuzz a device's memory file: a header that is right, and then whatever the input makes of the
- * table and of what was kept. A device that takes it over has a table without overlaps, or a
- * sentence; a second one that adopts it has the same, or a sentence. */
+/* Fuzz a device's memory file: a valid header, and then the input as the table and the kept data. A
+ * device that takes it over has a table without overlaps, or an error; a second one that adopts it
+ * has the same, or an error. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define ID     7
 #define NBYTES 65536
 
-/* Pieces of the input: two bytes that say where, one how many, and so many bytes. */
+/* Pieces of the input: two bytes of offset, one of length, and the bytes. */
 static void
 scribble(int fd, const uint8_t *data, size_t size)
 {

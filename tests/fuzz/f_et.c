@@ -1,4 +1,5 @@
-/* Chakra's execution traces: refused with a sentence, or nodes whose dependencies are there and form no circle. */
+/* Fuzz Chakra's execution traces: rejected with a message, or nodes whose dependencies exist and
+ * form no cycle. */
 #include <stdlib.h>
 
 #include "replay/et.h"

@@ -1,4 +1,4 @@
-/* Fuzz a recorder's area: bytes are laid over one that a process wrote, then all of it is read. */
+/* Fuzz a recorder's area: bytes overwrite parts of an area that a process wrote, then all of it is read. */
 #include <string.h>
 
 #include "flight/read.h"
@@ -40,7 +40,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	char text[64];
 
 	fill();
-	/* Pieces: two bytes of where, one of how many, the bytes. */
+	/* Pieces: two bytes of offset, one of length, the bytes. */
 	while (n > 3) {
 		size_t at = (size_t)(data[0] | data[1] << 8) * 8 % sizeof area, len = data[2];
 

@@ -1,4 +1,4 @@
-/* Data frames from a peer: refused, or what is packed again is the same header. */
+/* Fuzz data frames from a peer: rejected, or packed again into the same header. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A header is refused with a sentence, or comes back the same; the payload is looked at as far as
- * there is one. */
+/* A header is rejected with a message, or packed again the same; the payload is read if there is one. */
 static enum rc
 look(const unsigned char *data, size_t size)
 {

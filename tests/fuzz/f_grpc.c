@@ -1,6 +1,6 @@
 /*
- * A connection's bytes: calls are begun, fed, held, answered and ended, and every one that began ends once. The
- * first byte says in what portions the rest comes, and how long each takes.
+ * A connection's bytes: calls are begun, fed, held, answered and ended, and every one that began
+ * ends once. The first byte chooses the portions of the rest, and their delays.
  */
 #include "fuzz.h"
 
@@ -36,7 +36,7 @@ finish(struct grpc_stream *st, enum grpc_code code)
 	grpc_stream_finish(st, code, code ? "a % sentence\n" : NULL);
 }
 
-/* What a message says becomes of its call. */
+/* A message decides the fate of its call. */
 static void
 message(void *arg, struct grpc_stream *st, const void *data, size_t nbytes)
 {

@@ -1,5 +1,5 @@
-/* Fuzz the files of training: the same bytes are read as IDX (raw or gzipped) and as .npz. What is
- * accepted agrees with itself: dimensions, sizes, data that can be read to the last byte. */
+/* Fuzz the files of training: the same bytes are read as IDX (raw or gzipped) and as .npz. Accepted
+ * files are consistent: dimensions, sizes, data that can be read to the last byte. */
 #include <stdlib.h>
 #include <string.h>
 

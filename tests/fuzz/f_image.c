@@ -1,4 +1,4 @@
-/* Fuzz pictures: PNG and JPEG, made larger and smaller. What is accepted can be read to its last byte. */
+/* Fuzz pictures: PNG and JPEG, made larger and smaller. Accepted pictures can be read to the last byte. */
 #include <stdlib.h>
 
 #include "nn/image.h"

@@ -1,5 +1,5 @@
-/* Fuzz the journal of a store. What is accepted is within its bounds and reads the same again up to
- * where it was good; what is refused is refused with a reason that names the file. */
+/* Fuzz the journal of a store. An accepted journal is within its bounds and reads the same again up
+ * to its valid end; a rejected one has a reason that names the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ crc_of(const uint8_t *a, size_t na, const uint8_t *b, size_t nb)
 	return crc32c(v, na + nb);
 }
 
-/* Give header and batches the checksums, numbers and lengths that no mutation guesses. */
+/* Set checksums, numbers and lengths of header and batches, which no mutation guesses. */
 static void
 mend(uint8_t *p, size_t size)
 {

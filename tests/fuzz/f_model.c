@@ -1,5 +1,5 @@
-/* Fuzz what a model's file says about itself: its net, up to the first byte of 0, and behind that the
- * names of its classes. What is accepted has a net with classes, each with a name or a number. */
+/* Fuzz the description in a model's file: its net, up to the first byte of 0, and after that the names of
+ * its classes. An accepted description has a net with classes, each with a name or a number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

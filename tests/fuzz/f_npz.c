@@ -1,5 +1,5 @@
-/* Fuzz arrays of numpy: a .npz by its bytes, else a .npy. What is read is there to its last byte; what is refused
- * is refused with a reason. */
+/* Fuzz arrays of numpy: a .npz by its bytes, else a .npy. Accepted data can be read to the last
+ * byte; rejected data have a reason. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

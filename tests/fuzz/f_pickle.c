@@ -1,5 +1,5 @@
-/* Fuzz pickles: the first byte says whether they are a batch of CIFAR-10 or its names. What is read is
- * there to its last byte; what is refused is refused with a reason. */
+/* Fuzz pickles: the first byte chooses a batch of CIFAR-10 or its names. Accepted data can be read
+ * to the last byte; rejected data have a reason. */
 #include "nn/cifar10.h"
 #include "nn/pickle.h"
 
@@ -37,7 +37,7 @@ try_names(const struct buf *file)
 	}
 }
 
-/* Arrays and keys of whatever it is. */
+/* Arrays and keys of any pickle. */
 static void
 try_any(const struct buf *file)
 {

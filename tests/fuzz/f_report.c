@@ -1,4 +1,5 @@
-/* Fuzz a report: the input with a right head, and bytes laid over a packed one. What is read may be freed again. */
+/* Fuzz a report: the input with a valid head, and a packed one with overwritten bytes. A report
+ * that is read can be freed. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Fuzz samples that a net is asked about: IDX, images, arrays, tables, raw and gzipped, for nets of several
- * inputs. Each that is read is there to its last byte; they end, or are refused with a reason. */
+/* Fuzz samples for inference: IDX, images, arrays, tables, raw and gzipped, for nets of several
+ * inputs. Each sample can be read to its last byte; the samples end, or are rejected with a reason. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-/* What is read is summed up: every byte is there, or a sanitizer says. */
+/* Sum up all bytes: a sanitizer reports any that is not there. */
 static void
 try_shape(int fd, enum samples_source source, struct net_shape shape)
 {

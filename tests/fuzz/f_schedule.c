@@ -1,4 +1,5 @@
-/* Fuzz what a device takes as its part of an algorithm from a file: what is accepted makes plans that stay inside their buffers. */
+/* Fuzz a device's part of an algorithm from a file: accepted parts make plans that stay inside
+ * their buffers. */
 #include "coll/schedule.h"
 #include "coll/shape.h"
 

@@ -1,4 +1,4 @@
-/* A recording's file: refused with a sentence, or a story whose operations are in units. */
+/* Fuzz a recording's file: rejected with a message, or a story whose operations are in units. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Fuzz mnist-train's configuration file. What is accepted is printed as a file that gives the same
- * again; what is refused is refused with a reason. */
+/* Fuzz mnist-train's configuration file. An accepted configuration is printed as a file that gives
+ * the same again; a rejected one has a reason. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-/* Paths that no line of a file can hold are not printed. */
+/* Paths that do not fit in a line of a file are not printed. */
 static void
 check(const struct train_config *c)
 {
@@ -35,7 +35,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct train_config c = {0};
 	struct err err = {0};
-	char *text = text_of(data, size); /* config_parse refuses a NUL inside */
+	char *text = text_of(data, size); /* config_parse rejects a NUL inside */
 
 	if (!text)
 		return 0;

@@ -1,6 +1,5 @@
-/* Fuzz what people write for the tuner: the first line is GPUSIM_ALGO, the rest a tuner file. What
- * is accepted leaves every collective an algorithm of its own; what is refused is refused with a
- * reason. */
+/* Fuzz the tuner's input: the first line is GPUSIM_ALGO, the rest a tuner file. With accepted input
+ * every collective has a valid algorithm; rejected input has a reason. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* Fuzz vector text: byte 0 is the element type, the rest is the text. What is read can be written,
- * and what is written reads back as the same bytes (but for NaN, whose sign text does not keep) and
- * is written again as the same text. */
+/* Fuzz vector text: byte 0 is the element type, the rest is the text. A vector that is read can be
+ * written, and its text reads back as the same bytes (except NaN, whose sign text does not keep)
+ * and is written again as the same text. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Control messages from a peer, as request and as reply: refused, or packed again they mean the
- * same. */
+/* Fuzz control messages from a peer, as request and as reply: rejected, or packed again with the
+ * same meaning. */
 #include <stdlib.h>
 #include <string.h>
 

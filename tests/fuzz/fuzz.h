@@ -1,5 +1,5 @@
 /*
- * fuzz.h - what the fuzzers share.
+ * fuzz.h - shared by the fuzzers.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -32,7 +32,7 @@ text_of(const uint8_t *data, size_t size)
 	return text;
 }
 
-/* Every byte is there, or the address sanitizer says. */
+/* Read every byte, so that the address sanitizer reports a missing one. */
 static inline void
 read_all(const void *bytes, size_t nbytes)
 {

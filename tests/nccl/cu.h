@@ -1,4 +1,4 @@
-/* cu.h - what the programs of this folder that use the CUDA runtime share. */
+/* cu.h - shared by the programs of this folder that use the CUDA runtime. */
 #ifndef CU_H
 #define CU_H
 
@@ -18,7 +18,7 @@
 		}                                                                     \
 	} while (0)
 
-/* A call that has to fail so. */
+/* A call that has to fail with this error. */
 #define FAILS(call, want)                                                                     \
 	do {                                                                                  \
 		cudaError_t cu_e = (call);                                                    \

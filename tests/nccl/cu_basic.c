@@ -72,7 +72,7 @@ pointers(void)
 	CU(cudaHostGetDevicePointer((void **)&same, pinned, 0));
 	CHECK(same == pinned);
 	memset(pinned, 7, 5000);
-	/* Outside of an allocation nothing is touched. */
+	/* Memory outside of an allocation is unchanged. */
 	FAILS(cudaMemcpy(p, host, 1001, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
 	FAILS(cudaMemcpy(p + 999, host, 2, cudaMemcpyDefault), cudaErrorInvalidValue);
 	FAILS(cudaMemset(p + 1, 0, 1000), cudaErrorInvalidValue);
@@ -121,7 +121,7 @@ copies(void)
 	CU(cudaMemcpy(pinned, managed, sizeof host, cudaMemcpyDefault));
 	CHECK(pinned[5] == -1 && pinned[N - 1] == host[N - 1]);
 
-	/* A stream's order, through all ways that a copy can take. */
+	/* A stream's order, through all paths of copies. */
 	CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
 	for (int round = 0; round < 20; round++) {
 		for (int i = 0; i < N; i++)
@@ -183,7 +183,7 @@ pitched(void)
 	CU(cudaFree(box.ptr));
 }
 
-/* What runs on the legacy stream comes after all before it, and before all after it. */
+/* Work of the legacy stream follows all earlier work, and precedes all later work. */
 static void
 legacy_order(void)
 {

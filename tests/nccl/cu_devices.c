@@ -1,4 +1,4 @@
-/* cu_devices - print how many devices there are, or CUDA's error; then the UUID's end and memory of each. */
+/* cu_devices - print the number of devices, or CUDA's error; then the UUID's end and memory of each. */
 #include "cu.h"
 
 int

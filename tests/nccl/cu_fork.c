@@ -1,4 +1,4 @@
-/* A child of fork may call nothing of CUDA; the parent does not notice it, however it ends. */
+/* A child of fork cannot call CUDA; the parent is not affected, however the child ends. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

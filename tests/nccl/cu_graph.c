@@ -153,7 +153,7 @@ forked(void)
 	CU(cudaSetDevice(0));
 }
 
-/* What may not be called. */
+/* Forbidden calls. */
 static void
 forbidden(void)
 {
@@ -221,7 +221,7 @@ other_thread(void *arg)
 
 	(void)arg;
 	FAILS(cudaStreamEndCapture(captured, &g), cudaErrorStreamCaptureWrongThread);
-	CU(cudaMalloc(&p, 10)); /* the capture is the other thread's alone */
+	CU(cudaMalloc(&p, 10)); /* the capture belongs only to the other thread */
 	CU(cudaFree(p));
 	return NULL;
 }

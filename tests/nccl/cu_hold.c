@@ -1,4 +1,5 @@
-/* cu_hold FILE - take memory of all kinds, enqueue work that does not end, say so in FILE, and wait for the end. */
+/* cu_hold FILE - take memory of all kinds, enqueue work that does not end, report that in FILE, and
+ * wait for the end. */
 #include <semaphore.h>
 #include <unistd.h>
 

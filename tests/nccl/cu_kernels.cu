@@ -64,7 +64,7 @@ main(void)
 	expect(far, 11);
 	CHECK(managed[N - 1] == 21 && pinned[N - 1] == 12);
 
-	/* What is allocated when the helper runs already. */
+	/* Memory that is allocated while the helper already runs. */
 	int *late, *late_pinned;
 
 	CU(cudaMalloc(&late, N * sizeof *a));

@@ -1,4 +1,4 @@
-/* Threads that use the runtime side by side: each has its own current device, errors, streams and memory. */
+/* Threads that use the runtime concurrently: each has its own current device, errors, streams and memory. */
 #include <pthread.h>
 
 #include "cu.h"

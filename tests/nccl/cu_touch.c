@@ -1,4 +1,4 @@
-/* cu_touch device|managed|freed|pinned - write to such memory as the program itself, and look at it as the device. */
+/* cu_touch device|managed|freed|pinned - write to such memory from the program, and read it on the device. */
 #include <string.h>
 
 #include "cu.h"

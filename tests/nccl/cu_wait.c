@@ -1,4 +1,4 @@
-/* cu_wait - with $GPUSIM_TIMEOUT, a wait for a stream that does not get on ends; the stream then goes on. */
+/* cu_wait - with $GPUSIM_TIMEOUT, a wait for a stalled stream times out; the stream then continues. */
 #include <semaphore.h>
 
 #include "cu.h"

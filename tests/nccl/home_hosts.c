@@ -1,6 +1,6 @@
 /*
- * home_hosts NRANKS RANK DEVICE FIFO - one rank of several processes on several hosts: sums, gathers, and sends round a
- * ring. Prints the number of devices that CUDA has here, and "all is right".
+ * home_hosts NRANKS RANK DEVICE FIFO - one rank of several processes on several hosts: sums, gathers, and
+ * sends round a ring. Prints CUDA's number of devices on this host, and "all is right".
  */
 #include "home_meet.h"
 

@@ -1,7 +1,7 @@
 /*
- * home_lost NRANKS RANK DEVICE FIFO - one rank of several processes, of which the last prints its process id and waits to
- * be killed. The others begin a sum with it, and print the error that they hear of, and whether their stream goes on
- * after an abort.
+ * home_lost NRANKS RANK DEVICE FIFO - one rank of several processes, of which the last prints its
+ * process id and waits to be killed. The others begin a sum with it, and print the resulting error,
+ * and whether their stream continues after an abort.
  */
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ main(int argc, char **argv)
 	MUST(ncclCommInitRank(&comm, nranks, id, rank));
 	MUST(cudaStreamCreate(&stream));
 	MUST(cudaMalloc((void **)&buf, sizeof *buf));
-	/* When the first sum is there, all ranks have begun. */
+	/* After the first sum, all ranks have begun. */
 	MUST(ncclAllReduce(buf, buf, 1, ncclInt32, ncclSum, comm, stream));
 	MUST(cudaStreamSynchronize(stream));
 	if (rank == nranks - 1) {

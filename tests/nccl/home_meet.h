@@ -1,5 +1,5 @@
-/* home_meet.h - how processes that a shell has started meet: rank 0 makes an id and writes it to FIFO.1, FIFO.2 and so
- * on; rank r reads it from FIFO.r. */
+/* home_meet.h - how processes started by a shell meet: rank 0 makes an id and writes it to FIFO.1,
+ * FIFO.2 and so on; rank r reads it from FIFO.r. */
 #ifndef HOME_MEET_H
 #define HOME_MEET_H
 

@@ -1,6 +1,6 @@
 /*
- * Kernels that fail: k_faults null|low|host|overflow|stuck|assert|trap|stack|killed. Each ends with CUDA's number and a
- * sentence; nothing hangs, and what follows on the device is refused.
+ * Kernels that fail: k_faults null|low|host|overflow|stuck|assert|trap|stack|killed. Each ends with
+ * CUDA's error and a message; nothing hangs, and later calls on the device fail.
  */
 #include <assert.h>
 #include <signal.h>

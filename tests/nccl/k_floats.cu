@@ -1,6 +1,6 @@
 /*
- * half, bfloat16, e4m3 and e5m2: every value, and every point halfway between two, beside values that ldexp computes.
- * The same arithmetic in a kernel and on the host.
+ * half, bfloat16, e4m3 and e5m2: every value, and every point halfway between two, compared with
+ * values from ldexp. The same arithmetic in a kernel and on the host.
  */
 #include <cmath>
 #include <cstdint>
@@ -43,7 +43,7 @@ of_bits(unsigned b)
 	return v;
 }
 
-/* largest: the bits of the largest finite value; beyond: those of what is more than halfway beyond it. */
+/* largest: the bits of the largest finite value; beyond: the bits of a value more than halfway beyond it. */
 template <class T, class U>
 static void
 check(int exp, int man, unsigned largest, unsigned beyond)

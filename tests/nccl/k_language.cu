@@ -1,4 +1,4 @@
-/* C++ and CUDA's names as programs write them; two devices and four threads launch at once. */
+/* C++ and CUDA's names as in real programs; two devices and four threads launch at once. */
 #include <map>
 #include <memory>
 #include <string>
@@ -99,7 +99,7 @@ floats(float4 *p)
 
 static const int plain_one = 3 + 2 + 3 + 7 + 31 - 4 + 2 + 2;
 
-/* Launches on a device and stream of its own. */
+/* Launches on its own device and stream. */
 static void
 many(int device)
 {

@@ -1,5 +1,5 @@
 /*
- * k_late LIBRARY: kernels that come by dlopen when others have run (the library is this file with -DLATE -shared),
+ * k_late LIBRARY: kernels from dlopen after others have run (the library is this file with -DLATE -shared),
  * kernels in a graph, and a program that forks and waits for its own children.
  */
 #include <dlfcn.h>
@@ -50,7 +50,7 @@ test_library(int *p, const char *path)
 	CU(cudaGetLastError());
 	CHECK(read_back(p) == 4); /* the library's own variable */
 	next<<<1, 1>>>(p);
-	CHECK(read_back(p) == 5); /* ours is as it was */
+	CHECK(read_back(p) == 5); /* this program's is unchanged */
 }
 
 static void

@@ -1,4 +1,5 @@
-/* Kernels in order with copies, memsets and each other; every form of a launch; templates, lambdas, function pointers. */
+/* Kernels in order with copies, memsets and each other; every form of a launch; templates, lambdas,
+ * function pointers. */
 #include <string.h>
 
 #include "cu.h"
@@ -132,7 +133,7 @@ main(void)
 	CHECK(h[1] == -1 && h[2] == 13 && h[3] == -1);
 #endif
 
-	/* What cannot be launched. */
+	/* Invalid launches. */
 	add<<<0, 1>>>(p, 1, 1);
 	CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
 	add<<<1, 1025>>>(p, 1, 1);

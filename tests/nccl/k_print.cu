@@ -1,4 +1,4 @@
-/* Text of kernels stands where the program waits for it, between the program's own. */
+/* Output of kernels appears where the program waits for it, between the program's own. */
 #include "cu.h"
 
 __global__ void

@@ -77,7 +77,7 @@ atomics(unsigned *u, float *f, int *i)
 	asm volatile("red.global.add.u64 [%0],%1;" ::"l"(&total), "l"(2ull) : "memory");
 }
 
-/* The block that comes last sums up. */
+/* The last block sums up. */
 __global__ void
 last_block(int *parts, int *out)
 {
@@ -153,7 +153,7 @@ main(void)
 	CHECK(cudaMemcpyToSymbol(zero, &c, sizeof c) == cudaErrorInvalidSymbol);
 	cudaGetLastError();
 
-	/* A reset gives variables their first values again. */
+	/* A reset restores the variables' initial values. */
 	CU(cudaDeviceReset());
 	CU(cudaMemcpyFromSymbol(&c, counter, sizeof c));
 	CHECK(c == 5);

@@ -1,4 +1,4 @@
-/* Rank 0 of two, alone: it fails when GPUSIM_TIMEOUT is over, and says who is missing. */
+/* Rank 0 of two, alone: it fails after GPUSIM_TIMEOUT, and reports the missing rank. */
 #include "nccl_test.h"
 
 int

@@ -1,9 +1,10 @@
-/* Wrong arguments: each has its result and a sentence that names the thing, and leaves everything usable. */
+/* Wrong arguments: each has its result and a message that names the argument, and leaves everything
+ * usable. */
 #include "nccl_test.h"
 
 static struct world w;
 
-/* The latest failure's sentence has this. */
+/* The last failure's message contains this. */
 static void
 says(const char *text)
 {
@@ -44,7 +45,7 @@ test_collectives(float *p, float *elsewhere)
 	says("overlap");
 	WANT(ncclInvalidArgument, ncclAllGather(p, p, SIZE_MAX / 2, ncclFloat, c, s));
 	says("too large");
-	/* The other ranks' recvbuff is not looked at. */
+	/* The other ranks' recvbuff is not checked. */
 	for (int r = 1; r < w.n; r++)
 		input[r] = device_bytes(r, NULL, 64);
 	NCCL(ncclGroupStart());

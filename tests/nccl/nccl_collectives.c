@@ -1,6 +1,6 @@
 /*
- * Every collective with every type and operator, out of place and in place, against a reference: all ranks in this
- * process, grouped. Values are small enough to be exact in all types.
+ * Every collective with every type and operator, out of place and in place, against a reference:
+ * all ranks in this process, grouped. Values are small enough to be exact in all types.
  */
 #include "nccl_test.h"
 
@@ -34,7 +34,7 @@ reduced(int op, size_t i)
 	return v;
 }
 
-/* Whether the average is a number of the type, so that the comparison can be exact. */
+/* Return true if the type represents the average exactly, so that the comparison can be exact. */
 static bool
 expect(int coll, int op, int root, int rank, size_t count, size_t i, double *out)
 {
@@ -106,7 +106,7 @@ is_whole(int coll, bool of_send)
 		       : coll == ALLGATHER || coll == GATHER;
 }
 
-/* Bytes into the other buffer at which the collective works in place. */
+/* The offset in bytes into the other buffer for an in-place collective. */
 static size_t
 own_part(int coll, int r, size_t nbytes)
 {

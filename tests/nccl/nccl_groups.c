@@ -1,12 +1,12 @@
 /*
- * Groups: meshes of sends and receives with oneself among the peers, communicators and streams that mix, ranks that
- * call in different orders, and groups that fail.
+ * Groups: meshes of sends and receives with oneself among the peers, communicators and streams that
+ * mix, ranks that call in different orders, and groups that fail.
  */
 #include "nccl_test.h"
 
 static struct world w;
 
-/* What rank r sends to rank p, element i. */
+/* Element i of rank r's message to rank p. */
 static int
 word(int r, int p, int i)
 {
@@ -52,8 +52,8 @@ test_mesh(int count)
 	}
 }
 
-/* Two communicators on the same devices and streams, called in another order by each rank; and a third on streams of
- * its own, all in nested groups. */
+/* Two communicators on the same devices and streams, called in a different order by each rank; and
+ * a third on its own streams, all in nested groups. */
 static void
 test_communicators(void)
 {
@@ -132,7 +132,7 @@ test_nested(void)
 	}
 }
 
-/* One communicator on two streams in one group: both are in order with what they had before and get after. */
+/* One communicator on two streams in one group: both keep the order with earlier and later work. */
 static void
 test_streams(void)
 {
@@ -169,7 +169,7 @@ test_streams(void)
 	}
 }
 
-/* Nothing of a group with a wrong call begins. */
+/* No operation of a group with an invalid call begins. */
 static void
 test_failures(void)
 {
@@ -198,7 +198,7 @@ test_failures(void)
 		CUDA(cudaFree(p[r]));
 }
 
-/* More than a queue takes at once, from one thread for all devices. */
+/* More operations than a queue takes at once, from one thread for all devices. */
 static void
 test_long(void)
 {

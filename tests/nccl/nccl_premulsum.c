@@ -1,4 +1,5 @@
-/* premulsum with a scalar of each rank's own: on the host, in device memory, in pinned memory that changes. */
+/* premulsum with a scalar of each rank's own: on the host, in device memory, in pinned memory that
+ * changes. */
 #include "nccl_test.h"
 
 static struct world w;
@@ -24,7 +25,7 @@ test(int dtype)
 			NCCL(ncclRedOpCreatePreMulSum(&op[r], scalar, (ncclDataType_t)dtype,
 						      ncclScalarHostImmediate, w.comm[r]));
 	}
-	put(scalar, dtype, 0, 1); /* the host's was taken by the call */
+	put(scalar, dtype, 0, 1); /* the call has read the host's scalar */
 	NCCL(ncclGroupStart());
 	for (int r = 0; r < w.n; r++)
 		NCCL(ncclAllReduce(p[r], p[r], 1, (ncclDataType_t)dtype, op[r], w.comm[r],

@@ -1,11 +1,11 @@
 /*
- * nccl_process MODE - ranks in processes of their own, which this program starts by fork and exec of itself; the id
- * goes through pipes.
+ * nccl_process MODE - ranks in processes of their own, which this program starts by fork and exec
+ * of itself; the id goes through pipes.
  *
  *	all	every rank runs collectives, and destroys its communicator
  *	leave	every rank returns from main without destroying it
  *	kill	the last rank kills itself between two collectives: the others see ncclRemoteError
- *	exit	the last rank ends well while the others wait for it: the same
+ *	exit	the last rank exits normally while the others wait for it: the same
  *	abort	the last rank aborts: the same
  *	mismatch	ranks disagree about the count: all see a failure
  */
@@ -37,7 +37,7 @@ sum(ncclComm_t comm, cudaStream_t stream, float *p, int n)
 	CHECK(host == (float)n);
 }
 
-/* The others: an operation that cannot end, until the failure is there. */
+/* The others: an operation that cannot end, until the failure arrives. */
 static int
 await_failure(ncclComm_t comm, cudaStream_t stream, float *p, int count, const char *why)
 {
@@ -95,7 +95,7 @@ run_rank(const char *mode, int rank, int n)
 				     strcmp(mode, "abort") == 0	 ? "ncclCommAbort"
 				     : strcmp(mode, "exit") == 0 ? "has left"
 								 : "ended");
-	/* So that the others wait already. */
+	/* So that the others are already waiting. */
 	usleep(200000);
 	if (strcmp(mode, "kill") == 0)
 		raise(SIGKILL);

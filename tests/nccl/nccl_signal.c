@@ -1,4 +1,5 @@
-/* Windows, put and signal: a ring of puts, in order with what the streams did before; signals alone; wrong calls. */
+/* Windows, put and signal: a ring of puts, in order with the streams' earlier work; signals alone;
+ * wrong calls. */
 #include "nccl_test.h"
 
 #define N 1000
@@ -38,7 +39,7 @@ main(void)
 			ncclWaitSignalDesc_t d = {.opCnt = 2, .peer = (r + w.n - 1) % w.n};
 
 			NCCL(ncclWaitSignal(1, &d, w.comm[r], w.stream[r]));
-			/* Nobody puts again before all have seen it. */
+			/* No rank puts again before all have seen it. */
 			NCCL(ncclGroupStart());
 			for (int k = 0; k < w.n && r == w.n - 1; k++) {
 				CUDA(cudaSetDevice(k));

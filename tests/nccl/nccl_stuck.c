@@ -1,6 +1,6 @@
 /*
- * nccl_stuck MODE RANK - all ranks but one do the same; this one does what MODE says, so that they stand still. Then the
- * program waits until its standard input ends.
+ * nccl_stuck MODE RANK - all ranks but one do the same; this one does what MODE says, so that all
+ * stall. Then the program waits until its standard input ends.
  */
 #include "nccl_test.h"
 
@@ -91,7 +91,7 @@ recv_only(int r)
 		NCCL(ncclRecv(data[r], N, ncclFloat, (r + 1) % w.n, w.comm[r], w.stream[r]));
 }
 
-/* Its group is open for good, and all that the thread calls later is in it: it is to be the last rank. */
+/* Its group stays open, and all later calls of the thread are in it: it must be the last rank. */
 static void
 group(int r)
 {
@@ -137,7 +137,7 @@ pause_for(void *arg)
 	usleep(700000);
 }
 
-/* It is late for each of many operations. */
+/* The rank is late for each of many operations. */
 static void
 late(int r)
 {

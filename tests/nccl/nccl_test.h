@@ -1,6 +1,6 @@
 /*
- * nccl_test.h - what the nccl_*.c programs share: a call that fails ends the program with its sentence; elements of all
- * types as doubles.
+ * nccl_test.h - shared by the nccl_*.c programs: a failed call ends the program with its message;
+ * elements of all types as doubles.
  */
 #ifndef NCCL_TEST_H
 #define NCCL_TEST_H
@@ -123,7 +123,7 @@ static const struct {
 			  {"int64", 8},	 {"uint64", 8},	  {"half", 2},	 {"float", 4},
 			  {"double", 8}, {"bfloat16", 2}, {"f8e4m3", 1}, {"f8e5m2", 1}};
 
-/* A small float of e exponent bits and m of mantissa, from a value that it holds exactly. */
+/* A small float of e exponent bits and m of mantissa, from a value that it represents exactly. */
 static inline unsigned
 pack_small(double v, int e, int m)
 {

@@ -1,6 +1,6 @@
 /*
- * One process a rank: communicators of a communicator, by calls of each rank. `grow`: two ranks become four. `death`: the
- * last rank's process is killed, the others hear it, and go on without it.
+ * One process a rank: communicators of a communicator, by calls of each rank. `grow`: two ranks become
+ * four. `death`: the last rank's process is killed; the others notice, and continue without it.
  */
 #include <sched.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #define RANKS 4
 
-/* What all processes share. */
+/* Memory that all processes share. */
 static struct {
 	ncclUniqueId id, grow_id;
 	volatile int has_id, has_grow_id;

@@ -1,10 +1,10 @@
 /*
- * client.c - a client that makes communicators, runs operations on them, and checks every result it
- * is told is good.
+ * client.c - a client that makes communicators, runs operations on them, and checks every result
+ * that is reported as good.
  *
  * Word i of a rank's buffer counts how often the input of word i's owner is in it. Before an
- * operation on fresh inputs rank r's buffer is 1 in word r, 0 elsewhere; so a sum tells exactly
- * whose inputs it has. An operation on what the last one left multiplies by the number of ranks.
+ * operation on fresh inputs rank r's buffer is 1 in word r, 0 elsewhere; so a sum shows exactly
+ * which inputs it has. An operation on the last one's result multiplies by the number of ranks.
  */
 #include "sim.h"
 
@@ -211,7 +211,7 @@ ask_change(struct world *w, uint32_t k, enum what what)
 		     PACK(w, COMM_ABORT, commabort, &stop));
 }
 
-/* ---- what is known */
+/* ---- the client's knowledge */
 
 static void
 forget_data(struct sim_client *c)
@@ -270,8 +270,8 @@ fill(struct world *w, uint32_t k)
 		c->filled_by[r] = c->dev[r];
 	}
 	c->nfilled = c->nranks;
-	/* A write into a device's memory after another device has adopted it is lost, and the client
-	 * cannot tell. No result is promised then. */
+	/* A write into a device's memory after another device has adopted it is lost, and the
+	 * client cannot notice. The result is then undefined. */
 	c->in_vain = false;
 	for (uint32_t r = 0; r < c->nranks; r++)
 		c->in_vain |= w->dev[c->dev[r]].adopted > c->told_at;
@@ -288,7 +288,7 @@ new_tag(struct world *w)
 
 /* ---- checks */
 
-/* Which word the device of rank r filled; NONE: it did not. */
+/* The word that the device of rank r filled; NONE: none. */
 static uint32_t
 word_of(const struct sim_client *c, uint32_t r)
 {
@@ -300,8 +300,8 @@ word_of(const struct sim_client *c, uint32_t r)
 	return NONE;
 }
 
-/* `told` ranks took part in an operation on fresh inputs: the sum has that many, each once, and
- * those of all that are members still. */
+/* `told` ranks took part in an operation on fresh inputs: the sum has that many inputs, each once,
+ * and the inputs of all current members. */
 static void
 check_fresh(struct world *w, uint32_t k, const uint64_t *v)
 {
@@ -324,14 +324,14 @@ check_fresh(struct world *w, uint32_t k, const uint64_t *v)
 	}
 }
 
-/* An operation has succeeded; what does every rank have? times: all-reduces one after the other. */
+/* Check every rank's buffer after a successful operation. times: all-reduces one after the other. */
 static void
 check_result(struct world *w, uint32_t k)
 {
 	struct sim_client *c = client_of(w, k);
 	uint64_t v[WORDS], factor = 1;
 
-	/* Ranks may have gone since it was told who they are, and their devices have other memory. */
+	/* Ranks may have left since the client got the list, and their devices have other memory. */
 	for (uint32_t r = 0; r < c->nranks; r++)
 		if (w->dev[c->dev[r]].adopted > c->told_at) {
 			c->filled = c->shared = false;
@@ -392,7 +392,7 @@ took_status(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply)
 			check_result(w, k);
 		else if (check)
 			forget_data(c);
-		c->told_at = c->asked; /* the answer may be that of long ago, said again */
+		c->told_at = c->asked; /* the answer may be an old one, repeated */
 		c->known = true;
 		c->epoch = r->epoch;
 		c->recoveries = r->recoveries;
@@ -426,7 +426,7 @@ took_run(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply, co
 	if (rc == RC_NOTFOUND && c->what == LAUNCH)
 		c->graph = 0;
 	if (c->what == LAUNCH)
-		c->graph = 0; /* how far it got is not known: its count is of no use any more */
+		c->graph = 0; /* its progress is unknown: its count is useless now */
 	if (strstr(text, "no graph") && strstr(text, " here"))
 		wrong(w, "client %u: a rank has lost its graph: %s", k, text);
 	if (*text == '\0')
@@ -527,7 +527,7 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 	later(w, k, c->last && rc != RC_OK ? 1000 * MS : between(w, MS, 150 * MS));
 }
 
-/* ---- what next */
+/* ---- the next step */
 
 static void
 run_something(struct world *w, uint32_t k)
@@ -563,7 +563,7 @@ run_something(struct world *w, uint32_t k)
 	}
 }
 
-/* Devices that a communicator takes unnamed. */
+/* Devices that a communicator takes without naming them. */
 static uint32_t
 everybody(const struct world *w)
 {
@@ -633,7 +633,7 @@ client_start(struct world *w, uint32_t k)
 void
 clients_last_check(struct world *w)
 {
-	/* Leases of clients that ended are over by then; frozen nodes run again and are known to. */
+	/* By then, leases of ended clients have expired, and frozen nodes run again and are known to. */
 	uint64_t rest = w->calm_at + 9000 * MS, us = 4000 * MS;
 
 	trace(w, "the last check");

@@ -1,7 +1,7 @@
 /*
- * collective.c - an all-reduce in place, as far as its failures matter: it moves when all ranks have
- * come and reach each other; then each rank has its result at a time of its own; a rank that leaves
- * before that has garbage in its buffer, perhaps, and may take the others' results along.
+ * collective.c - an all-reduce in place, with its failures: it runs when all ranks have arrived and
+ * reach each other; then each rank has its result at its own time; a rank that leaves before may
+ * have garbage in its buffer, and may make the others lose their results.
  */
 #include "sim.h"
 
@@ -86,7 +86,7 @@ coll_arrive(struct world *w, uint32_t d, struct drun *r, const GpuSim__Coll *k, 
 		    (uint32_t)(c - w->coll);
 }
 
-/* All ranks are there, awake, and reach each other. */
+/* Return true if all ranks have arrived, are awake, and reach each other. */
 static bool
 can_move(const struct world *w, const struct coll *c)
 {
@@ -150,7 +150,7 @@ coll_leave(struct world *w, uint32_t d, struct drun *r)
 			w->dev[d].mem.word[c->buffer][k] += 1000003;
 	if (c->moving && roll(w, 2))
 		c->stuck = true;
-	/* The others hear of it, from it or by its connections. */
+	/* The others learn of it, from the rank or by its connections. */
 	for (uint32_t q = 0; q < c->nranks; q++) {
 		uint32_t peer = c->dev[q];
 		struct event *e;

@@ -1,4 +1,4 @@
-/* coordinator.c - the shell around coord_step: what cmd/gpucoord is in the world outside. */
+/* coordinator.c - the shell around coord_step: in place of cmd/gpucoord. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ASKED_BY_WORLD UINT64_MAX
-#define LATE_MS	       400 /* an answer may be so long past its deadline: ticks are 100 ms apart */
+#define LATE_MS	       400 /* the longest time of an answer past its deadline: ticks are 100 ms apart */
 
 /* ---- the store: records by key */
 
@@ -63,7 +63,7 @@ call_device(struct world *w, struct coord_action *a)
 		  a->token, a->timeout_ms * MS, &a->body);
 }
 
-/* The device starts, or fails to start, or exits before it registers, or nothing is reported at all. */
+/* The device starts, or fails to start, or exits before it registers, or no report comes. */
 static void
 spawn(struct world *w, uint32_t d)
 {
@@ -88,7 +88,7 @@ spawn(struct world *w, uint32_t d)
 	}
 }
 
-/* Nobody adopts this memory afterwards. */
+/* No device adopts this memory afterwards. */
 static void
 discard(struct world *w, uint32_t d)
 {
@@ -227,7 +227,7 @@ coordinator_tick(struct world *w)
 
 /* ---- the process */
 
-/* Send the coordinator a request of the world's own, and take the answer. */
+/* Send the world's own request to the coordinator, and take the answer. */
 static void
 ask(struct world *w, GpuSim__Request *req, struct buf *out)
 {
@@ -255,7 +255,8 @@ ask_state(struct world *w, struct buf *out)
 	ask(w, &req, out);
 }
 
-/* Events count from 1 without gaps; a device is lost once, and then back or started again once. */
+/* Events are numbered from 1 without gaps; a device is lost once, and then comes back or is
+ * restarted once. */
 static void
 check_events(struct world *w, const GpuSim__EventsResponse *r)
 {
@@ -315,16 +316,16 @@ find_comm(const GpuSim__StatusResponse *r, uint64_t id)
 	return NULL;
 }
 
-/* A communicator is the same after a restart. One that was changing may have got further, or begin again. */
+/* A communicator is the same after a restart. A changing one may have got further, or begin again. */
 static void
 check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSummary *is)
 {
-	/* One that has failed and still has runs waits for the last of its ranks. */
+	/* A failed one that still has runs waits for the last of its ranks. */
 	bool settled = was->status != GPU_SIM__STATUS__IN_PROGRESS &&
 		       (was->status != GPU_SIM__STATUS__FAILED || was->pending == 0);
 
 	if (!is && was->status != GPU_SIM__STATUS__SUCCESS && was->pending == 0)
-		return; /* it was about to go */
+		return; /* it was about to be removed */
 	if (!is || is->onfailure != was->onfailure || is->epoch < was->epoch)
 		wrong(w, "comm %" PRIu64 " has not survived the coordinator", was->commid);
 	else if (settled && (is->epoch != was->epoch || is->n_deviceids != was->n_deviceids ||
@@ -349,7 +350,7 @@ check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSu
 		      was->commid, is->pending, is->operations, was->pending, was->operations);
 }
 
-/* The state after a restart is that before. */
+/* The state after a restart equals the state before. */
 static void
 check_state(struct world *w)
 {
@@ -407,7 +408,7 @@ coordinator_start(struct world *w)
 void
 coordinator_kill(struct world *w)
 {
-	ask_state(w, &w->told); /* this step handles what is due; the next one reports it: */
+	ask_state(w, &w->told); /* this step handles due events; the next one reports them: */
 	coordinator_check_history(w);
 	ask_state(w, &w->told);
 	coord_free(w->coord);

@@ -1,7 +1,6 @@
 /*
- * device.c - the shell around protocol_step: what lib/dev's serve_*.c, the transport and the streams
- * are in the world outside. A run goes through its operations one by one; memory, and what is kept
- * of it, outlives the process.
+ * device.c - the shell around protocol_step: in place of lib/dev's serve_*.c, the transport and the
+ * streams. A run executes its operations one by one; memory and its kept copies outlive the process.
  */
 #include "sim.h"
 
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The failure that answers to a run carry when it has just failed. */
+/* The failure in answers to a run that has just failed. */
 static const GpuSim__Failure *failure;
 
 static struct sim_device *
@@ -36,7 +35,7 @@ run_by_start(struct sim_device *d, uint64_t start)
 	return NULL;
 }
 
-/* The aborts that runs below an epoch, of a communicator, are to see soon. */
+/* Deliver aborts soon to a communicator's runs below an epoch. */
 void
 device_fail_runs(struct world *w, uint32_t d, uint64_t comm, uint32_t epoch_below)
 {
@@ -100,7 +99,7 @@ answer(struct world *w, uint32_t d, const struct protocol_action *a)
 	}
 }
 
-/* ---- what the protocol wants done */
+/* ---- actions of the protocol */
 
 static void
 attach(struct world *w, uint32_t d, const GpuSim__CommAttachRequest *m)
@@ -167,7 +166,7 @@ buffer_of(const GpuSim__Coll *k)
 	return (uint32_t)((k->recvaddr - MEM_MIN) / (WORDS * sizeof(uint64_t))) % BUFFERS;
 }
 
-/* Put back what the same run kept, keep what it will overwrite. */
+/* Restore the run's kept data, and keep the data that it will overwrite. */
 static void
 keep(struct world *w, uint32_t d, const struct protocol_action *a, uint64_t run,
      const struct drun *r)
@@ -175,7 +174,7 @@ keep(struct world *w, uint32_t d, const struct protocol_action *a, uint64_t run,
 	struct memory *m = &dev_of(w, d)->mem;
 	unsigned at = 0;
 
-	for (unsigned i = 0; i < BUFFERS; i++) /* that of the communicator, else an empty one */
+	for (unsigned i = 0; i < BUFFERS; i++) /* the communicator's, else an empty one */
 		if (m->kept[i].comm == a->comm)
 			at = i;
 		else if (m->kept[at].comm != a->comm && m->kept[at].comm && !m->kept[i].comm)
@@ -232,7 +231,7 @@ start(struct world *w, uint32_t d, const struct protocol_action *a)
 	e->c = r->generation;
 }
 
-/* False: there is a result, to be fed back. */
+/* False: a result must be fed back. */
 static bool
 carry_out(struct world *w, uint32_t d, const struct protocol_action *a)
 {
@@ -336,7 +335,7 @@ is_over(const struct sim_device *dev, const struct drun *r)
 	return !c || c->aborted || c->epoch != r->epoch;
 }
 
-/* As far as it gets without waiting. */
+/* Run as far as possible without waiting. */
 static void
 run_go_on(struct world *w, uint32_t d, struct drun *r)
 {
@@ -373,7 +372,7 @@ run_go_on(struct world *w, uint32_t d, struct drun *r)
 	}
 }
 
-/* It has waited for too long: for whom? */
+/* It has waited too long: find the rank that it waits for. */
 static void
 too_late(struct world *w, uint32_t d, struct drun *r)
 {
@@ -436,7 +435,7 @@ device_run_event(struct world *w, const struct event *e)
 	run_end(w, d, r, &err, NULL);
 }
 
-/* ---- what it says of itself */
+/* ---- reports about itself */
 
 struct metadata {
 	GpuSim__DeviceMetadata m;

@@ -13,7 +13,7 @@ digest_add(struct digest *d, uint64_t v)
 	d->h = z ^ (z >> 31);
 }
 
-/* Bytes of one value in memory; 0: it is a text. */
+/* Bytes of one value in memory; 0: a text. */
 static size_t
 width(ProtobufCType type)
 {

@@ -1,8 +1,8 @@
 /*
- * digest.h - a number that tells whether two simulated worlds took the same course.
+ * digest.h - a number that shows whether two simulated worlds took the same course.
  *
  * It covers times, nodes, kinds of events, ids and codes. It leaves out texts, addresses, names and
- * bytes, and a field that holds its default: so it survives new words and new fields nobody sets.
+ * bytes, and a field that holds its default: so new texts and unused new fields do not change it.
  */
 #ifndef DIGEST_H
 #define DIGEST_H

@@ -3,9 +3,9 @@
  *
  *	sim [-n SEEDS] [-s FIRST] [-j JOBS] [-d | -v]
  *
- * TAP on stdout; for a seed that fails, with the command that plays it again and prints all that
- * happens. -d: a line with the digest of all worlds instead, the same while no event, id or code in them
- * differs. Exit: 0 all is well, 1 not, 2 usage.
+ * TAP on stdout; for a seed that fails, with the command that plays it again and prints all events.
+ * -d: a line with the digest of all worlds instead; it is the same while no event, id or code in
+ * them differs. Exit: 0 success, 1 failure, 2 usage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ struct totals {
 static volatile uint64_t playing; /* seed */
 static const char *program;
 
-/* A machine has crashed: which seed it was is what matters. */
+/* A machine has crashed: report the seed. */
 static void
 on_crash(int sig)
 {
@@ -66,7 +66,7 @@ play(uint64_t seed, int verbose, const char *self, struct totals *t)
 	world_free(&w);
 }
 
-/* One of the processes: every jobs-th seed. Tells its totals to fd. */
+/* One of the processes: every jobs-th seed. Writes its totals to fd. */
 static void
 worker(uint64_t first, uint64_t n, unsigned job, unsigned jobs, const char *self, int fd)
 {

@@ -1,6 +1,7 @@
 /*
- * ranks.c - clients that are ranks of queued communicators: each comes by an id of the round, splits and shrinks what it
- * is in, and leaves. Rank k is on device k. Their operations are not the coordinator's matter, so there are none.
+ * ranks.c - clients that are ranks of queued communicators: each joins by an id of the round,
+ * splits and shrinks its communicators, and leaves. Rank k is on device k. The coordinator does not
+ * see their operations, so there are none.
  */
 #include "sim.h"
 
@@ -103,7 +104,7 @@ ask_leave(struct world *w, uint32_t k, uint64_t comm, uint32_t rank)
 
 /* ---- answers */
 
-/* The place of rank k's device in what was made; it must be there. */
+/* The rank of rank k's device in the new communicator; it must exist. */
 static uint32_t
 place(struct world *w, uint32_t k, const GpuSim__CommInitResponse *r)
 {
@@ -132,7 +133,8 @@ took_init(struct world *w, uint32_t k, const GpuSim__CommInitResponse *r)
 	w->checked++;
 }
 
-/* Ranks of the same parent are in the same child if they said the same color in the same split, and only then. */
+/* Ranks of the same parent are in the same child if and only if they passed the same color in the
+ * same split. */
 static void
 took_child(struct world *w, uint32_t k, const GpuSim__CommInitResponse *r, bool split)
 {
@@ -185,7 +187,7 @@ ranks_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum r
 	later(w, k, between(w, MS, 150 * MS));
 }
 
-/* ---- what next */
+/* ---- the next step */
 
 void
 ranks_step(struct world *w, uint32_t k)
@@ -220,7 +222,7 @@ ranks_step(struct world *w, uint32_t k)
 	}
 }
 
-/* Its device sees that a client has ended without leaving. */
+/* Its device notices that a client has ended without leaving. */
 void
 ranks_died(struct world *w, uint32_t k)
 {

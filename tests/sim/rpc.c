@@ -1,6 +1,6 @@
 /*
- * rpc.c - calls as lib/net makes them: repeated under their number until they are answered, too
- * late, or nobody has been there for a while; executed once, by the server's reply cache.
+ * rpc.c - calls as in lib/net: repeated under their number until they are answered, too late, or
+ * the server was unreachable for a while; executed once, by the server's reply cache.
  */
 #include "sim.h"
 
@@ -55,7 +55,7 @@ send_request(struct world *w, uint32_t i)
 		struct event *e = post(w, w->now + latency(w), EV_REQUEST, c->to);
 
 		e->a = i;
-		e->b = c->deadline - w->now; /* how much longer its caller waits */
+		e->b = c->deadline - w->now; /* the remaining time of its caller */
 	}
 }
 
@@ -111,7 +111,7 @@ rpc_start(struct world *w, enum call_kind kind, uint32_t from, uint32_t to, uint
 	return i;
 }
 
-/* The caller hears of its end. */
+/* The caller is notified of its end. */
 static void
 finish(struct world *w, uint32_t i, enum rc rc, const GpuSim__Reply *reply, const char *text)
 {

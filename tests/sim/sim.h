@@ -1,9 +1,9 @@
 /*
  * sim.h - a world of one coordinator, devices and clients around the real state machines.
  *
- * coord_step and protocol_step are those of the daemons, so is the server's reply cache; clock,
- * network, processes and memory are made here, from a seed. Everything that happens is an event in
- * one queue; the same seed gives the same events. Times are microseconds of the world.
+ * coord_step, protocol_step and the server's reply cache are the daemons'; clock, network,
+ * processes and memory are simulated, from a seed. Everything that happens is an event in one
+ * queue; the same seed gives the same events. Times are microseconds of the world.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -23,20 +23,20 @@
 #define MAX_DEVICES 16
 #define MAX_CLIENTS 4
 #define MAX_NODES   (1 + MAX_DEVICES + MAX_CLIENTS)
-#define MAX_TAGS    512 /* runs whose kernels count how often they were executed */
+#define MAX_TAGS    512 /* runs whose kernels count their executions */
 #define BUFFERS	    MAX_CLIENTS
-#define WORDS	    MAX_DEVICES /* of a buffer: how often each rank's input is in it */
+#define WORDS	    MAX_DEVICES /* of a buffer: the count of each rank's input in it */
 #define MEM_MIN	    0x10000u
 #define MEM_MAX	    0x90000u
 #define NONE	    UINT32_MAX
 
-/* The coordinator's ladder here, and what a peer that cannot be reached costs. */
+/* The coordinator's ladder here, and the delay of an unreachable peer. */
 #define HEARTBEAT_MS  1000u
 #define MISSED	      3u
 #define OP_TIMEOUT_MS 4000u
 #define GRACE_MS      1000u
 #define RESPAWN_MS    4000u
-#define RETURN_MS     35000u /* what nobody claims after the coordinator has been away is free */
+#define RETURN_MS     35000u /* data that no client claims after the coordinator was away are free */
 #define CONNECT_MS    2000u
 
 /* ---- processes. Node 0 is the coordinator, then devices, then clients. */
@@ -71,12 +71,12 @@ struct sim_call {
 	bool done;
 };
 
-/* A request that a server is at. */
+/* A request that a server works on. */
 struct served {
 	uint32_t call, node, life;
 	uint64_t client_id, seq;
 	GpuSim__Request *req; /* NULL: answered */
-	uint64_t until;	      /* its caller is thought to wait */
+	uint64_t until;	      /* the server assumes that its caller waits */
 };
 
 /* ---- devices */
@@ -107,7 +107,7 @@ struct dgraph {
 	GpuSim__GraphDefineRequest *def; /* a copy */
 };
 
-struct dcomm { /* what the transport knows */
+struct dcomm { /* the transport's knowledge */
 	uint64_t id, instance;
 	uint32_t epoch, rank, nranks;
 	uint32_t dev[MAX_DEVICES]; /* by rank */
@@ -118,10 +118,10 @@ struct sim_device {
 	struct protocol *protocol; /* NULL: no process */
 	uint64_t incarnation, client_id, seq;
 	bool spare;
-	uint64_t starved_until; /* it gets no processor to send heartbeats with */
-	uint64_t looked;	/* when its process was looked at last */
+	uint64_t starved_until; /* it gets no CPU time to send heartbeats */
+	uint64_t looked;	/* when its process was last checked */
 	bool discarded;		/* its memory was removed after it had died */
-	uint64_t adopted;	/* when another took its memory over, or it another's */
+	uint64_t adopted;	/* when another device took over its memory, or it another's */
 	struct memory mem;
 	struct dcomm comm[32];
 	unsigned ncomms;
@@ -131,7 +131,7 @@ struct sim_device {
 	uint64_t generation;
 };
 
-/* A collective of one (communicator, epoch, operation) on its way. */
+/* A running collective of one (communicator, epoch, operation). */
 struct coll {
 	uint64_t comm, instance, op;
 	uint32_t epoch, nranks;
@@ -140,8 +140,8 @@ struct coll {
 	uint32_t gone, finished;			      /* bits of ranks */
 	uint64_t result[WORDS];
 	uint32_t buffer;
-	bool moving; /* inputs are all read */
-	bool stuck;  /* it will not get to its end */
+	bool moving; /* all inputs have been read */
+	bool stuck;  /* it will not finish */
 };
 
 /* ---- clients */
@@ -151,23 +151,23 @@ struct sim_client {
 	uint32_t call; /* under way, or NONE */
 	uint64_t comm; /* 0: none */
 	uint32_t policy, nranks, epoch, recoveries;
-	uint32_t dev[MAX_DEVICES];		  /* by rank, as told last */
-	bool known;				  /* that is sure, and nothing is in progress */
-	bool failed;				  /* the communicator has */
-	unsigned what;				  /* it is doing */
-	uint32_t filled_by[MAX_DEVICES], nfilled; /* whose input is in which word */
-	bool in_vain;		 /* some inputs went to a device that is no rank any more */
-	uint64_t asked, told_at; /* the last request; what dev is from */
-	bool filled, shared;	 /* inputs are there; or `expect` everywhere */
+	uint32_t dev[MAX_DEVICES]; /* by rank, as last reported */
+	bool known;		   /* the list is certain, and nothing is in progress */
+	bool failed;		   /* the communicator has */
+	unsigned what;		   /* it is doing */
+	uint32_t filled_by[MAX_DEVICES], nfilled; /* the rank whose input is in each word */
+	bool in_vain;		 /* some inputs went to a device that is no longer a rank */
+	uint64_t asked, told_at; /* the last request; the source of dev */
+	bool filled, shared;	 /* inputs are in place; or `expect` everywhere */
 	uint64_t expect[WORDS];
-	uint32_t told;	     /* ranks that took part, by an answer that is to be checked */
-	bool note;	     /* it tells of a recovery */
+	uint32_t told;	     /* ranks that took part, by an unchecked answer */
+	bool note;	     /* it reports a recovery */
 	uint32_t tag, times; /* kernel of the operation, or NONE; all-reduces in it */
 	uint64_t graph;	     /* 0: none */
 	uint32_t graph_tag;
-	unsigned ops;	       /* 0: it has nothing more to do */
-	bool last, known_good; /* the last check: under way, passed */
-	/* Of a rank of queued communicators, comm is that of the round: */
+	unsigned ops;	       /* 0: nothing left to do */
+	bool last, known_good; /* the last check: running, passed */
+	/* For a rank of queued communicators, comm is the round's: */
 	uint64_t round, child, child_of;
 	uint32_t splits, child_rank, child_call;
 	int color;
@@ -182,12 +182,12 @@ enum event_kind {
 	EV_RETRY,	/* a: call */
 	EV_TICK,	/* coordinator */
 	EV_REGISTER,	/* device */
-	EV_RUN,		/* device: run b of generation c goes on */
-	EV_ABORTED,	/* device: run b of generation c has seen that it is aborted */
+	EV_RUN,		/* device: run b of generation c continues */
+	EV_ABORTED,	/* device: run b of generation c has noticed its abort */
 	EV_REFUSED,	/* device: run b of generation c: a peer gave up */
 	EV_COLL,	/* device: run b of generation c has its collective's result */
 	EV_COLL_LATE,	/* device: run b of generation c has waited for too long in operation d */
-	EV_COLL_TRY,	/* a: collective (none of a node) */
+	EV_COLL_TRY,	/* a: collective (of no node) */
 	EV_CLIENT,	/* client: its next step */
 	EV_FAULT,	/* faults begin at random */
 	EV_START,	/* start node a */
@@ -196,14 +196,14 @@ enum event_kind {
 	EV_GONE,	/* coordinator: client id b has gone */
 	EV_ECHO,	/* coordinator: its echo is back */
 	EV_LOOKED,	/* coordinator: at device id b */
-	EV_SPAWNED,	/* coordinator: device b is started again, as process c; 0: it cannot be */
+	EV_SPAWNED,	/* coordinator: device b is restarted as process c; 0: impossible */
 	EV_EXITED,	/* coordinator: process b has ended, with wait status c */
 };
 
 struct event {
 	uint64_t at, order;
 	enum event_kind kind;
-	uint32_t node, life; /* whose; NONE: nobody's. It is dropped when that process is gone */
+	uint32_t node, life; /* the owner; NONE: none. It is dropped when that process has ended */
 	uint32_t a;
 	uint64_t b, c, d;
 	bool waited; /* for a processor */
@@ -213,7 +213,7 @@ struct event {
 
 struct profile { /* of faults: chances out of 1000, at each step of the fault generator */
 	uint32_t lose, repeat, crash, freeze, split, coord_crash, coord_freeze, client_dies;
-	uint32_t starve;	      /* for want of a processor things happen late */
+	uint32_t starve;	      /* events happen late for lack of CPU time */
 	uint32_t latency_us, slow_us; /* of a message; of a collective, at most */
 };
 
@@ -227,8 +227,8 @@ struct world {
 	int verbose;
 	struct profile faults;
 	bool queued;   /* until the last check the clients are ranks of queued communicators */
-	bool starving; /* of processors: no node dies, and no device may be called lost */
-	uint64_t behind_until; /* until then messages to the coordinator wait so long: */
+	bool starving; /* of CPU time: no node dies, and no device may be reported lost */
+	uint64_t behind_until; /* until then messages to the coordinator are delayed by: */
 	uint64_t behind_us;
 	uint64_t inbox_at; /* when the coordinator reads its messages: in order */
 	uint32_t policy;   /* of devices lost in no communicator */
@@ -246,8 +246,8 @@ struct world {
 	struct coord_actions actions;
 	uint64_t instance, coord_client[MAX_DEVICES], coord_seq[MAX_DEVICES];
 	struct buf told;       /* the coordinator's status just before it died */
-	uint64_t told_events;  /* number of the last event it had told then */
-	struct buf *telling;   /* where its answer to the world itself goes */
+	uint64_t told_events;  /* number of the last event that it had reported then */
+	struct buf *telling;   /* the target of its answer to the world itself */
 	struct record *record; /* sorted by key */
 	size_t nrecords;
 	struct sim_device *dev;
@@ -255,9 +255,9 @@ struct world {
 	struct coll *coll;
 	size_t ncolls, coll_cap;
 	uint32_t tags;
-	uint8_t tag_max[MAX_TAGS]; /* most that a device may count of it */
+	uint8_t tag_max[MAX_TAGS]; /* the most that a device may count of it */
 	char wrong[512];	   /* the first broken invariant, or "" */
-	struct digest digest;	   /* of all that has happened */
+	struct digest digest;	   /* of all events */
 	uint64_t events, checked, succeeded, failed, recovered;
 };
 
@@ -267,14 +267,14 @@ bool chance(struct world *w, uint32_t of1000);
 uint64_t roll64(struct world *w);
 uint64_t between(struct world *w, uint64_t lo, uint64_t hi);
 void trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* An invariant is broken: note the sentence. The world ends. */
+/* An invariant is broken: note the message. The world ends. */
 void wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct event *post(struct world *w, uint64_t at, enum event_kind kind, uint32_t node);
 bool reaches(const struct world *w, uint32_t a, uint32_t b);
 bool is_up(const struct world *w, uint32_t node); /* alive and not frozen */
 void node_start(struct world *w, uint32_t node);
 void node_kill(struct world *w, uint32_t node, const char *why);
-/* Play one seed. False: something was wrong, w->wrong says what. */
+/* Play one seed. False: an invariant was broken; w->wrong has the message. */
 bool world_play(struct world *w, uint64_t seed, int verbose);
 void world_free(struct world *w);
 
@@ -288,11 +288,11 @@ void rpc_retry(struct world *w, const struct event *e);
 /* Answer; the reply's seq is filled in. */
 void rpc_answer(struct world *w, uint32_t served, const GpuSim__Reply *reply);
 void rpc_answer_packed(struct world *w, uint32_t served, const void *body, size_t nbytes);
-/* Remember the answer to a request that the coordinator was asked in another life. */
+/* Remember the answer to a request from another life of the coordinator. */
 void rpc_remember(struct world *w, uint64_t client_id, uint64_t seq, const void *body,
 		  size_t nbytes);
 void rpc_answer_err(struct world *w, uint32_t served, const struct err *err);
-/* A request of the world's own, packed for rpc_start. */
+/* The world's own request, packed for rpc_start. */
 #define PACK(w, CASE, member, q)                                 \
 	({                                                       \
 		GpuSim__Request pack_ = GPU_SIM__REQUEST__INIT;  \
@@ -311,7 +311,7 @@ void coordinator_result(struct world *w, uint64_t token, enum rc rc, const GpuSi
 void coordinator_tick(struct world *w);
 /* A client repeats a request that was answered in another life of the coordinator. */
 void coordinator_seen(struct world *w, uint64_t client_id);
-/* Its history makes sense, and none of it has been lost. */
+/* Its history is consistent, and none of it has been lost. */
 void coordinator_check_history(struct world *w);
 void coordinator_event(struct world *w, struct coord_event *ev);
 
@@ -326,12 +326,12 @@ void device_fail_runs(struct world *w, uint32_t d, uint64_t comm, uint32_t epoch
 
 /* collective.c */
 struct drun *run_by_start(struct sim_device *d, uint64_t start);
-/* The run has come to its collective. */
+/* The run has reached its collective. */
 void coll_arrive(struct world *w, uint32_t d, struct drun *r, const GpuSim__Coll *k, uint64_t op);
-/* It goes, without the result: aborted, dead, too late. Leaves garbage perhaps. */
+/* It leaves without the result: aborted, dead, too late. It may leave garbage. */
 void coll_leave(struct world *w, uint32_t d, struct drun *r);
 void coll_try(struct world *w, uint32_t i);
-/* The result is in the rank's buffer; false: it will not come. */
+/* The result is in the rank's buffer; false: it will never be. */
 bool coll_finish(struct world *w, uint32_t d, struct drun *r);
 /* The ranks that this rank waits for, as bits. */
 uint32_t coll_missing(struct world *w, uint32_t d, const struct drun *r);
@@ -348,10 +348,10 @@ void client_start(struct world *w, uint32_t k);
 void client_step(struct world *w, uint32_t k);
 void client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum rc rc,
 		   const GpuSim__Reply *reply, const char *text);
-/* At the end, without faults: it does one thing, which must succeed. */
+/* At the end, without faults: it makes one request, which must succeed. */
 void clients_last_check(struct world *w);
 
-/* The process that a device was in its so manieth life. */
+/* The process of a device in its n-th life. */
 static inline uint32_t
 pid_of_device(uint32_t d, uint32_t life)
 {

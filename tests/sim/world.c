@@ -1,4 +1,4 @@
-/* world.c - chance, time, processes, faults, and the invariants at the end. */
+/* world.c - random numbers, time, processes, faults, and the invariants at the end. */
 #include "sim.h"
 
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_EVENTS 400000 /* a world that needs more does not end */
+#define MAX_EVENTS 400000 /* a world that needs more is stuck */
 
 /* ---- chance */
 
@@ -38,7 +38,7 @@ between(struct world *w, uint64_t lo, uint64_t hi)
 	return lo + roll64(w) % (hi - lo + 1);
 }
 
-/* ---- telling */
+/* ---- messages */
 
 void
 trace(struct world *w, const char *fmt, ...)
@@ -229,7 +229,7 @@ make_faults(struct world *w)
 				     .latency_us = roll(w, 2) ? 2000 : 20000};
 }
 
-/* A world in which nothing happens but that it happens late. */
+/* A world whose only fault is that events are late. */
 static void
 make_starving(struct world *w)
 {
@@ -277,7 +277,7 @@ crash(struct world *w, uint32_t n, uint64_t most)
 	post(w, w->now + between(w, 50 * MS, most), EV_START, NONE)->a = n;
 }
 
-/* Both the coordinator and a device get no processor. The device misses less than the operation timeout. */
+/* Neither the coordinator nor a device gets CPU time. The device misses less than the operation timeout. */
 static void
 starve(struct world *w, uint32_t d)
 {
@@ -421,7 +421,7 @@ happen(struct world *w, const struct event *e)
 	}
 }
 
-/* The same, later. */
+/* The same event, later. */
 static void
 post_again(struct world *w, const struct event *e, uint64_t at)
 {
@@ -436,7 +436,7 @@ post_again(struct world *w, const struct event *e, uint64_t at)
 	later->nbytes = e->nbytes;
 }
 
-/* Until when it waits for a processor, or 0. */
+/* The time until which it waits for CPU time, or 0. */
 static uint64_t
 starves_until(struct world *w, const struct event *e)
 {
@@ -454,7 +454,7 @@ starves_until(struct world *w, const struct event *e)
 	return w->inbox_at = at;
 }
 
-/* The next event, or what comes of its process being gone or frozen. */
+/* Handle the next event, or drop or delay it if its process has ended or is frozen. */
 static void
 go_on(struct world *w)
 {
@@ -494,7 +494,7 @@ play_until(struct world *w, uint64_t until)
 
 /* ---- the end */
 
-/* Nothing is under way at any device. */
+/* Return true if no device has pending work. */
 static void
 check_devices(struct world *w)
 {

@@ -1,8 +1,8 @@
 /*
  * algo_make.h - algorithms for tests, by transfers: each is done before the next one begins.
  *
- * Every rank has one order of steps: each depends on the one before it, so there are no races and no deadlock. A block
- * for each connection.
+ * Every rank has one order of steps: each depends on the one before it, so there are no races and
+ * no deadlock. A block for each connection.
  */
 #ifndef ALGO_MAKE_H
 #define ALGO_MAKE_H
@@ -151,7 +151,7 @@ make_allreduce_ring(uint32_t n)
 	return make_done(&m);
 }
 
-/* As NCCL has it: one block a rank, which sends before it receives. */
+/* As in NCCL: one block a rank, which sends before it receives. */
 static inline struct algo *
 make_ring_of_blocks(uint32_t n)
 {
@@ -179,7 +179,7 @@ make_ring_of_blocks(uint32_t n)
 	return make_done(&m);
 }
 
-/* Everybody sends everybody a part, reduces its own in scratch, and sends it round. */
+/* Each rank sends each other rank a part, reduces its own in scratch, and sends it to all. */
 static inline struct algo *
 make_allreduce_allpairs(uint32_t n)
 {
@@ -201,7 +201,8 @@ make_allreduce_allpairs(uint32_t n)
 	return make_done(&m);
 }
 
-/* Hosts of h ranks: reduce-scatter inside, all-reduce of each part over hosts by a chain, allgather inside. */
+/* Hosts of h ranks: reduce-scatter inside, all-reduce of each part over hosts by a chain, allgather
+ * inside. */
 static inline struct algo *
 make_allreduce_hierarchical(uint32_t hosts, uint32_t h)
 {
@@ -239,7 +240,8 @@ make_tree(enum gpusim_coll coll, uint32_t n, uint32_t nchunks)
 	return make_done(&m);
 }
 
-/* Two steps: to the rank of the own host that has the peer's number, then across, all chunks of a host in one message. */
+/* Two steps: to the rank with the peer's number on the own host, then across hosts, all chunks of a
+ * host in one message. */
 static inline struct algo *
 make_alltoall_two_step(uint32_t hosts, uint32_t h)
 {

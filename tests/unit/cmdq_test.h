@@ -71,7 +71,7 @@ comm_bind(struct cmdqs *s, uint64_t comm, bool by_memory)
 	return record;
 }
 
-/* Write it without publishing it; there is room. */
+/* Write a command without publishing it; the queue has room. */
 static inline void
 ring_write(struct ring *q, const struct cmdq_command *c)
 {
@@ -91,14 +91,14 @@ ring_put(struct ring *q, const struct cmdq_command *c)
 	ring_publish(q);
 }
 
-/* Until all has been carried out or passed over. */
+/* Wait until all commands have been executed or skipped. */
 static inline void
 ring_wait(struct ring *q)
 {
 	cmdq_await(&q->page->head, &q->page->client_sleeps, q->tail, NULL, UINT64_MAX);
 }
 
-/* The text of an error that nobody has forgiven, or "". */
+/* The text of an error that was not cleared, or "". */
 static inline const char *
 ring_error(const struct ring *q)
 {

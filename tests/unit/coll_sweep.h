@@ -13,8 +13,7 @@
 
 #define SWEEP_MAX_RANKS 64
 
-/* What the algorithm's comment says that it costs; called with nranks > 1, and nelem > 0 but for
- * barrier. */
+/* The algorithm's cost by its comment; called with nranks > 1, and nelem > 0 but for barrier. */
 typedef struct plan_counts sweep_cost(const struct plan_args *a);
 
 /* The size of part r modulo p, and the messages that x elements take: the definitions, restated. */
@@ -33,7 +32,7 @@ nmessages(const struct plan_args *a, uint64_t x)
 	return a->chunk ? (x + a->chunk - 1) / a->chunk : 1;
 }
 
-/* Count into *c a rank that sends and receives so much. */
+/* Count the sends and receives of a rank into *c. */
 static inline void
 add_rank(struct plan_counts *c, uint64_t messages, uint64_t elements, uint64_t received)
 {
@@ -76,7 +75,7 @@ print_case(const struct plan_args *a, enum plan_place place)
 	       place == PLAN_IN_PLACE ? "in place" : "out of place");
 }
 
-/* One shape: right, and at the stated cost. Says what is wrong. */
+/* Check one shape: correct, and at the stated cost. Reports the error. */
 static inline bool
 sweep_one(const struct plan_args *a, const char *algo, enum plan_place place, sweep_cost *cost)
 {
@@ -104,8 +103,8 @@ sweep_one(const struct plan_args *a, const char *algo, enum plan_place place, sw
 	return true;
 }
 
-/* The counts for p ranks: all the awkward ones while p is small, fewer above (there the largest
- * goes in chunks and the others whole). */
+/* The counts for p ranks: all awkward ones while p is small, fewer for larger p (where the largest
+ * is sent in chunks and the others whole). */
 static inline size_t
 sweep_nelems(enum gpusim_coll coll, uint32_t p, uint64_t nelem[static 9])
 {
@@ -179,7 +178,7 @@ enum mutation {
 	NMUTATIONS
 };
 
-/* Change step i of the plan; false: the mutation does not apply to it, or would not matter. */
+/* Change step i of the plan; false: the mutation does not apply, or has no effect. */
 static inline bool
 mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 {
@@ -205,7 +204,7 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 	case DST_OFF:
 		s->dst_off++;
 		return writes;
-	case LONGER: /* a copy that is too long may be mended by the next */
+	case LONGER: /* the next step may repair a copy that is too long */
 		s->count++;
 		return s->kind != STEP_COPY && s->kind != STEP_SYNC;
 	case SHORTER:
@@ -228,8 +227,7 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 	return false;
 }
 
-/* Every mutant of every step is refused; says which was not. Out of place, where no step is idle.
- */
+/* Every mutant of every step is rejected; reports any that is not. Out of place, where no step is idle. */
 static inline bool
 mutants_refused(const struct plan_args *a, const char *algo)
 {

@@ -1,8 +1,9 @@
 /*
- * coord_harness.h - drives coord_step and plays the devices and clients around it; linked with coord_harness.c.
+ * coord_harness.h - drives coord_step and plays the devices and clients around it; linked with
+ * coord_harness.c.
  *
  * Time is a number. Devices 1 .. ndev answer when a test says so (serve, reply_*). Every answer is
- * kept by token, and counted, so that a second one shows.
+ * kept by token, and counted, so that a second one is noticed.
  */
 #ifndef COORD_HARNESS_H
 #define COORD_HARNESS_H
@@ -40,7 +41,7 @@ struct h_answer {
 	GpuSim__Reply *reply;
 	struct buf req; /* packed, to be repeated */
 	uint64_t deadline_ms;
-	struct buf remembered; /* an answer to nobody yet */
+	struct buf remembered; /* not yet an answer to anyone */
 };
 
 /* The store's records, in order of keys. */
@@ -81,33 +82,33 @@ struct harness {
 	struct h_record *record;
 	size_t nrecord, nstored;  /* records; and actions that stored */
 	uint64_t hash;		  /* of all actions */
-	unsigned bad;		  /* actions that no shell could carry out */
+	unsigned bad;		  /* actions that no shell could execute */
 	bool deaf;		  /* echoes do not come back for now */
-	bool echo;		  /* one is on its way */
+	bool echo;		  /* one is in flight */
 	bool look[H_MAX_DEV + 1]; /* asked for */
 	enum coord_look found[H_MAX_DEV + 1];
 	unsigned looks;
-	bool proving, slow_proofs; /* an algorithm is to be proven; only by h_prove */
+	bool proving, slow_proofs; /* an algorithm waits for its proof; only by h_prove */
 	uint64_t proof_token;
 	struct buf proof_ask;
 	unsigned nreports; /* that were to be written; */
 	struct buf report; /* the last of them, packed */
 };
 
-/* Number of the next report that a coordinator may claim; 0, as at the beginning: there are none. */
+/* Number of the next report that a coordinator may claim; 0, as at the beginning: none. */
 extern uint64_t h_next_report;
 #define H_REPORTS "~/reports"
 
 void h_hash(struct harness *h, const void *p, size_t n);
 void h_take_answer(struct harness *h, const struct coord_action *a);
 void h_take_call(struct harness *h, const struct coord_action *a);
-/* Keep it where it belongs, or drop it. All of them come before anything else. */
+/* Keep an answer in its place, or drop it. Answers come before anything else. */
 void h_take_store(struct harness *h, const struct coord_action *a, size_t i);
 void h_carry_out(struct harness *h);
 void h_feed(struct harness *h, const struct coord_event *ev);
-/* Prove the algorithms that are to be, one after the other. */
+/* Prove the waiting algorithms, one after the other. */
 void h_prove(struct harness *h);
-/* Tell what was asked of devices' processes. */
+/* Report the requests about devices' processes. */
 void h_look(struct harness *h);
 void h_step(struct harness *h, const struct coord_event *ev);
 struct coord *h_coord_with(uint64_t instance, const struct tuner *tuner, uint32_t on_failure);
@@ -120,11 +121,11 @@ void h_fini(struct harness *h);
 /* ---- requests */
 
 uint64_t h_send(struct harness *h, uint64_t client, GpuSim__Request *req);
-/* Ask again what was asked with this token; for the coordinator it is another caller. */
+/* Repeat the request of this token; for the coordinator it is another caller. */
 void h_repeat(struct harness *h, uint64_t token);
-/* kill -9, and another coordinator on the same records. What was asked of devices ends unheard. */
+/* kill -9, and another coordinator on the same records. Pending calls to devices end without an answer. */
 void h_crash(struct harness *h);
-/* All clients that have no answer ask again. */
+/* All clients without an answer repeat their requests. */
 void h_repeat_all(struct harness *h);
 
 /* Send a request with one body: h_ask(h, 9, COMM_DESTROY, commdestroy, &q) */
@@ -136,12 +137,12 @@ void h_repeat_all(struct harness *h);
 		h_send(h, client, &h_req);                       \
 	})
 
-/* The answer, or NULL while there is none. */
+/* The answer, or NULL if there is none yet. */
 GpuSim__Reply *h_reply(struct harness *h, uint64_t token);
 /* The result of a request: RC_OK, its failure, or -1 for none (or two) yet. */
 int h_code(struct harness *h, uint64_t token);
 const char *h_text(struct harness *h, uint64_t token);
-/* One check: the request failed with this code and exactly this sentence. */
+/* One check: the request failed with this code and exactly this message. */
 bool h_failed(struct harness *h, uint64_t token, int code, const char *text);
 
 /* ---- devices */
@@ -153,7 +154,7 @@ struct h_metadata {
 	char address[64];
 };
 
-/* Each process another. */
+/* Each process a different one. */
 uint32_t h_pid(const struct harness *h, uint64_t id);
 void h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out);
 uint64_t h_register(struct harness *h, uint64_t id);
@@ -166,9 +167,9 @@ void h_refuse(struct harness *h, size_t i, enum rc rc, const char *text);
 /* The answer of a device that shares memory to an attach. */
 void h_mapped(const struct h_offer *o, const GpuSim__CommAttachRequest *q,
 	      protobuf_c_boolean *mapped, GpuSim__CommAttachResponse *out);
-/* The device does as told. A run's times name its device; a read gives bytes of 'x'. */
+/* The device does what it is told. A run's times name its device; a read gives bytes of 'x'. */
 void h_accept(struct harness *h, size_t i);
-/* Accept everything until nothing is asked any more. */
+/* Accept everything until no request is left. */
 void h_serve(struct harness *h);
 /* The first open call of this kind to this device (0: any); -1: none. */
 long h_find(const struct harness *h, GpuSim__Request__BodyCase kind, uint64_t device_id);
@@ -221,7 +222,7 @@ uint64_t h_submit(struct harness *h, uint64_t client, uint64_t comm, struct h_op
 uint64_t h_group_start(struct harness *h, uint64_t client, uint64_t comm);
 uint64_t h_group_end(struct harness *h, uint64_t client, uint64_t comm, bool wait);
 void h_gone(struct harness *h, uint64_t client);
-/* The client of that request waits no longer. */
+/* The client of that request stops waiting. */
 void h_cancel(struct harness *h, uint64_t token);
 /* No bad action and no second answer so far. */
 bool h_clean(const struct harness *h);

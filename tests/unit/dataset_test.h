@@ -1,5 +1,5 @@
 /*
- * dataset_test.h - data sets that are refused, for tests of their readers.
+ * dataset_test.h - rejected data sets, for tests of their readers.
  */
 #ifndef DATASET_TEST_H
 #define DATASET_TEST_H
@@ -11,8 +11,8 @@
 #include "folder.h"
 #include "nn/dataset.h"
 
-/* Is the data set refused with want_rc and a sentence with `want`, and *ds untouched? What is wrong
- * with data is said with the path. */
+/* Is the data set rejected with want_rc and a message with `want`, and *ds untouched? Errors in
+ * data name the path. */
 static inline bool
 dataset_refused(const char *path, const struct dataset_options *o, enum rc want_rc,
 		const char *want)

@@ -1,6 +1,6 @@
 /*
  * dev_test.h - several devices in one process, without their servers: memory, transport, streams;
- * and lists of operations as they come from the wire.
+ * and lists of operations as received.
  */
 #ifndef DEV_TEST_H
 #define DEV_TEST_H
@@ -36,7 +36,7 @@ enum nodes_way { NODES_BY_SOCKETS, NODES_BY_MEMORY };
 struct nodes {
 	uint32_t n;
 	enum nodes_way way;
-	int pid[NODES_MAX]; /* said to be theirs; 0: nothing is said */
+	int pid[NODES_MAX]; /* claimed to be theirs; 0: no claim */
 	uint64_t dev_off;   /* added to the number of the device that the files are on */
 	char dir[64];
 	struct node node[NODES_MAX];
@@ -83,7 +83,7 @@ nodes_open(struct nodes *v, uint32_t n, uint64_t mem_bytes)
 	nodes_open_by(v, n, mem_bytes, NODES_BY_SOCKETS);
 }
 
-/* True when no program is left anywhere. */
+/* True if no program is left on any device. */
 static inline bool
 nodes_close(struct nodes *v)
 {
@@ -103,7 +103,7 @@ nodes_close(struct nodes *v)
 	return empty;
 }
 
-/* The ranks exchange what they offer, as the coordinator has them do. */
+/* The ranks exchange their offers, as directed by the coordinator. */
 static inline void
 nodes_join(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n)
 {
@@ -191,7 +191,7 @@ list_add(struct list *l, uint32_t stream, GpuSim__Op__KindCase kind)
 	*op = (GpuSim__Op)GPU_SIM__OP__INIT;
 	op->stream = stream;
 	op->kind_case = kind;
-	op->coll = &l->body[l->n].coll; /* all share the place */
+	op->coll = &l->body[l->n].coll; /* all share it */
 	l->p[l->n++] = op;
 	return op;
 }
@@ -270,7 +270,7 @@ struct ending {
 	pthread_cond_t cond;
 	unsigned told;
 	struct run_result result;
-	uint64_t waited_ns[NODES_MAX]; /* of the result, which does not last */
+	uint64_t waited_ns[NODES_MAX]; /* of the result, which is temporary */
 };
 
 #define ENDING                                                                      \
@@ -302,7 +302,7 @@ ending_wait(struct ending *e)
 	return e->result.err.rc;
 }
 
-/* Start a program and let go of it. */
+/* Start a program and release it. */
 static inline void
 node_start(struct node *d, struct program *p, uint64_t first_op, uint64_t stride,
 	   uint64_t iterations, struct ending *e)

@@ -1,5 +1,5 @@
 /*
- * folder.h - a folder of a test's own, and files in it. One a program; folder_end takes all away.
+ * folder.h - a test's own folder, and files in it. One a program; folder_end removes everything.
  */
 #ifndef FOLDER_H
 #define FOLDER_H
@@ -16,7 +16,7 @@
 
 static char folder[] = "/tmp/gpusim-test.XXXXXX";
 
-/* A path in the folder; good for the next seven calls. */
+/* A path in the folder; valid for the next seven calls. */
 static inline const char *
 in_folder(const char *name)
 {
@@ -43,7 +43,7 @@ folder_remove(const char *path, const struct stat *st, int type, struct FTW *ftw
 	return remove(path);
 }
 
-/* Take something in the folder away, with all that is in it. */
+/* Remove something in the folder, with its contents. */
 static inline void
 take_away(const char *name)
 {

@@ -1,6 +1,6 @@
 /*
- * kern_test.h - what the tests of the kernels share: a small device memory, runs by name, and the
- * sweep of arguments that every kernel has to refuse.
+ * kern_test.h - shared by the tests of the kernels: a small device memory, runs by name, and the
+ * sweep of arguments that every kernel has to reject.
  */
 #ifndef KERN_TEST_H
 #define KERN_TEST_H
@@ -106,7 +106,7 @@ kt_vector(size_t n, size_t size)
 	return addr;
 }
 
-/* Give all memory back, so that each check starts alike. */
+/* Free all memory, so that each check starts in the same state. */
 static inline void
 kt_open(void)
 {
@@ -135,7 +135,7 @@ kt_close(void)
 	kt_mem = NULL;
 }
 
-/* Says the first difference; NaN equals NaN. */
+/* Reports the first difference; NaN equals NaN. */
 static inline bool
 kt_near(const char *what, size_t i, double got, double want, double tolerance)
 {
@@ -145,8 +145,7 @@ kt_near(const char *what, size_t i, double got, double want, double tolerance)
 	return false;
 }
 
-/* Whether the kernel refuses these arguments with `want` and leaves every byte of memory as it was.
- */
+/* Return true if the kernel rejects these arguments with `want` and changes no byte of memory. */
 static inline bool
 kt_refuses(enum rc want, const char *name, const struct kernel_arg *args, size_t nargs)
 {
@@ -172,8 +171,8 @@ kt_refuses(enum rc want, const char *name, const struct kernel_arg *args, size_t
 }
 
 /*
- * Gradients by differences, in f64: forward writes y [ny] from what lies in memory, and dy . y is a
- * number. Its derivative by each element of x [n] is what lies at dx, within `tolerance`.
+ * Gradients by differences, in f64: forward writes y [ny] from memory, and dy . y is a number. Its
+ * derivative by each element of x [n] equals the value at dx, within `tolerance`.
  */
 struct kt_slope {
 	bool (*forward)(void *ctx);
@@ -222,9 +221,8 @@ kt_gradient(const char *what, const struct kt_slope *s, uint64_t x, size_t n, ui
 static const char *kt_any_count;
 
 /*
- * Every address, count, type and flag of good arguments made bad, one at a time. bytes: the
- * parameter, if any, that is an address of single bytes and so may be odd. In the end the good
- * arguments must run.
+ * Make every address, count, type and flag of good arguments bad, one at a time. bytes: the parameter, if
+ * any, that is an address of single bytes and so may be odd. Finally the good arguments must run.
  */
 static inline bool
 kt_sweep(const char *name, const char *bytes, const struct kernel_arg *args, size_t nargs)

@@ -1,6 +1,6 @@
 /*
- * net_test.h - what the tests of lib/net share: a directory of their own, processes of their own
- * (this program started again with a role), connections without nng, and a watchdog.
+ * net_test.h - shared by the tests of lib/net: a private directory, child processes (this program
+ * started again with a role), connections without nng, and a watchdog.
  */
 #ifndef NET_TEST_H
 #define NET_TEST_H
@@ -27,7 +27,7 @@
 #include "tap.h"
 
 #define WATCHDOG_S 150	 /* a test that hangs is killed, and so fails */
-#define LONG_MS	   30000 /* a deadline that is not what the test is about */
+#define LONG_MS	   30000 /* a deadline that does not matter to the test */
 
 /* SP protocol numbers */
 #define SP_REQ	0x30
@@ -51,7 +51,7 @@ net_begin(void)
 	}
 }
 
-/* End: the directory must be empty (a server leaves nothing behind), and goes. */
+/* End: the directory must be empty (a server leaves no files), and is removed. */
 static inline int
 net_end(void)
 {
@@ -78,7 +78,7 @@ struct child {
 	char addr[NET_ADDR_MAX];
 };
 
-/* Start this program again as `role addr`; it writes the address it has taken as its first line. */
+/* Start this program again as `role addr`; its first line is the address that it has taken. */
 static inline struct child
 child_start(const char *role, const char *addr)
 {
@@ -105,7 +105,7 @@ child_start(const char *role, const char *addr)
 	return c;
 }
 
-/* In the child: say the address, and then live until killed or until the parent is gone. */
+/* In the child: print the address, and live until killed or until the parent has ended. */
 _Noreturn static inline void
 child_serve(const char *addr)
 {
@@ -128,7 +128,7 @@ child_kill(struct child *c)
 	c->pid = -1;
 }
 
-/* Remove what a killed server on ipc has left. */
+/* Remove the files of a killed server on ipc. */
 static inline void
 clear_ipc(const char *addr)
 {
@@ -238,13 +238,13 @@ raw_read_head(int fd, bool ipc, uint64_t *nbytes)
 }
 
 /* ---- a server to call: Malloc answers its nbytes as the address; Free is done; GraphDrop is held,
- * and answered when the test says; anything else fails with a sentence. */
+ * and answered when the test says so; anything else fails with a message. */
 
 struct echo {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned ncalls, nheld, ngone, nback;
-	bool late; /* what is held is taken only when its client has gone */
+	bool late; /* a held request is released only when its client has gone */
 	uint64_t gone_client;
 	struct rpc_call *held[1024];
 };
@@ -440,7 +440,7 @@ one_wait(struct one *o)
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* How often a client was told that nobody listens. */
+/* The number of times that a client learnt that no one listens. */
 struct told {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -473,7 +473,7 @@ told_wait(struct told *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* A watched server is killed with a call in hand. */
+/* A watched server is killed during a call. */
 static inline void
 watch_killed(const char *addr, const char *name)
 {
@@ -492,7 +492,7 @@ watch_killed(const char *addr, const char *name)
 	ok(call_echo(c, 9, LONG_MS, &err) == RC_OK, "%s: the server has a call in hand", name);
 	child_kill(&srv);
 	one_wait(&o);
-	ok(o.err.rc == RC_UNREACHABLE && strstr(o.err.text, "nobody listens there") && told.n > 0,
+	ok(o.err.rc == RC_UNREACHABLE && strstr(o.err.text, "nothing listens there") && told.n > 0,
 	   "%s: killed in a watched call: told first, then the call ends", name);
 	printf("# %s\n", o.err.text);
 	rpc_client_close(c);

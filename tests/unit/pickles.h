@@ -9,7 +9,7 @@
 /* Literals with their NULs. */
 #define PUT(b, text) ((void)buf_add((b), (text), sizeof(text) - 1))
 
-/* A value behind the key that is on the stack: [rows, cols] of bytes, as Python 2's numpy has it. */
+/* A value after the key on the stack: [rows, cols] of bytes, as in Python 2's numpy. */
 static inline void
 put_array(struct buf *b, uint16_t rows, uint16_t cols, const void *bytes)
 {

@@ -65,8 +65,8 @@ script_scans(struct jpeg_compress_struct *jpeg)
 }
 
 /*
- * A JPEG of interleaved pixels: 1 channel grey, 3 RGB, 4 CMYK; best quality. progressive: 1 as usual,
- * 2 with as many scans as can be.
+ * A JPEG of interleaved pixels: 1 channel grey, 3 RGB, 4 CMYK; best quality. progressive: 1 as
+ * usual, 2 with the most possible scans.
  */
 static inline struct picture
 make_jpeg(uint32_t rows, uint32_t cols, int channels, int progressive, const uint8_t *pixels)

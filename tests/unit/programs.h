@@ -1,5 +1,5 @@
 /*
- * programs.h - gpudev and gpucoord for tests that start them: those of build/bin, beside build/unit/t_x.
+ * programs.h - gpudev and gpucoord for tests that start them: from build/bin, next to build/unit/t_x.
  */
 #ifndef PROGRAMS_H
 #define PROGRAMS_H
@@ -22,7 +22,7 @@ two_devices(void)
 	return (struct launch_config){.ndevices = 2, .mem = "16M", .bindir = path};
 }
 
-/* A cluster and a handle on its coordinator; the test ends when there is none. */
+/* A cluster and a handle on its coordinator; the test ends if there is none. */
 static inline struct launch *
 start(const struct launch_config *cfg, struct gpusim **g)
 {

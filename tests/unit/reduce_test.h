@@ -53,7 +53,7 @@ fill(enum gpusim_dtype t, unsigned char *p, size_t nelem)
 		else
 			v >>= 3;
 		if (dtype_is_float(t) && size > 1 &&
-		    rnd() % 2) /* magnitudes that meet: else sums round to one */
+		    rnd() % 2) /* similar magnitudes: else one of them vanishes in sums */
 			v = (v & ~(0xffffull << (8 * size - 16))) |
 			    ((t == GPUSIM_F16 ? 0x3c00ull : 0x3f80ull) + rnd() % 256)
 				<< (8 * size - 16);

@@ -14,7 +14,7 @@
 #if defined(__has_feature)
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1 /* everything takes many times as long: a part of it is enough */
+#define SANITIZED 1 /* everything takes many times longer: run a part */
 #else
 #define SANITIZED 0
 #endif
@@ -29,7 +29,7 @@ tap_bail(const char *why)
 	exit(1);
 }
 
-/* One check and its name; says where it failed. Returns what it was given. */
+/* One check and its name; reports the place of a failure. Returns the condition. */
 __attribute__((format(printf, 4, 5))) static inline bool
 tap_check(bool good, const char *file, int line, const char *fmt, ...)
 {

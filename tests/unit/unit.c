@@ -1,8 +1,8 @@
 /*
  * unit.c - the main of a room's unit tests, which are linked into one program.
  *
- * Each t_NAME.c has a main of its own, which the Makefile calls t_NAME_main. The program runs the one whose name it is
- * called by, as build/unit/t_NAME is a link to it; or the one that its first argument names.
+ * Each t_NAME.c has a main of its own, which the Makefile calls t_NAME_main. The program runs the test that
+ * it is called as (build/unit/t_NAME is a link to it), or the test that its first argument names.
  */
 #include <stdio.h>
 #include <string.h>

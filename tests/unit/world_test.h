@@ -47,7 +47,7 @@ area_close(struct area *a)
 	flight_close(a->flight);
 }
 
-/* A message as unpacking would have made it. */
+/* A message as from unpacking. */
 static inline void *
 message_copy(const void *m)
 {

@@ -1,6 +1,6 @@
 /*
- * xport_test.h - several devices' ends of the transport in one process, and a puppet: a rank made
- * of bare sockets, that sends what the test says and keeps what it is sent.
+ * xport_test.h - several devices' ends of the transport in one process, and a puppet: a rank of
+ * bare sockets, which sends the test's frames and keeps all received ones.
  */
 #ifndef XPORT_TEST_H
 #define XPORT_TEST_H
@@ -20,11 +20,11 @@
 
 #define WORLD_MAX  8
 #define WORLD_COMM 7ull
-#define PATIENCE_S 20 /* a condition that has not come by then never will */
+#define PATIENCE_S 20 /* a condition that is false by then stays false */
 
 /* An operation's storage, freed with its world. */
 struct world_op {
-	struct xport_op o; /* the first: op_begin hands out its address */
+	struct xport_op o; /* first: op_begin returns its address */
 	struct world_op *next;
 };
 
@@ -39,7 +39,7 @@ struct world {
 	struct world_op *_Atomic ops;
 };
 
-/* Spin, giving others the processor, until cond holds; false: it never did. */
+/* Spin and yield until cond holds; false: it never did. */
 #define EVENTUALLY(cond)                                                    \
 	({                                                                  \
 		uint64_t until_ = clock_now_ns() + PATIENCE_S * NS_PER_SEC; \
@@ -133,7 +133,7 @@ op_begin(struct world *w, uint32_t r, uint64_t op)
 	return &room->o;
 }
 
-/* What a puppet was sent, in order. */
+/* The frames that a puppet received, in order. */
 #define PUPPET_FRAMES 4096
 struct puppet {
 	struct world *w;
@@ -203,7 +203,7 @@ puppet_free(struct puppet *p)
 	free(p);
 }
 
-/* A frame as the puppet's rank would send it to rank `to`. */
+/* A frame from the puppet's rank to rank `to`. */
 static inline struct frame
 puppet_frame(const struct puppet *p, uint32_t to, enum frame_kind kind, uint64_t op, uint32_t seq)
 {
@@ -226,7 +226,7 @@ puppet_send(struct puppet *p, struct frame f, const void *payload, size_t n)
 		;
 }
 
-/* How many frames of a kind about an operation have come; *last is the newest of them. */
+/* The number of received frames of a kind for an operation; *last is the newest. */
 static inline unsigned
 puppet_count(struct puppet *p, enum frame_kind kind, uint64_t op, struct frame *last, char *text)
 {

@@ -1,5 +1,5 @@
 /*
- * zips.h - zip archives, made in memory as others make them: with extra fields, dates, deflated.
+ * zips.h - zip archives, made in memory as other programs write them: with extra fields, dates, deflated.
  */
 #ifndef ZIPS_H
 #define ZIPS_H
@@ -38,7 +38,7 @@ zips_common(unsigned char *p, const char *name, uint32_t crc, size_t stored, siz
 static inline void
 zip_put(struct buf *b, const char *name, const void *bytes, size_t n, bool deflated)
 {
-	static const char extra[20] = "\1\0\x10\0"; /* zip64, as numpy has it */
+	static const char extra[20] = "\1\0\x10\0"; /* zip64, as in numpy */
 	uint32_t at = (uint32_t)b->len, crc = (uint32_t)crc32(0, bytes, (uInt)n);
 	unsigned char local[30] = "PK\3\4", central[46] = "PK\1\2\x14\3";
 	size_t stored = n;

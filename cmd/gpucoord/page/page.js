@@ -1,13 +1,13 @@
 "use strict";
-// Draws what /events sends: "status" (the object of /status.json), "points" (a second's throughput and latency each) and
-// "training". Texts go in as text, never as HTML.
+// Draws the data of /events: "status" (the object of /status.json), "points" (throughput and latency of each second) and
+// "training". Texts are inserted as text, never as HTML.
 
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const KEEP_POINTS = 600;
-const GAP_MS = 5000; // between two points: nobody looked meanwhile
+const GAP_MS = 5000; // between two points: nobody was watching meanwhile
 
-const recents = new Map(); // what each communicator did last, as long as nothing newer is known
+const recents = new Map(); // the latest known operation of each communicator
 let status = null, points = [], training = [], paused = false, heard = 0;
 
 // ---- elements
@@ -35,7 +35,7 @@ function say(e, text) {
 		e.textContent = text;
 }
 
-// Children of parent by key: kept, so that nobody loses the focus or the place that is read.
+// Updates the children of parent by key. Existing ones are kept, so that the focus and the reading position stay.
 function keyed(parent, items, key, create, update) {
 	const have = new Map([...parent.children].map((e) => [e.dataset.key, e]));
 	items.forEach((item, i) => {
@@ -54,7 +54,7 @@ function keyed(parent, items, key, create, update) {
 		e.remove();
 }
 
-// ---- numbers as people read them
+// ---- numbers for people
 
 function scaled(v, step, units) {
 	let i = 0;
@@ -86,7 +86,7 @@ function tile(id, [number, unit], more) {
 
 // ---- devices
 
-// By its rank, as the card has it; its index is a place in today's list, and its id is long.
+// Names a device by its rank, as the card does; its index can change, and its id is long.
 function name(i) {
 	const d = status.devices[i];
 	return !d ? "?" : d.rank === null ? "device " + d.id : "rank " + d.rank;
@@ -137,7 +137,7 @@ function showDevice(tr, d) {
 	bar(busy, d.busy, Math.round(d.busy * 100) + " %");
 }
 
-// ---- communicators: where ranks lie in the picture, by who sends to whom
+// ---- communicators: positions of ranks in the picture, by which rank sends to which
 
 function neighbours(n, edges) {
 	const near = Array.from({length: n}, () => new Set());
@@ -148,7 +148,7 @@ function neighbours(n, edges) {
 	return near;
 }
 
-// A tree: connected, with one link fewer than ranks. Its layers from the root down, or null.
+// Returns the layers of a tree from the root down, or null. A tree is connected and has one link fewer than ranks.
 function treeLayers(n, near) {
 	const links = near.reduce((s, x) => s + x.size, 0) / 2;
 	if (n < 3 || links !== n - 1 || near.every((x) => x.size <= 2))
@@ -186,7 +186,7 @@ function layout(n, edges) {
 	return {shape: ring ? "ring" : edges.length ? "mesh" : "all", at};
 }
 
-// A line from a to b that ends at the nodes' rims, bent by so much, and its head.
+// Draws a line from a to b that ends at the nodes' rims, bent by `bend`, and its head.
 function arrow(a, b, rim, bend, style) {
 	const dx = b[0] - a[0], dy = b[1] - a[1], len = Math.hypot(dx, dy) || 1;
 	const mid = [(a[0] + b[0]) / 2 - dy / len * bend, (a[1] + b[1]) / 2 + dx / len * bend];
@@ -202,7 +202,7 @@ function arrow(a, b, rim, bend, style) {
 			d: `M${xy(tip)} L${xy([neck[0] - uy * 5, neck[1] + ux * 5])} L${xy([neck[0] + uy * 5, neck[1] - ux * 5])} Z`})];
 }
 
-// The label lies away from the middle, where no edge runs.
+// The label is placed away from the middle, where no edge runs.
 function node([x, y], radius, rank, d, label, [ux, uy]) {
 	const g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 	const share = d && d.op && d.steps ? Math.min(1, d.step / d.steps) : 0;
@@ -216,11 +216,11 @@ function node([x, y], radius, rank, d, label, [ux, uy]) {
 	if (label && radius > 13)
 		g.append(draw("text", {class: "under", x: x + ux * (radius + 7), y: y + uy * (radius + 13),
 			"text-anchor": ux > 0.3 ? "start" : ux < -0.3 ? "end" : "middle"}, label));
-	g.append(draw("title", null, d ? `rank ${rank}: device ${d.id} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: gone`));
+	g.append(draw("title", null, d ? `rank ${rank}: device ${d.id} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: unknown`));
 	return g;
 }
 
-// Too many for circles: a field of squares.
+// Draws squares: there are too many ranks for circles.
 function field(svg, c) {
 	const n = c.devices.length, across = Math.ceil(Math.sqrt(n * 1.35)), size = Math.min(26, 350 / across);
 	svg.setAttribute("viewBox", `0 0 360 ${Math.ceil(n / across) * size + 10}`);
@@ -228,7 +228,7 @@ function field(svg, c) {
 		const d = status.devices[i], g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 		g.append(draw("rect", {x: 5 + r % across * size, y: 5 + Math.floor(r / across) * size, width: size - 3,
 			height: size - 3, rx: 3, fill: "var(--tone)"}));
-		g.append(draw("title", null, `rank ${r}: ${d ? "device " + d.id + " " + d.state : "gone"}`));
+		g.append(draw("title", null, `rank ${r}: ${d ? "device " + d.id + " " + d.state : "unknown"}`));
 		return g;
 	}));
 }
@@ -257,7 +257,7 @@ function picture(svg, c) {
 		if (a < n && b < n)
 			parts.push(...arrow(at[a], at[b], radius + 2, both.has(b + "," + a) && shape !== "tree" ? 10 : 0,
 				runs ? "edge on" : "edge"));
-	const gpus = new Set(devices.map((d) => d && d.gpu)).size === n; // each has its number
+	const gpus = new Set(devices.map((d) => d && d.gpu)).size === n; // each device has its own number
 	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d, gpus && d ? "gpu " + d.gpu : "", outward(at[r], shape))));
 	devices.forEach((d, r) => {
 		const to = d && d.waitsFor !== null ? c.devices.indexOf(d.waitsFor) : -1;
@@ -297,13 +297,13 @@ function showComm(card, c) {
 		(r.runs && r.secondsAgo < 1 ? ", running" : r.runs ? `, running for ${duration(r.secondsAgo)}` : (r.secondsAgo < 1 ? ", ended just now" : `, ended ${duration(r.secondsAgo)} ago`)));
 	say(reason, c.reason);
 	const shape = picture(svg, c);
-	const states = c.devices.map((i, k) => `rank ${k} ${status.devices[i] ? status.devices[i].state : "gone"}`);
+	const states = c.devices.map((i, k) => `rank ${k} ${status.devices[i] ? status.devices[i].state : "unknown"}`);
 	svg.setAttribute("aria-label", `Communicator ${c.id} as a ${shape === "all" ? "circle" : shape}: ${states.join(", ")}`);
 }
 
 // ---- lines
 
-// 1, 2 or 5 times a power of ten that is not less; of bytes a power of two.
+// The least 1, 2 or 5 times a power of ten that is not less than v; for bytes the least power of two.
 function smallest(v, binary) {
 	const p = 10 ** Math.floor(Math.log10(v));
 	return binary ? 2 ** Math.ceil(Math.log2(v)) : [1, 2, 5, 10].map((k) => k * p).find((x) => x >= v * 0.999);
@@ -317,7 +317,7 @@ function chart(svg, series, {log, binary, form, x0, x1, left, right, top, label}
 	svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
 	svg.setAttribute("aria-label", label);
 	if (!ys.length) {
-		svg.replaceChildren(draw("text", {class: "none", x: W / 2, y: H / 2}, "nothing to draw yet"));
+		svg.replaceChildren(draw("text", {class: "none", x: W / 2, y: H / 2}, "no data yet"));
 		return;
 	}
 	let lo = log ? 10 ** Math.floor(Math.log10(Math.min(...ys))) : 0;
@@ -375,10 +375,10 @@ function showLines() {
 	const axis = {x0: now - span, x1: now, left: duration(span / 1000) + " ago", right: "now"};
 	const last = points[points.length - 1];
 	chart($("c-bytes"), [points.map((p) => [p[0], p[1]])], {...axis, form: rateForm, binary: true,
-		label: last ? `Throughput over ${duration(span / 1000)}, now ${rateForm(last[1])}` : "Throughput: nothing yet"});
+		label: last ? `Throughput over ${duration(span / 1000)}, now ${rateForm(last[1])}` : "Throughput: no data yet"});
 	chart($("c-latency"), [points.map((p) => [p[0], p[3] || null]), points.map((p) => [p[0], p[4] || null])],
 		{...axis, log: true, form: timeForm,
-			label: last ? `Latency over ${duration(span / 1000)}, now ${timeForm(last[3])} median` : "Latency: nothing yet"});
+			label: last ? `Latency over ${duration(span / 1000)}, now ${timeForm(last[3])} median` : "Latency: no data yet"});
 }
 
 function showTraining() {
@@ -393,18 +393,18 @@ function showTraining() {
 	chart($("c-accuracy"), [p.map((q) => [q[0], q[3]])], {...x, top: 1, form: (v) => v * 100 + " %", label: `Test accuracy by epoch, now ${accuracy}`});
 }
 
-// ---- what happened
+// ---- events
 
 const WHY = {
-	"started": "Devices register with it and send heartbeats. A coordinator that starts again reads its state and goes on.",
-	"joined": "It is free for communicators from now on.",
-	"lost": "Its process ended, or its heartbeats stopped. Operations that it took part in cannot end without it.",
-	"back": "Its heartbeats are heard again.",
+	"started": "Devices register with the coordinator and send heartbeats. A restarted coordinator reads its state and continues.",
+	"joined": "The device is now free for communicators.",
+	"lost": "Its process ended, or its heartbeats stopped. Operations in which it takes part cannot end without it.",
+	"back": "Its heartbeats arrive again.",
 	"restarted": "A new process serves its memory, which outlived the old one.",
 	"replaced": "The spare has taken the lost device's rank, with its memory.",
-	"given-up": "Nothing can start it again: communicators that need it fail.",
-	"comm-failed": "Its operations end with an error on every rank. Make another communicator, or choose --on-failure shrink, respawn or spare.",
-	"recovered": "The interrupted operations run again from copies of their inputs: results are as if nothing had happened.",
+	"given-up": "The device cannot be restarted: communicators that need it fail.",
+	"comm-failed": "Its operations end with an error on every rank. Create another communicator, or use --on-failure shrink, respawn or spare.",
+	"recovered": "The interrupted operations run again from copies of their inputs: the results are the same as without the failure.",
 };
 
 function showEvent(li, e) {
@@ -426,7 +426,7 @@ function showEvents() {
 	$("events-empty").hidden = list.length > 0;
 }
 
-// ---- all
+// ---- the page
 
 function showTiles() {
 	const r = status.rates, states = {};
@@ -441,7 +441,7 @@ function showTiles() {
 		say($("t-latency-more"), "median; 99 % within " + join(micros(r.p99Microseconds)));
 	} else {
 		tile("t-latency", ["–", ""]);
-		say($("t-latency-more"), "no operation ended lately");
+		say($("t-latency-more"), "no operation ended recently");
 	}
 	tile("t-waiting", [(r.waiting * 100).toFixed(r.waiting < 0.1 ? 1 : 0), "%"]);
 }
@@ -494,7 +494,7 @@ function listen() {
 			showTraining();
 	});
 	source.onerror = () => {
-		link("off", source.readyState === EventSource.CLOSED ? "refused; trying again" : "no connection; trying again");
+		link("off", source.readyState === EventSource.CLOSED ? "refused; retrying" : "no connection; retrying");
 		if (source.readyState === EventSource.CLOSED)
 			setTimeout(listen, 5000);
 	};
@@ -503,7 +503,7 @@ function listen() {
 function pause() {
 	paused = !paused;
 	$("pause").setAttribute("aria-pressed", String(paused));
-	say($("pause"), paused ? "Go on" : "Pause");
+	say($("pause"), paused ? "Resume" : "Pause");
 	show();
 	showLines();
 	showTraining();

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "dev/kernel.h"
 
-/* Of no use to go on, for nobody. */
+/* End the job: no rank can continue. */
 static void
 give_up(const struct job *j, const struct err *err)
 {
@@ -54,7 +54,7 @@ launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *ar
 	j->kernel_s += (double)(clock_now_ns() - began) / 1e9;
 }
 
-/* In place, in pieces that MPI's int can count. */
+/* Sum in place, in pieces whose length fits MPI's int. */
 static void
 sum_up(struct job *j, MPI_Datatype type, void *v, uint64_t n, size_t size)
 {
@@ -81,7 +81,7 @@ allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *add
 	void *v;
 
 	if (as == MPI_DATATYPE_NULL)
-		err_set(&err, RC_INTERNAL, "a sum of neither f32, f64 nor i64");
+		err_set(&err, RC_INTERNAL, "sum: the type must be f32, f64 or i64");
 	else
 		devmem_range(j->mem, "sum", *addr, nelem * size, &v, &err);
 	if (err.rc != RC_OK)
@@ -96,7 +96,7 @@ sum(void *arg, double *v, size_t n)
 	sum_up(arg, MPI_DOUBLE, v, n, sizeof *v);
 }
 
-/* The file has no name from here on, so the job leaves nothing behind. */
+/* Remove the file's name at once, so that the job leaves nothing behind. */
 static enum rc
 open_memory(struct job *j, uint64_t nbytes, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * job.h - what a rank of an MPI job computes with: device memory, kernels, sums over the ranks.
+ * job.h - the devices of an MPI job's rank: memory, kernels, sums over the ranks.
  */
 #ifndef MNIST_MPI_JOB_H
 #define MNIST_MPI_JOB_H
@@ -10,13 +10,13 @@
 struct job {
 	struct rank_world world;
 	struct devmem *mem;
-	double kernel_s, sum_s; /* since they were last set to 0: in kernels, in sums */
+	double kernel_s, sum_s; /* time in kernels and in sums, since the last reset */
 };
 
 /*
- * job_open - memory of so many bytes, and the world that works with it. MPI is initialised.
+ * job_open - allocate nbytes of memory, and make the world that uses it. MPI must be initialised.
  *
- * A kernel that fails says so, with its rank, and takes the job down by MPI_Abort. Errors: those of
+ * A kernel that fails is reported with its rank, and ends the job by MPI_Abort. Errors: those of
  * devmem_open and devmem_alloc.
  */
 enum rc job_open(uint64_t nbytes, struct job *j, struct err *err);

@@ -1,4 +1,4 @@
-/* mnist-train-mpi - what mnist-train --backend mpi becomes: one rank of an MPI job. */
+/* mnist-train-mpi - one rank of an MPI job; mnist-train --backend mpi executes it. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "mnist-train/report.h"
 #include "train/model.h"
 
-/* Options that need a coordinator's devices, or that MPI decides. */
+/* Reject options that need a coordinator's devices, or that MPI decides. */
 static enum rc
 check_options(const struct train_config *o, uint32_t nranks, struct err *err)
 {
@@ -23,20 +23,24 @@ check_options(const struct train_config *o, uint32_t nranks, struct err *err)
 			       "is an MPI job of one rank",
 			       size);
 	if (o->backend != BACKEND_MPI || !o->data)
-		return err_set(err, RC_INVAL, "mnist-train --backend mpi runs this program");
+		return err_set(err, RC_INVAL,
+			       "run mnist-train --backend mpi, which starts this program");
 	if (wanted && wanted != nranks)
-		return err_set(err, RC_INVAL, "--%s %u: the MPI job has %u rank%s, and each is one",
-			       o->nworkers ? "workers" : "devices", wanted, nranks,
-			       nranks == 1 ? "" : "s");
+		return err_set(
+		    err, RC_INVAL, "--%s %u: must match the MPI job, which has %u rank%s",
+		    o->nworkers ? "workers" : "devices", wanted, nranks, nranks == 1 ? "" : "s");
 	if (o->checkpoint)
-		return err_set(err, RC_INVAL, "--checkpoint: not with --backend mpi");
+		return err_set(err, RC_INVAL,
+			       "--checkpoint: cannot be combined with --backend mpi");
 	if (o->on_failure != GPUSIM_ON_FAILURE_ABORT)
 		return err_set(err, RC_INVAL,
-			       "--on-failure: with --backend mpi it is MPI that says what happens");
+			       "--on-failure: cannot be combined with --backend mpi, where MPI "
+			       "handles failures");
 	return RC_OK;
 }
 
-/* Whether all ranks are well. If not, one says why: rank 0 if it is not well, else each that is not. */
+/* Return true if all ranks succeeded. Else rank 0 reports its failure, or if it succeeded, each failed rank
+ * does. */
 static bool
 agree(enum rc rc, uint32_t rank, const struct err *err)
 {
@@ -49,7 +53,7 @@ agree(enum rc rc, uint32_t rank, const struct err *err)
 	return !any;
 }
 
-/* Of no use to go on: the others must not wait for this rank. */
+/* End the job: the other ranks must not wait for this one. */
 static void
 give_up(enum rc rc, const struct err *err)
 {
@@ -57,7 +61,7 @@ give_up(enum rc rc, const struct err *err)
 	MPI_Abort(MPI_COMM_WORLD, rc_exit(rc));
 }
 
-/* Rank 0 has a report. */
+/* Train; only rank 0 has a report. */
 static void
 train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
 {
@@ -75,7 +79,6 @@ train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
 	}
 }
 
-/* Rank 0's way from the first line to the last. */
 static enum rc
 lead(struct job *j, struct rank *r, const struct task *task, struct report *report, struct err *err)
 {
@@ -91,7 +94,7 @@ lead(struct job *j, struct rank *r, const struct task *task, struct report *repo
 	return rc == RC_OK && closed != RC_OK ? err_set(err, closed, "%s", close_err.text) : rc;
 }
 
-/* All that may go wrong before the first step is agreed on, so that no rank waits for another. */
+/* The ranks agree on everything that may fail before the first step, so that none waits for another. */
 static enum rc
 run(const struct task *task, uint32_t rank, uint32_t nranks, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * algos.c - the algorithms that are kept: by name, until they are removed or their clients have gone.
+ * algos.c - algorithms from files, kept by name until they are removed or their clients disconnect.
  */
 #include "coord/algos/algos_impl.h"
 
@@ -72,7 +72,7 @@ algo_schedule_max(const struct tune_file *f)
 	return max;
 }
 
-/* What its info says, as the tuner knows it. */
+/* The tuner's description of the algorithm. */
 static struct tune_file
 kept_file(struct kept *k)
 {
@@ -137,11 +137,12 @@ algos_keep(struct coord *c, struct kept *k, struct err *err)
 	struct tune_file *v;
 
 	if (!old && a->files.n == COORD_MAX_ALGOS)
-		return err_set(err, RC_BUSY, "there are %d algorithms of files already: remove one",
+		return err_set(err, RC_BUSY,
+			       "%d algorithms from files exist, which is the limit: remove one",
 			       COORD_MAX_ALGOS);
 	if (a->nbytes - taken + k->nbytes > COORD_ALGOS_BYTES)
 		return err_set(err, RC_BUSY,
-			       "the algorithms of files would take more than %u MiB: remove one",
+			       "algorithms from files would take more than %u MiB: remove one",
 			       COORD_ALGOS_BYTES >> 20);
 	v = alloc_resize(a->files.v, a->files.n + 1, sizeof *v);
 	if (!v)
@@ -186,7 +187,7 @@ algos_client_is(struct coord *c, uint64_t client_id, bool gone)
 	}
 }
 
-/* All that lease it are away; for so long that it ends. */
+/* All clients that lease it are disconnected; long enough for the lease to end. */
 static bool
 is_away(const struct kept *k)
 {
@@ -213,7 +214,7 @@ algos_tick(struct coord *c)
 
 		if (!is_deserted(c, k))
 			continue;
-		act_log(c, "algorithm %s: its client is gone", k->name);
+		act_log(c, "algorithm %s removed: its client disconnected", k->name);
 		drop(c, i);
 	}
 }
@@ -242,12 +243,13 @@ on_algo_remove(struct coord *c, struct pending *p, const GpuSim__Request *req, s
 	if (!f && plan_algo_is_built_in(name))
 		return err_set(err, RC_INVAL, "algorithm '%s' is built in", name);
 	if (!f)
-		return err_set(err, RC_NOTFOUND, "there is no algorithm '%s' of a file", name);
+		return err_set(err, RC_NOTFOUND, "no algorithm '%s' from a file", name);
 	if (tuner_names_file(c->cfg.tuner, name))
 		return err_set(err, RC_BUSY,
-			       "algorithm %s is named by the tuner file or GPUSIM_ALGO", name);
+			       "algorithm %s is in use: the tuner file or GPUSIM_ALGO names it",
+			       name);
 	drop(c, index_of(c->algos, f));
-	act_log(c, "algorithm %s is removed", name);
+	act_log(c, "algorithm %s removed", name);
 	answer_done(c, p);
 	return RC_OK;
 }
@@ -264,7 +266,7 @@ on_algo_list(struct coord *c, struct pending *p, const GpuSim__Request *req, str
 	for (size_t i = 0; i < c->algos->files.n; i++) {
 		struct kept *k = c->algos->files.v[i].of;
 
-		/* One that is about to end is of no use to others. */
+		/* Do not show algorithms that are about to be removed. */
 		if (!is_away(k))
 			info[r.n_algos++] = &k->info;
 	}

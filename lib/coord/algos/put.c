@@ -1,6 +1,6 @@
 /*
- * put.c - a file becomes an algorithm that is kept: its pieces gathered; parsed, proven, lowered and packed beside the
- * steps, one file after the other; taken in.
+ * put.c - a client's or a configured file becomes an algorithm: gathered from its pieces, parsed, verified,
+ * lowered and packed beside the steps, one file at a time.
  */
 #include "coord/algos/algos_impl.h"
 
@@ -25,7 +25,7 @@ count_steps(const struct algo *a)
 	return n;
 }
 
-/* The name that it gets. */
+/* The name under which to keep it. */
 static enum rc
 choose_name(const struct algo *a, const char *name, uint64_t client, const char *digest,
 	    char out[static TUNE_FILE_NAME], struct err *err)
@@ -36,8 +36,8 @@ choose_name(const struct algo *a, const char *name, uint64_t client, const char 
 	else if (!tune_is_name(*name ? name : a->name))
 		return err_set(
 		    err, RC_INVAL,
-		    "'%s' cannot be the name of an algorithm: letters, digits, . _ - and "
-		    "at most %d of them",
+		    "'%s' is not an algorithm name: it may have letters, digits, . _ - and "
+		    "at most %d characters",
 		    *name ? name : a->name, TUNE_FILE_NAME - 1);
 	else
 		snprintf(out, TUNE_FILE_NAME, "%s", *name ? name : a->name);
@@ -68,11 +68,11 @@ check_packed(const struct kept *k, struct err *err)
 	for (uint32_t r = 0; r < k->info.nranks; r++)
 		if (k->schedule[r].len > WIRE_SCHEDULE_MAX)
 			return err_set(err, RC_INVAL,
-				       "algorithm %s takes %zu bytes for rank %u, at most %u",
+				       "algorithm %s needs %zu bytes for rank %u; the limit is %u",
 				       k->name, k->schedule[r].len, r, WIRE_SCHEDULE_MAX);
 	if (k->nbytes > COORD_ALGO_BYTES)
-		return err_set(err, RC_INVAL, "algorithm %s takes %zu bytes, at most %u", k->name,
-			       k->nbytes, COORD_ALGO_BYTES);
+		return err_set(err, RC_INVAL, "algorithm %s needs %zu bytes; the limit is %u",
+			       k->name, k->nbytes, COORD_ALGO_BYTES);
 	return RC_OK;
 }
 
@@ -95,7 +95,7 @@ fill_info(const struct algo *a, const struct proof *proof, struct kept *k)
 	k->info.messages = proof->nmessages;
 }
 
-/* Prove it and make each rank's schedule. */
+/* Verify the algorithm and make each rank's schedule. */
 static enum rc
 make(const struct algo *a, const char *name, const char *digest, struct kept **out, struct err *err)
 {
@@ -123,7 +123,7 @@ make(const struct algo *a, const char *name, const char *digest, struct kept **o
 	return RC_OK;
 }
 
-/* Once, for whoever replays a recording. */
+/* Write the file to the recording, once. */
 static void
 tell(struct coord *c, struct kept *k, ProtobufCBinaryData text)
 {
@@ -153,7 +153,8 @@ prove(struct coord_proof *p, const atomic_bool *stop)
 
 	if (rc == RC_OK && a->custom)
 		rc = err_set(err, RC_INVAL,
-			     "algorithm %s is custom: it can be shown and simulated, not run",
+			     "algorithm %s is a custom collective, which can be shown and "
+			     "simulated but not run",
 			     a->name);
 	if (rc == RC_OK) {
 		algo_digest(a, digest);
@@ -192,7 +193,7 @@ coord_proof_free(struct coord_proof *p)
 	free(p);
 }
 
-/* Take in what is good, for the client; 0: for good. */
+/* Add a verified algorithm for the client; 0: without a lease. */
 static enum rc
 add(struct coord *c, struct coord_proof *p, uint64_t client, struct kept **out, struct err *err)
 {
@@ -205,14 +206,14 @@ add(struct coord *c, struct coord_proof *p, uint64_t client, struct kept **out, 
 		return (*err = p->err).rc;
 	if (old && !same && !p->ask->replace)
 		return err_set(err, RC_BUSY,
-			       "there is another algorithm %s: remove it, or replace it", k->name);
+			       "a different algorithm %s exists: remove or replace it", k->name);
 	if (same) {
 		k = old;
 		k->configured &= !c->started || client != 0;
 	} else {
 		k->configured = !c->started;
 	}
-	/* One that stays is not made a leased one. */
+	/* An algorithm without a lease stays without one. */
 	if ((!same || !client || k->info.lease) && !kept_hold(c, k, client))
 		return err_set(err, RC_NOMEM, "out of memory");
 	if (!same && algos_keep(c, k, err) != RC_OK)
@@ -238,7 +239,7 @@ algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, s
 	enum rc rc;
 
 	if (n > COORD_ALGO_FILE)
-		return err_set(err, RC_INVAL, "an algorithm's file of %zu bytes, at most %u", n,
+		return err_set(err, RC_INVAL, "algorithm file: %zu bytes; the limit is %u", n,
 			       COORD_ALGO_FILE);
 	q.path = (char *)path;
 	q.data = (ProtobufCBinaryData){n, (uint8_t *)bytes};
@@ -274,18 +275,18 @@ static enum rc
 check_piece(const GpuSim__AlgoPutRequest *q, struct err *err)
 {
 	if (q->nbytes == 0 || q->nbytes > COORD_ALGO_FILE)
-		return err_set(err, RC_INVAL,
-			       "an algorithm's file of %" PRIu64 " bytes: not 1 to %u", q->nbytes,
-			       COORD_ALGO_FILE);
+		return err_set(err, RC_INVAL, "algorithm file: %" PRIu64 " bytes; must be 1 to %u",
+			       q->nbytes, COORD_ALGO_FILE);
 	if (q->data.len == 0 || q->data.len > WIRE_BULK_MAX || q->offset > q->nbytes ||
 	    q->data.len > q->nbytes - q->offset)
 		return err_set(err, RC_INVAL,
-			       "a piece of %zu bytes at %" PRIu64 " of a file of %" PRIu64,
+			       "algorithm file: piece of %zu bytes at offset %" PRIu64
+			       " of %" PRIu64,
 			       q->data.len, q->offset, q->nbytes);
 	return RC_OK;
 }
 
-/* Add the piece to what the client has sent. *out is complete, or NULL. */
+/* Add the piece to the client's upload. *out is the upload when complete, or NULL. */
 static enum rc
 gather(struct coord *c, uint64_t client, const GpuSim__AlgoPutRequest *q, struct upload **out,
        struct err *err)
@@ -301,15 +302,16 @@ gather(struct coord *c, uint64_t client, const GpuSim__AlgoPutRequest *q, struct
 		else
 			u = upload_of(c->algos, 0);
 		if (!u)
-			return err_set(err, RC_BUSY, "%d files of algorithms come at this moment",
+			return err_set(err, RC_BUSY,
+				       "%d algorithm files are being uploaded: try again later",
 				       COORD_ALGO_UPLOADS);
 		u->client = client;
 		u->nbytes = q->nbytes;
 	}
 	if (!u || u->nbytes != q->nbytes || u->bytes.len != q->offset)
 		return err_set(err, RC_NOTFOUND,
-			       "a piece at %" PRIu64
-			       " of a file whose pieces before it are not here",
+			       "algorithm file: piece at offset %" PRIu64
+			       ": the pieces before it are missing",
 			       q->offset);
 	if (!buf_add(&u->bytes, q->data.data, q->data.len)) {
 		upload_end(u);
@@ -343,14 +345,14 @@ left(struct coord *c, struct pending *p)
 static bool
 name_proof(struct coord *c, struct pending *p, struct err *err)
 {
-	err_set(err, RC_TIMEOUT, "the algorithm was not proven after %.1fs",
+	err_set(err, RC_TIMEOUT, "the algorithm was not verified within %.1fs",
 		(double)(c->now_ms - pending_asker(p)->asked_ms) / 1e3);
 	return false;
 }
 
 static const struct wait wait_proof = {.idle = true, .late = name_proof, .left = left};
 
-/* Whoever has waited longest is next. */
+/* Start the proof of the upload that has waited longest. */
 static void
 next_proof(struct coord *c)
 {
@@ -370,7 +372,7 @@ next_proof(struct coord *c)
 		algos_proven(c, u->job, NULL);
 }
 
-/* The upload ends with the answer. */
+/* Answer the request; the upload ends. */
 static void
 finish(struct coord *c, struct upload *u, struct coord_proof *proof)
 {

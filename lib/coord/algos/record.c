@@ -1,5 +1,5 @@
 /*
- * record.c - an algorithm of a file as a record: what the next coordinator needs to run it.
+ * record.c - the record of an algorithm from a file: all that the next coordinator needs to run it.
  */
 #include "coord/algos/algos_impl.h"
 
@@ -51,7 +51,7 @@ algo_record(struct coord *c, const struct kept *k)
 	free(m.clients);
 }
 
-/* It is what this room stores: each schedule is a rank's of that name, of one algorithm. */
+/* The record is well-formed: one schedule a rank, all of one algorithm of that name. */
 static bool
 check_schedule(const GpuSim__AlgoRecord *m, uint32_t rank, uint64_t *digest)
 {
@@ -87,7 +87,7 @@ check(const GpuSim__AlgoRecord *m)
 	return true;
 }
 
-/* check has seen that they are good. */
+/* The schedules have passed the check. */
 static uint64_t
 schedules_digest(const struct buf *packed)
 {

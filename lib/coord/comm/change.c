@@ -1,12 +1,12 @@
 /*
- * change.c - clients change a communicator: abort, shrink, grow.
+ * change.c - requests of clients that change a communicator: abort, shrink, grow.
  */
 #include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Why, as a device may tell. */
+/* The result code that a device may send as the reason. */
 static enum rc
 abort_rc(const GpuSim__CommAbortRequest *q)
 {
@@ -33,12 +33,12 @@ on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, st
 		*q->reason ? q->reason : "aborted by a client");
 	pending_wait(c, p, &wait_abort, comm->id, NULL);
 	comm->rec.final = true;
-	comm->rec.asked |= q->code == 0; /* a device says why */
+	comm->rec.asked |= q->code == 0; /* a device gives the reason */
 	comm_happens(c, comm, COMM_ABORTED, &why);
 	return RC_OK;
 }
 
-/* One whose ranks can be changed now. */
+/* Find a communicator whose ranks can be changed now. */
 static enum rc
 find_idle(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 {
@@ -47,12 +47,11 @@ find_idle(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
 	if (comm->queued)
-		return err_set(
-		    err, RC_INVAL,
-		    "comm %" PRIu64
-		    ": its ranks enqueue operations themselves, so each calls for itself "
-		    "to shrink or grow it",
-		    id);
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64
+			       ": its ranks enqueue operations themselves, so each rank must call "
+			       "shrink or grow itself",
+			       id);
 	if (comm_busy(comm))
 		return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", id);
 	if (comm->nruns)
@@ -62,7 +61,7 @@ find_idle(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 	return RC_OK;
 }
 
-/* Those named, or those that are lost; how many, in *n. */
+/* Mark the ranks that are named, or lost; *n is their number. */
 static enum rc
 choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, uint32_t *n,
 	    struct err *err)
@@ -73,7 +72,7 @@ choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, u
 	}
 	for (size_t i = 0; i < q->n_ranks; i++) {
 		if (q->ranks[i] >= comm->nranks)
-			return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 ", which has %u",
+			return err_set(err, RC_INVAL, "rank %u: comm %" PRIu64 " has %u ranks",
 				       q->ranks[i], comm->id, comm->nranks);
 		lost[q->ranks[i]] = true;
 	}
@@ -138,7 +137,7 @@ on_comm_grow(struct coord *c, struct pending *p, const GpuSim__Request *req, str
 	if (rc == RC_OK)
 		rc = check_size(q->numdevices, q->n_deviceids, &n, err);
 	if (rc == RC_OK && n > WIRE_MAX_RANKS - comm->nranks)
-		rc = err_set(err, RC_INVAL, "%u devices more; a communicator has at most %u", n,
+		rc = err_set(err, RC_INVAL, "%u more devices: a communicator has at most %u", n,
 			     WIRE_MAX_RANKS);
 	if (rc == RC_OK && q->n_deviceids)
 		rc = choose_named(c, q->deviceids, n, dev, err);

@@ -1,5 +1,5 @@
 /*
- * comm.c - communicators: found, asked about, ended.
+ * comm.c - find, query and end communicators.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -88,7 +88,7 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 	return RC_OK;
 }
 
-/* ---- asked about */
+/* ---- queries */
 
 GETTER(uint64_t, comm_id, comm, id)
 GETTER(uint64_t, comm_client, comm, client_id)
@@ -269,7 +269,7 @@ device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs
 	return device_msgs_init(c, dev, comm->nranks, out);
 }
 
-/* ---- requests that wait for it */
+/* ---- requests that wait for a communicator */
 
 /* The first rank that has not answered. */
 static bool
@@ -301,7 +301,7 @@ comm_is_wanted(struct coord *c, const struct comm *comm)
 	return pending_find(c, &wait_attach, comm->id);
 }
 
-/* ---- ended */
+/* ---- ends */
 
 static void
 comm_detached(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
@@ -336,7 +336,7 @@ comm_detach(struct coord *c, struct comm *comm, const struct err *why)
 	}
 }
 
-/* The requests that wait for its making hear why not when it has been detached. */
+/* Requests that wait for the communicator to be made get their failure after the detach. */
 void
 comm_refuse(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -356,7 +356,7 @@ comm_end(struct coord *c, struct comm *comm, const struct err *why)
 	comm_report_ready(c, comm, comm->rec.cause.text);
 	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
 	if (c->comms->hooks->begun(comm))
-		members_abort(c, comm, &err, NULL); /* the detach that follows tells */
+		members_abort(c, comm, &err, NULL); /* the detach that follows reports */
 	c->comms->hooks->end(c, comm, &err);
 	rendezvous_parent_ends(c, comm, &err, false);
 	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)

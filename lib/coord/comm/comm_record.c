@@ -1,7 +1,7 @@
 /*
  * comm_record.c - the record of a communicator.
  *
- * A short mark tells at the end of each step whether the record is what it should be, so no change of a
+ * A short mark shows at the end of each step whether the record is up to date, so no change of a
  * communicator has to remember to store it.
  */
 #include "coord/comm/comm_impl.h"
@@ -33,7 +33,7 @@ mark_of(const struct comm *comm, uint64_t next_seq)
 	return h ? h : 1;
 }
 
-/* For whom it is being changed; NULL: for nobody. */
+/* The request that changes it, or NULL. */
 static const struct pending *
 asking(struct coord *c, const struct comm *comm)
 {
@@ -61,7 +61,7 @@ members_new(const struct comm *comm)
 	return p;
 }
 
-/* Of a communicator whose ranks met by an id: the other requests that wait for the same; how many. */
+/* The other requests that wait for a communicator whose ranks met by an id; their number. */
 static size_t
 take_asks(struct coord *c, const struct comm *comm, const struct pending *first,
 	  GpuSim__AskRecord **out)
@@ -311,7 +311,7 @@ comm_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 void
 comm_resume(struct coord *c, struct comm *comm)
 {
-	/* Its client may have gone while nobody listened. */
+	/* Its client may have disconnected while no coordinator ran. */
 	comm->gone = true;
 	comm->gone_ms = c->now_ms + TIME_RETURN_MS - TIME_LEASE_MS;
 	for (uint32_t i = 0; i < comm->nowners; i++)

@@ -1,6 +1,6 @@
 /*
- * family.c - communicators of the ranks of a communicator, the parent, by a call of each rank for itself: split and
- * shrink, as ncclCommSplit and ncclCommShrink.
+ * family.c - split and shrink of a communicator, the parent, by a call of each rank, as ncclCommSplit and
+ * ncclCommShrink.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ family_parent(struct coord *c, uint64_t id, uint32_t rank, bool aborts, struct c
 	if (!aborts && comm_busy(comm))
 		return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", id);
 	if (rank >= comm->nranks)
-		return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 ", which has %u", rank, id,
+		return err_set(err, RC_INVAL, "rank %u: comm %" PRIu64 " has %u ranks", rank, id,
 			       comm->nranks);
 	if (comm->queued && comm->owners[rank].left)
 		return err_set(err, RC_INVAL, "rank %u has left comm %" PRIu64, rank, id);
@@ -43,7 +43,7 @@ family_inherit(const struct comm *parent, const struct seat *first, GpuSim__Comm
 	q->pid = first->label.pid;
 }
 
-/* One of the ranks rank[] of the parent, in that order; they hear why not. */
+/* Make a communicator of the parent's ranks rank[], in that order; on failure answer them. */
 static void
 make_child(struct coord *c, struct rendezvous *v, const uint32_t *rank, uint32_t n)
 {
@@ -66,7 +66,7 @@ make_child(struct coord *c, struct rendezvous *v, const uint32_t *rank, uint32_t
 		answer_failure(c, v->seat[rank[r]].p, &err);
 }
 
-/* A parent that recovers may have other ranks by now. */
+/* A parent that has recovered may have other ranks. */
 static enum rc
 check_ranks(struct coord *c, const struct rendezvous *v, struct err *err)
 {
@@ -96,7 +96,7 @@ by_color(const void *left, const void *right)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* The ranks with a color, sorted; the others are answered. How many. */
+/* Sort the ranks with a color and answer the others. Return their number. */
 static uint32_t
 sort_ranks(struct coord *c, struct rendezvous *v, struct colored *m)
 {
@@ -268,7 +268,7 @@ take_excluded(const struct comm *parent, const GpuSim__CommShrinkRankRequest *q,
 	return RC_OK;
 }
 
-/* Its operations end, which its ranks may be in. */
+/* Abort the operations that its ranks may be in. */
 static void
 abort_parent(struct coord *c, struct comm *parent, uint32_t rank)
 {
@@ -276,7 +276,7 @@ abort_parent(struct coord *c, struct comm *parent, uint32_t rank)
 
 	if (parent->state & (COMM_FAILED | COMM_DRAINING))
 		return;
-	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": rank %u shrinks it with abort", parent->id,
+	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": aborted by the shrink of rank %u", parent->id,
 		rank);
 	parent->rec.final = parent->rec.asked = true;
 	comm_happens(c, parent, COMM_ABORTED, &why);
@@ -300,7 +300,7 @@ on_comm_shrink_rank(struct coord *c, struct pending *p, const GpuSim__Request *r
 	if (!v && !(v = begin_shrink(c, q, spared, parent->nranks, err)))
 		return err_prefix(err, "shrink of comm %" PRIu64, q->commid);
 	if (v->aborts != q->abort)
-		rc = err_set(err, RC_INVAL, "rank %u says %s abort, who came before %s", q->rank,
+		rc = err_set(err, RC_INVAL, "rank %u shrinks %s abort, earlier ranks %s", q->rank,
 			     q->abort ? "with" : "without", q->abort ? "without" : "with");
 	if (rc == RC_OK)
 		rc = rendezvous_check_seat(v, q->rank, err);

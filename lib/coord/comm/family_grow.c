@@ -1,8 +1,8 @@
 /*
- * family_grow.c - a communicator of the ranks of a parent and of new ones behind them, as ncclCommGrow.
+ * family_grow.c - a communicator of a parent's ranks followed by new ranks, as ncclCommGrow.
  *
- * The parent's ranks come by its number, the new ones by an id, and one of the parent's ranks tells that both are
- * one. Until it comes they wait apart.
+ * The parent's ranks join by its number, the new ranks by an id. One of the parent's ranks names the id,
+ * which connects the two; until then they wait apart.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 	enum rc rc;
 
 	if (!parent)
-		return err_set(err, RC_INVAL, "no rank of a communicator names it to grow");
+		return err_set(err, RC_INVAL,
+			       "no rank of a communicator has named this id to grow with");
 	rc = rendezvous_choose(c, v, dev, err);
 	if (rc == RC_OK && parent->queued)
 		rc = rendezvous_can_queue(v, parent->nranks, dev, err);
@@ -44,7 +45,7 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 
 static const struct gathering grow = {.complete = make, .name = name_grow};
 
-/* By the parent. By the id, if it is one. */
+/* Find by the parent; by the id, if given. */
 static struct rendezvous *
 find_parents(const struct coord *c, uint64_t parent)
 {
@@ -72,8 +73,8 @@ check_id(const struct coord *c, const struct unique_id *uid, struct err *err)
 
 	if (comm)
 		return err_set(err, RC_INVAL,
-			       "id %016" PRIx64 "%016" PRIx64 " is used up: communicator %" PRIu64
-			       " was made by it",
+			       "id %016" PRIx64 "%016" PRIx64
+			       " is used up: it made communicator %" PRIu64,
 			       uid->high, uid->low, comm);
 	return RC_OK;
 }
@@ -83,12 +84,12 @@ check_size_said(const struct rendezvous *v, const GpuSim__CommGrowRankRequest *q
 {
 	if (q->numranks == v->nranks)
 		return RC_OK;
-	err_set(err, RC_INVAL, "rank %u says %u ranks, who came before says %u", q->rank,
-		q->numranks, v->nranks);
+	err_set(err, RC_INVAL, "rank %u gives %u ranks, earlier ranks %u", q->rank, q->numranks,
+		v->nranks);
 	return rendezvous_refuse(v, err);
 }
 
-/* Whether the rank fits those who came before. */
+/* Check that the rank agrees with earlier ranks. */
 static enum rc
 check_fits(const struct rendezvous *v, const GpuSim__CommGrowRankRequest *q, struct err *err)
 {
@@ -123,7 +124,7 @@ arrive(struct coord *c, struct rendezvous *v, const GpuSim__CommGrowRankRequest 
 
 /* ---- ranks of the parent */
 
-/* New ranks that say the numbers of the parent's. */
+/* Refuse new ranks that have numbers of the parent's ranks. */
 static void
 refuse_false(struct coord *c, struct rendezvous *v, const struct comm *parent)
 {
@@ -132,7 +133,7 @@ refuse_false(struct coord *c, struct rendezvous *v, const struct comm *parent)
 
 		if (!v->seat[r].p)
 			continue;
-		err_set(&err, RC_INVAL, "rank %u is of comm %" PRIu64 ", which has %u; not new", r,
+		err_set(&err, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks", r,
 			parent->id, parent->nranks);
 		answer_failure(c, v->seat[r].p, &err);
 	}
@@ -146,7 +147,7 @@ check_old(const struct comm *parent, const struct rendezvous *v, const struct re
 
 	if (q->numranks <= parent->nranks || q->numranks > WIRE_MAX_RANKS)
 		return err_set(err, RC_INVAL,
-			       "comm %" PRIu64 " of %u ranks grows to more, at most %u, not %u",
+			       "comm %" PRIu64 " of %u ranks: can grow to at most %u, not %u",
 			       parent->id, parent->nranks, WIRE_MAX_RANKS, q->numranks);
 	if (by_id && by_id->parent && by_id->parent != parent->id)
 		return err_set(err, RC_INVAL,
@@ -156,7 +157,7 @@ check_old(const struct comm *parent, const struct rendezvous *v, const struct re
 	if (v && !id_is_none(&uid) && !id_is_none(&v->uid) && !same_id(&uid, &v->uid))
 		return err_set(err, RC_INVAL,
 			       "grow of comm %" PRIu64
-			       ": rank %u names another id than who came before",
+			       ": rank %u names another id than earlier ranks",
 			       parent->id, q->rank);
 	return RC_OK;
 }
@@ -201,9 +202,9 @@ check_new(const struct coord *c, const struct unique_id *uid, const GpuSim__Comm
 	  struct err *err)
 {
 	if (id_is_none(uid))
-		return err_set(err, RC_INVAL, "rank %u is new, and names no id", q->rank);
+		return err_set(err, RC_INVAL, "rank %u is new but names no id", q->rank);
 	if (q->numranks > WIRE_MAX_RANKS || q->rank >= q->numranks)
-		return err_set(err, RC_INVAL, "rank %u of %u ranks; there are at most %u", q->rank,
+		return err_set(err, RC_INVAL, "rank %u of %u ranks: the limit is %u", q->rank,
 			       q->numranks, WIRE_MAX_RANKS);
 	return check_id(c, uid, err);
 }
@@ -217,7 +218,7 @@ come_new(struct coord *c, struct pending *p, const GpuSim__CommGrowRankRequest *
 	enum rc rc = check_new(c, &uid, q, err);
 
 	if (rc == RC_OK && parent && q->rank < parent->nranks)
-		rc = err_set(err, RC_INVAL, "rank %u is of comm %" PRIu64 ", which has %u; not new",
+		rc = err_set(err, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks",
 			     q->rank, parent->id, parent->nranks);
 	if (rc == RC_OK && v)
 		rc = check_fits(v, q, err);

@@ -1,5 +1,5 @@
 /*
- * init_rank.c - a communicator of ranks that come by an id, as ncclCommInitRank.
+ * init_rank.c - a communicator of ranks that meet by an id, as ncclCommInitRank.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ rendezvous_used_by(const struct coord *c, const struct unique_id *uid)
 	return 0;
 }
 
-/* ---- what one rank says */
+/* ---- the request of one rank */
 
 static enum rc make(struct coord *c, struct rendezvous *v, struct err *err);
 
@@ -65,34 +65,33 @@ check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const st
 	uint64_t comm;
 
 	if (id_is_none(uid))
-		return err_set(err, RC_INVAL, "an id of zeros, which no unique-id is");
+		return err_set(err, RC_INVAL, "the id is all zeros");
 	if (q->numranks == 0 || q->numranks > WIRE_MAX_RANKS)
-		return err_set(err, RC_INVAL, "%u ranks; a communicator has 1 to %u", q->numranks,
+		return err_set(err, RC_INVAL, "%u ranks: a communicator has 1 to %u", q->numranks,
 			       WIRE_MAX_RANKS);
 	if (q->rank >= q->numranks)
-		return err_set(err, RC_INVAL, "rank %u of %u ranks, which are counted from 0",
-			       q->rank, q->numranks);
+		return err_set(err, RC_INVAL, "rank %u of %u ranks: ranks count from 0", q->rank,
+			       q->numranks);
 	if (check_policy((uint32_t)q->onfailure, err) != RC_OK)
 		return err->rc;
 	comm = rendezvous_used_by(c, uid);
 	if (comm)
-		return err_set(err, RC_INVAL,
-			       "it is used up: communicator %" PRIu64 " was made by it", comm);
+		return err_set(err, RC_INVAL, "used up: it made communicator %" PRIu64, comm);
 	return RC_OK;
 }
 
-/* Whether it agrees with those who came before. */
+/* Check that the rank agrees with earlier ranks. */
 static enum rc
 check_agreement(const struct rendezvous *v, const GpuSim__CommInitRankRequest *q, struct err *err)
 {
 	if (q->numranks != v->nranks)
-		return err_set(err, RC_INVAL, "rank %u says %u ranks, who came before says %u",
-			       q->rank, q->numranks, v->nranks);
+		return err_set(err, RC_INVAL, "rank %u gives %u ranks, earlier ranks %u", q->rank,
+			       q->numranks, v->nranks);
 	if (q->lease != v->lease || q->onfailure != v->on_failure ||
 	    q->optimeoutms != v->op_timeout_ms)
 		return err_set(err, RC_INVAL,
-			       "rank %u wants another lease, policy on failure or timeout than who "
-			       "came before",
+			       "rank %u gives another lease, policy on failure or timeout than "
+			       "earlier ranks",
 			       q->rank);
 	return rendezvous_check_seat(v, q->rank, err);
 }
@@ -116,10 +115,10 @@ rendezvous_check_device(struct coord *c, const struct rendezvous *v, uint32_t ra
 	return RC_OK;
 }
 
-/* ---- all are there */
+/* ---- all ranks have joined */
 
-/* Devices by rank: those named, then for the others the free one whose ordinal is the rank, then
- * the next free ones. */
+/* Choose devices by rank: first the named ones, then the free one whose ordinal is the rank, then the next
+ * free ones. */
 enum rc
 rendezvous_choose(struct coord *c, const struct rendezvous *v, struct device **dev, struct err *err)
 {
@@ -172,8 +171,8 @@ rendezvous_can_queue(const struct rendezvous *v, uint32_t from, struct device *c
 		if (device_is_beside(dev[r], s->host, s->user))
 			continue;
 		return err_set(err, RC_INVAL,
-			       s->host[0] ? "rank %u's process is not on the host of its device "
-					    "%016" PRIx64 ", or of another user"
+			       s->host[0] ? "rank %u's process is on another host than its device "
+					    "%016" PRIx64 ", or belongs to another user"
 					  : "rank %u (device %016" PRIx64
 					    ") does not enqueue operations itself",
 			       r, device_id(dev[r]));
@@ -181,7 +180,7 @@ rendezvous_can_queue(const struct rendezvous *v, uint32_t from, struct device *c
 	return RC_OK;
 }
 
-/* Whether its ranks enqueue operations themselves; RC_INVAL: one cannot, and another insists. */
+/* Decide whether its ranks enqueue operations themselves; RC_INVAL: one cannot, another insists. */
 static enum rc
 choose_queued(const struct coord *c, const struct rendezvous *v, struct device *const *dev,
 	      bool *queued, struct err *err)

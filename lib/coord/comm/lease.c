@@ -1,6 +1,6 @@
 /*
- * lease.c - a leased communicator ends when its clients have been away for too long; a queued one also when each
- * rank has left.
+ * lease.c - a leased communicator ends when its clients have been disconnected for too long; a queued one
+ * also when each rank has left.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -44,11 +44,12 @@ comm_leave(struct coord *c, struct comm *comm, uint32_t rank, struct pending *p,
 
 	if (!comm->queued)
 		return err_set(err, RC_INVAL,
-			       "comm %" PRIu64 ": a rank leaves only where ranks enqueue "
+			       "comm %" PRIu64
+			       ": ranks leave only communicators whose ranks enqueue "
 			       "operations themselves",
 			       comm->id);
 	if (rank >= comm->nowners)
-		return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 ", which has %u", rank,
+		return err_set(err, RC_INVAL, "rank %u: comm %" PRIu64 " has %u ranks", rank,
 			       comm->id, comm->nranks);
 	o = &comm->owners[rank];
 	o->left = true;
@@ -83,8 +84,9 @@ comms_client_lost(struct coord *c, uint64_t client_id)
 			comm_owner_is(c, comm, client_id, true);
 }
 
-/* A rank of a queued communicator has no process any more: its client stays away, and its device does not tell of it.
- * A process that only enqueues says nothing to a coordinator that was started again; its device does. */
+/* The process of a queued communicator's rank has ended: its client stays disconnected, and its device
+ * does not report the process. A process that only enqueues says nothing to a restarted coordinator; its
+ * device does. */
 static bool
 is_deserted(const struct coord *c, const struct comm *comm, uint32_t rank)
 {
@@ -96,7 +98,7 @@ is_deserted(const struct coord *c, const struct comm *comm, uint32_t rank)
 	return device_is_lost(m->dev) || !m->counted || m->counted != device_reports(m->dev);
 }
 
-/* The other ranks would wait for one without process for ever. */
+/* Fail the communicator: the other ranks would wait for the ended process forever. */
 static void
 queued_tick(struct coord *c, struct comm *comm)
 {
@@ -110,10 +112,10 @@ queued_tick(struct coord *c, struct comm *comm)
 		first = deserted ? r : first;
 	}
 	if (n == comm->nowners) {
-		act_log(c, "comm %" PRIu64 ": its ranks have left or gone", comm->id);
+		act_log(c, "comm %" PRIu64 ": all its ranks have left or ended", comm->id);
 		comm_happens(c, comm, COMM_DESTROYED, NULL);
 	} else if (comm->state == COMM_LIVE && is_deserted(c, comm, first)) {
-		err_set(&why, RC_FAILED, "comm %" PRIu64 ": rank %u's process has gone", comm->id,
+		err_set(&why, RC_FAILED, "comm %" PRIu64 ": rank %u's process has ended", comm->id,
 			first);
 		comm_fail(c, comm, &why);
 	}
@@ -128,7 +130,7 @@ comm_leases_tick(struct coord *c)
 		if (comm->queued) {
 			queued_tick(c, comm);
 		} else if (comm->gone && c->now_ms >= comm->gone_ms + TIME_LEASE_MS) {
-			act_log(c, "comm %" PRIu64 ": its client is gone", comm->id);
+			act_log(c, "comm %" PRIu64 ": its client disconnected", comm->id);
 			comm_happens(c, comm, COMM_DESTROYED, NULL);
 		}
 	}

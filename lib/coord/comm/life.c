@@ -1,6 +1,5 @@
 /*
- * life.c - the life of a communicator: a table of states and events. README.md draws it, and a test compares
- * the two.
+ * life.c - the life of a communicator: a table of states and events. A test compares it with README.md.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -64,7 +63,7 @@ name_states(unsigned states, char *text, size_t room)
 			n += (size_t)snprintf(text + n, room - n, "%s%s", n ? "|" : "", names[i]);
 }
 
-/* For the recorder: the step and its reason. */
+/* Note the step and its reason for the recorder. */
 static void
 note(struct coord *c, const struct comm *comm, enum comm_event e, unsigned to,
      const struct err *why)

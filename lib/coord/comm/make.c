@@ -1,7 +1,7 @@
 /*
- * make.c - makes a communicator: devices are chosen, reserved, and attached in parallel. Each tells whose memory it
- * has mapped; pairs that have mapped each other are then told to use that (join). If one rank refuses, all are
- * detached before the client hears of it, so that it can try again at once.
+ * make.c - makes a communicator: choose devices, reserve them, attach them in parallel. Each reports whose
+ * memory it has mapped; pairs that have mapped each other are asked to use the mappings (join). If one rank
+ * refuses, all are detached before the client gets its answer, so it can try again at once.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -15,25 +15,26 @@ check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 	uint64_t n = named ? named : wanted;
 
 	if (named && wanted && wanted != named)
-		return err_set(err, RC_INVAL, "%u devices wanted, but %zu named", wanted, named);
+		return err_set(err, RC_INVAL, "%u devices requested, but %zu named", wanted, named);
 	if (n == 0)
-		return err_set(err, RC_INVAL, "0 devices wanted; a communicator has at least one");
+		return err_set(err, RC_INVAL,
+			       "0 devices requested: a communicator needs at least one");
 	if (n > WIRE_MAX_RANKS)
 		return err_set(err, RC_INVAL,
-			       "%" PRIu64 " devices wanted; a communicator has at most %u", n,
+			       "%" PRIu64 " devices requested: a communicator has at most %u", n,
 			       WIRE_MAX_RANKS);
 	*nranks = (uint32_t)n;
 	return RC_OK;
 }
 
-/* Room in an attach for what is not addresses nor about algorithms: the numbers of communicators are most of it. */
+/* Room in an attach beside addresses and algorithms, mostly for numbers of communicators. */
 #define ATTACH_ROOM (16u << 10)
-#define ATTACH_ALGO 512 /* bytes that an algorithm of a file takes beside its schedule */
+#define ATTACH_ALGO 512 /* bytes of an algorithm from a file beside its schedule */
 
-/* Lines of a tuner file that an attach has room for. */
+/* Lines of a tuner file that fit an attach. */
 #define ATTACH_RULES 4096
 
-/* The rank's offer. Without memory for it, peers reach the rank by sockets. */
+/* Take the rank's offer of memory. When out of memory, peers use sockets. */
 static void
 take_offer(struct comm *comm, uint32_t r, const GpuSim__CommAttachResponse *offer)
 {
@@ -57,7 +58,7 @@ comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
 	return r != q && m->mapped && n->mapped && m->mapped[q] && n->mapped[r];
 }
 
-/* A rank did not do its part: the first one's reason is the communicator's. */
+/* A rank has failed to do its part: keep the first reason. */
 static void
 init_failed(struct coord *c, struct comm *comm, uint32_t rank, const struct outcome *o,
 	    const char *part)
@@ -94,8 +95,8 @@ comm_attached(struct coord *c, void *owner, uint32_t rank, const struct outcome 
 	init_failed(c, comm, rank, o, "attach");
 }
 
-/* The communicators that a device is in, this one too, into ids; a device that was out of reach may
- * still be in others. How many. */
+/* The ids of the device's communicators, this one too; a device that was unreachable may hold others. Return
+ * their number. */
 static size_t
 comms_of(const struct coord *c, const struct comm *comm, const struct device *d, uint64_t *ids)
 {
@@ -127,7 +128,7 @@ pack_ranks(struct device_msgs *msgs, struct buf *out)
 	return good;
 }
 
-/* Of a queued communicator: how its devices choose algorithms, as fields of an attach. */
+/* The rules by which devices of a queued communicator choose algorithms, as fields of an attach. */
 static bool
 pack_choice(const struct coord *c, const struct comm *comm, struct buf *out)
 {
@@ -154,17 +155,16 @@ comm_can_queue(const struct coord *c, GpuSim__OnFailure on_failure, struct err *
 {
 	if (on_failure != GPU_SIM__ON_FAILURE__ABORT)
 		return err_set(err, RC_INVAL,
-			       "ranks that enqueue operations themselves have the policy abort on "
+			       "ranks that enqueue operations themselves need the policy abort on "
 			       "failure");
 	if (c->cfg.tuner->nrules > ATTACH_RULES)
 		return err_set(err, RC_INVAL,
-			       "the tuner file has %zu lines; devices are told of at most %u",
+			       "the tuner file has %zu lines; devices take at most %u",
 			       c->cfg.tuner->nrules, ATTACH_RULES);
 	return RC_OK;
 }
 
-/* Of a queued communicator, algorithms of files that are for as many ranks: those that fit a message, the same ones
- * for all ranks. */
+/* The algorithms from files for this number of ranks that fit an attach; the same for all ranks. */
 static size_t
 rank_algos(const struct coord *c, const struct comm *comm, size_t room,
 	   const struct tune_file *out[static COORD_MAX_ALGOS])
@@ -196,7 +196,7 @@ rank_algo(const struct tune_file *f, uint32_t rank, GpuSim__RankAlgo *out)
 	out->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
 }
 
-/* *same: fields that are the same for all ranks, so packed once. */
+/* *same: fields that are equal for all ranks, packed once. */
 static enum rc
 attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct err *err)
 {
@@ -207,7 +207,7 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct 
 
 	if (same->len > WIRE_CONTROL_MAX - ATTACH_ROOM)
 		return err_set(err, RC_INVAL,
-			       "the addresses of %u devices take %zu bytes, at most %u",
+			       "the addresses of %u devices take %zu bytes; the limit is %u",
 			       comm->nranks, same->len, WIRE_CONTROL_MAX - ATTACH_ROOM);
 	q.commid = comm->id;
 	q.epoch = comm->epoch;
@@ -215,7 +215,7 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct 
 	q.instance = c->cfg.instance;
 	q.recovers = comm->on_failure != GPUSIM_ON_FAILURE_ABORT;
 	q.comms = ids;
-	q.order = ++c->last_number; /* any number that grows, over restarts too */
+	q.order = ++c->last_number; /* any number that grows, across restarts too */
 	q.n_algorithms = rank_algos(c, comm, WIRE_CONTROL_MAX - ATTACH_ROOM - same->len, file);
 	q.algorithms = algos;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
@@ -253,7 +253,7 @@ comm_attach(struct coord *c, struct comm *comm, struct err *err)
 	return rc;
 }
 
-/* A communicator of the devices, not yet attached and not in c->comms->first. */
+/* A communicator of the devices, not attached and not in c->comms->first yet. */
 static struct comm *
 comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks)
 {
@@ -288,12 +288,13 @@ enum rc
 check_policy(uint32_t on_failure, struct err *err)
 {
 	if (on_failure > GPUSIM_ON_FAILURE_SPARE)
-		return err_set(err, RC_INVAL, "policy on failure number %u, there are %u",
+		return err_set(err, RC_INVAL,
+			       "policy on failure: unknown number %u, must be less than %u",
 			       on_failure, GPUSIM_ON_FAILURE_SPARE + 1);
 	return RC_OK;
 }
 
-/* Of one client. */
+/* The number of the client's communicators. */
 static enum rc
 check_limit(const struct coord *c, struct err *err)
 {
@@ -317,19 +318,18 @@ comm_make(struct coord *c, const GpuSim__CommInitRequest *q, bool queued, struct
 	enum rc rc;
 
 	if (c->comms->n == COORD_MAX_COMMS)
-		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
+		return err_set(err, RC_BUSY, "%u communicators exist, which is the limit",
 			       COORD_MAX_COMMS);
 	rc = check_limit(c, err);
 	if (rc != RC_OK)
 		return rc;
 	comm = comm_new(c, q, dev, nranks);
 	if (!comm)
-		return err_set(err, RC_NOMEM, "a communicator of %u devices: out of memory",
-			       nranks);
+		return err_set(err, RC_NOMEM, "communicator of %u devices: out of memory", nranks);
 	comm->id = c->comms->last + 1;
 	comm->client_id = client_id;
 	comm->queued = queued;
-	comm->lease |= queued; /* nobody else could drive its ranks */
+	comm->lease |= queued; /* no other client could drive its ranks */
 	rc = comm_attach(c, comm, err);
 	if (rc != RC_OK) {
 		c->comms->hooks->freed(c, comm);
@@ -391,7 +391,7 @@ all_by_memory(const struct comm *comm)
 	return comm->nranks > 1;
 }
 
-/* Tell one rank whom it reaches by memory; false: nobody. */
+/* Tell one rank which ranks it reaches by memory; false: none. */
 static bool
 join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 {
@@ -415,7 +415,7 @@ join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 	return true;
 }
 
-/* All ranks are attached: let those join that can. */
+/* All ranks are attached: join those that have mapped each other. */
 void
 comm_join(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -445,7 +445,7 @@ comm_made(struct coord *c, struct comm *comm, const struct err *why)
 		answer_init(c, comm, p);
 }
 
-/* Its making had not ended: once more, under the next epoch. */
+/* It was not made completely: start again under the next epoch. */
 void
 comm_make_again(struct coord *c, struct comm *comm, const struct err *why)
 {

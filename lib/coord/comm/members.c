@@ -1,7 +1,6 @@
 /*
- * members.c - calls to the ranks of a communicator; ranks that leave it and ranks that come.
- *
- * They leave and come between epochs only, while nothing runs and no call of a rank is under way.
+ * members.c - calls to the ranks of a communicator; ranks that leave it and ranks that join. They do so
+ * between epochs only, while nothing runs and no call to a rank is in flight.
  */
 #include "coord/comm/comm_impl.h"
 

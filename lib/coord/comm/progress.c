@@ -1,5 +1,5 @@
 /*
- * progress.c - how far ranks are, as their devices tell with each heartbeat, and which rank holds up the others.
+ * progress.c - ranks' progress, reported with each heartbeat, and which rank holds up the others.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -21,7 +21,7 @@ find_member(struct coord *c, const struct device *d, uint64_t id)
 	return NULL;
 }
 
-/* When it last moved: as it says; and if it stands where it stood, not later than it said then. */
+/* The time of its last move as reported; if it has not moved, not later than reported before. */
 static uint64_t
 moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progress *m)
 {
@@ -32,8 +32,8 @@ moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progre
 	return same && old->moved_ms < t ? old->moved_ms : t;
 }
 
-/* A rank of a queued communicator that has left calls no more. What it sent before it left arrives at once, so who
- * waits for it a while waits in vain. */
+/* A rank that has left a queued communicator makes no more calls. All that it sent has arrived, so a rank
+ * that waits this long for it waits in vain. */
 #define LEFT_MS 500
 
 static void
@@ -63,7 +63,7 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 
 		if (!p)
 			continue;
-		/* Of several streams, the one that is least far. */
+		/* Of several streams take the one that is furthest behind. */
 		if (p->report == device_reports(d) && p->seq < m->operation)
 			continue;
 		moved = moved_ms(c, p, m);
@@ -78,7 +78,7 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 	}
 }
 
-/* Short of memory, it is heard with the next report. */
+/* When out of memory, the next report brings it. */
 static void
 waits_heard(const struct comm *comm, struct member *m, const GpuSim__QueuedCount *q)
 {
@@ -170,19 +170,19 @@ describe(const struct coord *c, const struct comm *comm, uint32_t r, enum culpri
 
 	text_add(t, "rank %u (device %016" PRIx64 ") ", r, device_id(d));
 	if (why == CULPRIT_APART)
-		text_add(t, "gets nothing from rank %u (device %016" PRIx64 ") for %.1fs",
+		text_add(t, "has received nothing from rank %u (device %016" PRIx64 ") for %.1fs",
 			 p->waits_for - 1, device_id(comm->rank[p->waits_for - 1].dev), idle);
 	else if (device_is_silent(c, d))
-		text_add(t, "is stuck: no word from it for %.1fs",
+		text_add(t, "is stuck: no heartbeat for %.1fs",
 			 (double)(c->now_ms - device_heard_ms(d)) / 1e3);
 	else if (p)
-		text_add(t, "is stuck: it lives, and stands in step %u of %u for %.1fs", p->step,
-			 p->steps, idle);
+		text_add(t, "is stuck: it is alive, and has been in step %u of %u for %.1fs",
+			 p->step, p->steps, idle);
 	else
-		text_add(t, "is stuck: it lives, and has not come to the operation");
+		text_add(t, "is stuck: it is alive, and has not reached the operation");
 }
 
-/* Of two that are apart one has to go: the one that the other waits for. */
+/* Of two ranks that cannot reach each other one has to leave: the one that the other waits for. */
 static bool
 leaves_to(const struct comm *comm, const enum culprit *why, uint32_t r)
 {
@@ -197,7 +197,7 @@ leaves_to(const struct comm *comm, const enum culprit *why, uint32_t r)
 	return !(q && q->waits_for == r + 1 && to < r);
 }
 
-/* Of two that are apart, the one that is waited for by the other alone has nothing to tell. */
+/* Of such two ranks, do not report one for which only the other waits. */
 static bool
 starves(const struct comm *comm, const enum culprit *why, uint32_t r)
 {

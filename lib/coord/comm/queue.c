@@ -1,14 +1,14 @@
 /*
- * queue.c - requests that wait for free devices: first come, first served.
+ * queue.c - the queue of requests for free devices: first come, first served.
  *
  * When its turn comes, a queued request is handled as if it had just arrived. Nobody overtakes the first, so
  * small requests do not starve a large one. Two kinds keep their position and let others go first: a request
- * whose client has no connection, until that is back or the request leaves; and one that wants more devices
- * than are alive, until lost devices are back.
+ * whose client is disconnected, until it connects again or the request leaves; and one for more devices than
+ * are alive, until lost devices return.
  *
- * A client that did not ask to wait waits for lost devices that are about to be back, and for nothing else.
+ * A client that did not ask to wait waits only for lost devices that are about to return.
  *
- * Nothing of this is stored: after a restart clients repeat their requests and queue again.
+ * The queue is not stored: after a restart clients repeat their requests.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -23,7 +23,7 @@ struct queued {
 	uint32_t want;
 	bool brief; /* it did not ask to wait */
 	uint64_t until_ms;
-	bool gone; /* its client is away since gone_ms */
+	bool gone; /* its client disconnected at gone_ms */
 	uint64_t gone_ms;
 };
 
@@ -34,7 +34,7 @@ is_ready(const struct queued *q, const struct supply *s)
 	return !q->gone && q->want <= s->alive;
 }
 
-/* It has to wait for lost devices, and they are about to be back. */
+/* It has to wait for lost devices that are about to return. */
 static bool
 awaits_return(const struct supply *s, uint32_t want)
 {
@@ -97,7 +97,7 @@ queue_show(const struct coord *c, GpuSim__WaitingRequest **v, size_t room)
 	return n;
 }
 
-/* ---- coming and going */
+/* ---- enter and leave */
 
 static void
 left(struct coord *c, struct pending *p)
@@ -111,7 +111,7 @@ left(struct coord *c, struct pending *p)
 	free(q);
 }
 
-/* By the id of the communicator that is to grow, or 0. */
+/* Waits under the id of the communicator that is to grow, or 0. */
 const struct wait wait_devices = {.idle = true, .left = left};
 
 static bool
@@ -174,7 +174,7 @@ queue_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, ui
 	return rc;
 }
 
-/* Its devices are free: handle its request, which may answer it. */
+/* The devices are free: handle the request, which may answer it. */
 static void
 serve(struct coord *c, struct queued *q)
 {
@@ -200,7 +200,7 @@ serve(struct coord *c, struct queued *q)
 	wire_request_free(req);
 }
 
-/* They want more than there are, since devices were forgotten, or the devices they wait for do not come. */
+/* End requests for more devices than exist now, or whose lost devices will not return. */
 static void
 refuse_hopeless(struct coord *c, const struct supply *s)
 {
@@ -240,7 +240,7 @@ expire(struct coord *c, struct queued *q)
 	uint32_t want = q->want;
 	struct err why, err;
 
-	pending_wait(c, p, NULL, 0, NULL); /* it is not named as one that waits */
+	pending_wait(c, p, NULL, 0, NULL); /* so that the message does not name it */
 	supply_short(c, want, supply_count(c).free, &why);
 	err_set(&err, RC_TIMEOUT, "waited %.1f s: %s",
 		(double)(c->now_ms - pending_asker(p)->asked_ms) / 1e3, why.text);
@@ -250,7 +250,7 @@ expire(struct coord *c, struct queued *q)
 void
 queue_tick(struct coord *c)
 {
-	const struct err away = {RC_ABORTED, "its client has gone"};
+	const struct err away = {RC_ABORTED, "the client disconnected"};
 	struct queued *next;
 
 	for (struct queued *q = c->comms->queue; q; q = next) {

@@ -2,8 +2,8 @@
  * recover.c - actions of a communicator that has failed: it drains, decides which ranks are lost,
  * and continues or gives up.
  *
- * The epoch is aborted at every rank, so all that can answer do so at once. A rank that does not is lost, at the
- * latest when the grace period is over. A failure on the way starts over, a bounded number of times.
+ * The epoch is aborted at every rank, and all that can answer do so at once. A rank that does not is lost
+ * when the grace period is over. A failure on the way starts over, a bounded number of times.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -16,14 +16,13 @@
 
 /* ---- what went wrong */
 
-/* Where the first rank to complain stood, and for whom it waited. */
+/* Note the step of the first rank that reported, and the ranks that it waited for. */
 static void
 take_failure(struct comm *comm, const GpuSim__Failure *f)
 {
 	struct recovery *rec = &comm->rec;
 
-	/* Its progress says more than a peer's complaint: the peer may have waited for a third
-	 * rank. */
+	/* Progress says more than a peer's report: the peer may have waited for a third rank. */
 	for (size_t i = 0; i < f->n_missing && !rec->stuck[0]; i++)
 		if (f->missing[i] < comm->nranks)
 			comm->rank[f->missing[i]].accused = true;
@@ -61,7 +60,7 @@ abort_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome *o
 	comm_call_failed(comm, rank, o);
 }
 
-/* Nothing moved for too long: who holds up the others, while the ranks' progress still tells. */
+/* Nothing moved for too long: find the culprits while the ranks' progress is current. */
 static void
 accuse(struct coord *c, struct comm *comm)
 {
@@ -75,7 +74,7 @@ accuse(struct coord *c, struct comm *comm)
 		comm->rank[r].accused = guilty[r];
 }
 
-/* As clients hear it. */
+/* The failure as clients get it. */
 static void
 retell(struct coord *c, struct comm *comm)
 {
@@ -83,7 +82,7 @@ retell(struct coord *c, struct comm *comm)
 	comm_report_name(c, comm, &comm->rec.told);
 }
 
-/* It is the cause, unless an earlier failure is. */
+/* Keep *why as the cause, unless an earlier failure is. */
 void
 comm_note(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -142,7 +141,7 @@ forget_failure(struct comm *comm)
 	}
 }
 
-/* A communicator is counted, by its policy and by what had happened to it. */
+/* Count a communicator by its policy and its failure. */
 static void
 count(uint64_t counts[COUNT_POLICIES][COUNT_CODES], const struct comm *comm, enum rc rc)
 {
@@ -180,7 +179,7 @@ comm_give_up(struct coord *c, struct comm *comm, const struct err *why)
 	comm_idle(c, comm);
 }
 
-/* "rank 2 (device ..) lost: why, rank 3 ..", as far as there is room. */
+/* "rank 2 (device ..) lost: why, rank 3 ..", as far as it fits. */
 static void
 name_lost(struct comm *comm, const bool *lost)
 {
@@ -207,7 +206,7 @@ name_lost(struct comm *comm, const bool *lost)
 	}
 }
 
-/* The line that clients get. */
+/* The message that clients get. */
 static void
 describe(const struct comm *comm, struct err *line)
 {
@@ -221,7 +220,7 @@ describe(const struct comm *comm, struct err *line)
 			comm->id, rec->where, who, (double)rec->idle_ms / 1e3);
 }
 
-/* Why it cannot go on, after the line. */
+/* Fail it permanently: the message, followed by why it cannot continue. */
 void
 comm_cannot(struct coord *c, struct comm *comm, const char *why)
 {
@@ -255,7 +254,7 @@ comm_attach_again(struct coord *c, struct comm *comm, const struct err *why)
 		comm_happens(c, comm, COMM_HOPELESS, &err);
 }
 
-/* Its ranks have changed, or it had failed. */
+/* Attach again after its ranks have changed, or after it failed. */
 void
 comm_renew(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -264,7 +263,7 @@ comm_renew(struct coord *c, struct comm *comm, const struct err *why)
 	comm_attach_again(c, comm, why);
 }
 
-/* The coordinator was restarted while it dealt with a failure: it begins again. */
+/* The coordinator was restarted while it dealt with a failure: start again. */
 void
 comm_recover_again(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -289,8 +288,8 @@ comm_abort_busy(struct coord *c, struct comm *comm, const struct err *why)
 
 /* ---- deciding */
 
-/* All answered, and yet it failed: the rank that is known to be stuck; or when it failed again, that
- * others waited for. */
+/* All answered, and yet it failed: the rank that is known to be stuck; or after another failure, the one
+ * that others waited for. */
 static uint32_t
 find_lost(const struct coord *c, struct comm *comm, bool *lost)
 {
@@ -306,7 +305,7 @@ find_lost(const struct coord *c, struct comm *comm, bool *lost)
 		if (comm->rank[r].accused) {
 			lost[r] = true;
 			snprintf(comm->rank[r].why, sizeof comm->rank[r].why,
-				 "its peers wait for it in vain");
+				 "its peers have waited for it in vain");
 			n++;
 		}
 	return n;
@@ -351,14 +350,14 @@ comm_decide(struct coord *c, struct comm *comm, const struct err *why)
 	if (nlost == comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK)
 		comm_cannot(c, comm, "no rank is left");
 	else if (rec->rounds > comm->nranks + COORD_MAX_TRIES)
-		comm_cannot(c, comm, "it fails again and again");
+		comm_cannot(c, comm, "it keeps failing");
 	else if (c->comms->hooks->overdue(c, comm))
-		comm_cannot(c, comm, "its time, with recoveries, is over");
+		comm_cannot(c, comm, "the time limit, recoveries included, is over");
 	else
 		go_on_without(c, comm, lost, nlost);
 }
 
-/* Devices that were to be taken in could not be: then they are not, and the others are as before. */
+/* New devices could not be attached: remove them; the others stay as before. */
 static bool
 send_back(struct coord *c, struct comm *comm)
 {
@@ -383,7 +382,7 @@ send_back(struct coord *c, struct comm *comm)
 	return true;
 }
 
-/* A rank did not do its part of attaching, joining or defining. */
+/* A rank has failed to attach, join or define. */
 void
 comm_decide_again(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -412,7 +411,7 @@ tell(struct coord *c, struct comm *comm)
 		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
 		rec->who[0] ? rec->who : rec->cause.text, wire_policy_name(comm->on_failure),
 		comm->nranks, comm->nranks == 1 ? "" : "s", comm->epoch,
-		rec->blank ? ", a rank's memory is lost" : "", found,
+		rec->blank ? ", a rank's memory was lost" : "", found,
 		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__RECOVERED, .comm = comm->id},

@@ -1,9 +1,9 @@
 /*
- * rendezvous.c - ranks that come one by one, each with a request of its own, until all are there.
+ * rendezvous.c - ranks that join one by one, each with its own request, until all have joined.
  *
- * A rank has its seat as long as its request is pending. The seat of a client that has gone is free at once for the
- * next that comes. The first deadline ends the rendezvous for all, so that all hear who was missing; they may come again.
- * Nothing of this is stored: after a restart the clients repeat their requests.
+ * A rank has its seat as long as its request is pending. The seat of a client that disconnected is free
+ * at once. The first deadline ends the rendezvous for all, so that all learn who was missing; they may
+ * try again. Nothing of this is stored: after a restart the clients repeat their requests.
  */
 #include "coord/comm/rendezvous.h"
 
@@ -91,7 +91,7 @@ is_missing(const struct rendezvous *v, uint32_t rank)
 	return !s->spared && (!s->p || s->gone);
 }
 
-/* "rank 3", "ranks 1, 3-5": the missing ranks, as far as there is room; their number. */
+/* "rank 3", "ranks 1, 3-5": the missing ranks, as far as they fit. Return their number. */
 static uint32_t
 name_missing(const struct rendezvous *v, char *text, size_t room)
 {
@@ -167,7 +167,7 @@ expire(struct coord *c, struct rendezvous *v)
 
 	while (r < v->nranks && (!v->seat[r].p || pending_due_ms(v->seat[r].p) > c->now_ms))
 		r++;
-	err_set(&err, RC_TIMEOUT, "rank%s %s of %u ha%s not come while rank %u waited for %.1fs",
+	err_set(&err, RC_TIMEOUT, "rank%s %s of %u ha%s not joined while rank %u waited for %.1fs",
 		n == 1 ? "" : "s", missing, v->nranks, n == 1 ? "s" : "ve", r,
 		(double)(c->now_ms - pending_asker(v->seat[r].p)->asked_ms) / 1e3);
 	rendezvous_refuse(v, &err);
@@ -188,7 +188,7 @@ rendezvous_complete(struct coord *c, struct rendezvous *v)
 	rendezvous_free(c, v);
 }
 
-/* ---- clients that go and come */
+/* ---- clients that disconnect and connect */
 
 void
 rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone)
@@ -217,7 +217,7 @@ rendezvous_tick(struct coord *c)
 	struct rendezvous *next;
 
 	for (struct rendezvous *v = c->comms->rendezvous; v; v = next) {
-		const struct err away = {RC_ABORTED, "its client has gone"};
+		const struct err away = {RC_ABORTED, "the client disconnected"};
 		bool due = false;
 
 		next = v->next;
@@ -235,9 +235,9 @@ rendezvous_tick(struct coord *c)
 	}
 }
 
-/* ---- coming */
+/* ---- joining */
 
-/* Of one client. */
+/* The number of the client's rendezvous. */
 static enum rc
 check_limit(const struct coord *c, struct err *err)
 {
@@ -280,7 +280,7 @@ enum rc
 rendezvous_check_seat(const struct rendezvous *v, uint32_t rank, struct err *err)
 {
 	if (v->seat[rank].p && !v->seat[rank].gone)
-		return err_set(err, RC_INVAL, "rank %u has come already", rank);
+		return err_set(err, RC_INVAL, "rank %u has joined already", rank);
 	return RC_OK;
 }
 
@@ -288,7 +288,7 @@ void
 rendezvous_arrive(struct coord *c, struct rendezvous *v, uint32_t rank, struct seat s,
 		  struct pending *p)
 {
-	const struct err taken = {RC_ABORTED, "its client had gone, and another came in its place"};
+	const struct err taken = {RC_ABORTED, "the client disconnected, and another took the rank"};
 	char name[GATHERING_NAME];
 
 	if (v->seat[rank].p)
@@ -299,7 +299,7 @@ rendezvous_arrive(struct coord *c, struct rendezvous *v, uint32_t rank, struct s
 	v->seat[rank] = s;
 	v->nhere++;
 	v->kind->name(v, name, sizeof name);
-	act_log(c, "%s: rank %u is there, %u of %u", name, rank, v->nhere - v->ngone,
+	act_log(c, "%s: rank %u has joined, %u of %u", name, rank, v->nhere - v->ngone,
 		v->nranks - v->nspared);
 }
 
@@ -319,7 +319,7 @@ rendezvous_merge(struct coord *c, struct rendezvous *v, struct rendezvous *from)
 	rendezvous_free(c, from);
 }
 
-/* ---- the communicator of which they make others */
+/* ---- the parent communicator */
 
 void
 rendezvous_parent_ends(struct coord *c, const struct comm *comm, const struct err *why, bool failed)

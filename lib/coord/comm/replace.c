@@ -20,7 +20,7 @@ has_returned(const struct coord *c, const struct comm *comm, const struct member
 	return !device_can_spawn(c, m->dev) && device_heard_ms(m->dev) > comm->rec.drained_ms;
 }
 
-/* Lost ones that nobody is starting already are started, on this host. */
+/* Start lost devices of this host that are not being started already. */
 static void
 start_again(struct coord *c, struct comm *comm)
 {
@@ -46,7 +46,7 @@ replace_start(struct coord *c, struct comm *comm, const struct err *why)
 	replace_step(c, comm);
 }
 
-/* True: none is missing any more. */
+/* True: no device is missing any more. */
 static bool
 respawned(struct coord *c, struct comm *comm)
 {
@@ -90,7 +90,7 @@ adopted(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 	comm->rec.rounds++;
 }
 
-/* Give the rank to the device; it fetches the memory of the one before, where it can. */
+/* Give the rank to the device, which fetches the lost device's memory if it can. */
 static void
 take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 {
@@ -128,7 +128,7 @@ spared(struct coord *c, struct comm *comm)
 	return all && comm->waiting == 0;
 }
 
-/* Is it somewhere else, and may be free in time? */
+/* It is in use, and may become free in time. */
 static bool
 may_come(const struct comm *comm, const struct device *d)
 {
@@ -138,7 +138,7 @@ may_come(const struct comm *comm, const struct device *d)
 	return !device_is_lost(d);
 }
 
-/* Why a rank will be without a device however long one waits for it; false: it may get one. */
+/* Why a rank can never get a device; false: it may get one. */
 static bool
 is_hopeless(const struct coord *c, const struct comm *comm, uint32_t r, char *why, size_t room)
 {
@@ -181,8 +181,8 @@ replace_step(struct coord *c, struct comm *comm)
 	if (c->now_ms < comm->rec.until_ms)
 		return;
 	snprintf(why, sizeof why,
-		 respawns ? "it did not come back within %.1fs"
-			  : "no spare device came within %.1fs",
+		 respawns ? "the device did not return within %.1fs"
+			  : "no spare device joined within %.1fs",
 		 (double)(c->now_ms - comm->rec.drained_ms) / 1e3);
 	comm_cannot(c, comm, why);
 }

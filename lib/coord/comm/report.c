@@ -1,9 +1,10 @@
 /*
- * report.c - a communicator that fails for good gets a report: which one, and when it is written.
+ * report.c - reports of permanent failures: claimed, shared, written.
  *
- * The number is claimed when the failure is noticed, because the ranks hear of the failure, and so of the number, at
- * once. The report is written when all ranks have answered or are given up, for their recorders are complete then.
- * Communicators that fail in the same step, as all those of a device that is lost, share one.
+ * The number is claimed when the failure is noticed, because the ranks get the failure and the number
+ * together. The report is written when all ranks have answered or are given up, since their recorders are
+ * complete then. Communicators that fail in the same step, such as all those of a lost device, share a
+ * report.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -46,7 +47,7 @@ shares(const struct comm *comm, uint64_t number)
 	return comm->reporting && comm->report == number;
 }
 
-/* The devices of all communicators that share it, each once. 0: out of memory. */
+/* The devices of all communicators that share the report, each once. 0: out of memory. */
 static size_t
 list_devices(const struct coord *c, uint64_t number, uint64_t **out)
 {

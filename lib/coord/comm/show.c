@@ -1,5 +1,5 @@
 /*
- * show.c - communicators as clients see them.
+ * show.c - status of communicators for clients.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -20,7 +20,7 @@ show_paths(const struct comm *comm, ProtobufCBinaryData *out)
 	return path != NULL;
 }
 
-/* Its failure, if it is one for good: not that of an attempt to attach, which is not the last. */
+/* Its failure, if permanent; not the failure of an attempt to attach. */
 static const struct err *
 failure_of(const struct comm *comm)
 {
@@ -40,7 +40,7 @@ status_of(const struct comm *comm)
 						       : GPU_SIM__STATUS__SUCCESS;
 }
 
-/* Of a queued communicator: the longest that a rank has waited for this one, less the time this one has waited. */
+/* In a queued communicator: the longest wait for this rank, less its own wait. */
 static uint64_t
 late_ns(const struct comm *comm, uint32_t rank)
 {
@@ -85,7 +85,7 @@ comm_late(struct comm *comm, uint32_t rank, uint64_t nops, uint64_t ns)
 		late->max_ns = ns;
 }
 
-/* Fields of a status beside the summary. */
+/* The fields of a status besides the summary. */
 struct show {
 	bool paths, lateness;
 };
@@ -211,7 +211,7 @@ on_comm_status(struct coord *c, struct pending *p, const GpuSim__Request *req, s
 	show = &shows[req->getcommstatus->paths][req->getcommstatus->lateness];
 	if (show->paths && comm->nranks > WIRE_MAX_PATHS)
 		return err_set(err, RC_INVAL,
-			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",
+			       "comm %" PRIu64 " has %u ranks; paths are reported for at most %u",
 			       comm->id, comm->nranks, WIRE_MAX_PATHS);
 	if (req->getcommstatus->wait && (comm->nruns || comm_busy(comm)))
 		pending_wait(c, p, &wait_idle, comm->id, (void *)show);

@@ -1,6 +1,6 @@
 /*
- * supply.c - devices for a communicator: named ones, or free ones; and why there are too few, with the names of
- * the communicators that have the others.
+ * supply.c - devices for a communicator, by name or any free ones; if too few are free, the message names
+ * their users.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -46,7 +46,7 @@ choose_free(const struct coord *c, uint32_t n, struct device **dev, struct err *
 	return nfree < n ? supply_short(c, n, nfree, err) : RC_OK;
 }
 
-/* ---- too few */
+/* ---- too few devices */
 
 struct supply
 supply_count(const struct coord *c)
@@ -84,7 +84,7 @@ devices_of(const struct comm *comm)
 	return n;
 }
 
-/* "comm 3 of gpuctl allreduce (pid 4711) has 2", or when it lets go of them. */
+/* "comm 3 of gpuctl allreduce (pid 4711) has 2", or when it will free them. */
 static void
 add_comm(struct text *t, const struct coord *c, const struct comm *comm, uint32_t n)
 {
@@ -100,13 +100,13 @@ add_comm(struct text *t, const struct coord *c, const struct comm *comm, uint32_
 	if (comm->state == COMM_DETACHING)
 		text_add(t, ", which is about to end");
 	else if (comm->lease && comm->gone)
-		text_add(t, ", which is gone: free in %.1f s",
+		text_add(t, ", which disconnected: free in %.1f s",
 			 end > c->now_ms ? (double)(end - c->now_ms) / 1e3 : 0.1);
 	else
 		text_add(t, "%s has %u", told && !comm->lease ? "," : "", n);
 }
 
-/* Who has devices, and who stands in line for them. */
+/* Add who has devices, and who waits for some. */
 static void
 add_users(struct text *t, const struct coord *c)
 {
@@ -140,18 +140,18 @@ supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *e
 	struct supply s = supply_count(c);
 	struct text t = {err->text, sizeof err->text};
 
-	text_add(&t, "%s%u device%s wanted, ", want <= s.alive ? "busy: " : "", want,
+	text_add(&t, "%sneeds %u device%s; ", want <= s.alive ? "busy: " : "", want,
 		 want == 1 ? "" : "s");
 	if (want > s.all) {
 		err->rc = RC_NOTFOUND;
-		text_add(&t, "there %s %u", s.all == 1 ? "is" : "are", s.all);
+		text_add(&t, "%u exist%s", s.all, s.all == 1 ? "s" : "");
 	} else if (want > s.alive) {
 		err->rc = RC_FAILED;
-		text_add(&t, "%u of %u there", s.alive, s.all);
+		text_add(&t, "%u of %u %s available", s.alive, s.all, s.alive == 1 ? "is" : "are");
 		devices_name_lost(c, false, &t);
 	} else {
 		err->rc = RC_BUSY;
-		text_add(&t, "%u free of %u", nfree, s.alive);
+		text_add(&t, "%u of %u %s free", nfree, s.alive, nfree == 1 ? "is" : "are");
 		add_users(&t, c);
 		devices_name_lost(c, false, &t);
 	}

@@ -1,8 +1,8 @@
 /*
- * core.h - what all rooms of the coordinator share: the step they work on, what it sends out, and records.
+ * core.h - shared by all rooms of the coordinator: the step, its actions, records.
  *
  * struct coord is the only struct of the coordinator whose fields every room reads. Each room hangs its own
- * state below it, by a pointer to a struct that nobody else knows.
+ * state below it, by a pointer to a struct that the others do not know.
  */
 #ifndef COORD_CORE_H
 #define COORD_CORE_H
@@ -45,29 +45,29 @@ struct persist;
 #define COUNTER_FIELD(name, ...)  uint64_t name;
 #define COUNTER_FIELDS(name, ...) uint64_t name[COUNT_NUMBERS];
 
-/* What has happened since the process started; all of it only grows. */
+/* Counts since the process started; they only grow. */
 struct counts {
 	COUNTERS(COUNTER_FIELD, COUNTER_FIELDS)
 	uint64_t request[COUNT_REQUESTS];		 /* by number; 0: a larger one */
-	uint64_t recovered[COUNT_POLICIES][COUNT_CODES]; /* communicators, by what had happened */
-	uint64_t failed[COUNT_POLICIES][COUNT_CODES];	 /* for good */
+	uint64_t recovered[COUNT_POLICIES][COUNT_CODES]; /* communicators, by failure */
+	uint64_t failed[COUNT_POLICIES][COUNT_CODES];	 /* permanently */
 };
 
 struct coord {
 	struct coord_config cfg;
 	struct counts counts;
-	uint32_t lost_ms;   /* a device that is silent for so long is lost */
+	uint32_t lost_ms;   /* a device that is silent for this long is lost */
 	struct tuner model; /* chooses algorithms when the configuration names no tuner */
 	bool started;	    /* the first step has begun */
 	uint64_t start_ms, now_ms;
-	uint64_t wall_ms;	   /* of the epoch; 0: not known */
-	uint64_t wall_ns;	   /* of the event at hand; 0: not told */
-	uint64_t client_id;	   /* whose request this step handles; 0: nobody's */
+	uint64_t wall_ms;	   /* since 1970; 0: unknown */
+	uint64_t wall_ns;	   /* of the current event; 0: unknown */
+	uint64_t client_id;	   /* the client whose request this step handles; 0: none */
 	uint64_t report;	   /* claimed in this step; 0: none */
-	uint64_t last_number;	   /* of runs and attaches: grows, over restarts too */
-	struct err refuse;	   /* why nothing new may begin; RC_OK: it may */
+	uint64_t last_number;	   /* of runs and attaches: grows, across restarts too */
+	struct err refuse;	   /* why no new work is accepted; RC_OK: accepted */
 	struct coord_actions *out; /* of this step */
-	/* The room that stores answers: a pending request is about to get this one. */
+	/* Called before a pending request is answered; for the room that stores answers. */
 	void (*answering)(struct coord *c, const struct pending *p, GpuSim__Reply *reply,
 			  struct coord_action *a);
 	struct pendings *pendings;
@@ -79,7 +79,7 @@ struct coord {
 	struct persist *persist;
 };
 
-/* Defines a function that tells a field; the header of the thing declares it. */
+/* Define a getter of a field, which the header of the struct declares. */
 #define GETTER(type, name, thing, field)     \
 	type name(const struct thing *thing) \
 	{                                    \
@@ -88,25 +88,25 @@ struct coord {
 
 /* ---- action.c */
 
-/* n messages of a kind, initialised, by an array of pointers to them. free(3) of that frees all. NULL: out of
+/* n initialised messages of a kind, by an array of pointers to them; free(3) of it frees all. NULL: out of
  * memory. */
 void *messages_new(size_t n, const ProtobufCMessageDescriptor *kind);
 
-/* *body = a Request whose field `field` is head, followed by `tail` (more encoded fields of it). False: out
- * of memory. */
+/* *body = a Request whose field `field` is head followed by `tail` (more encoded fields). False: out of
+ * memory. */
 bool pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail,
 		  struct buf *body);
 /* Append an action. Takes its body, on failure too. */
 bool act(struct coord *c, struct coord_action *a);
 void act_log(struct coord *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same for the recorder alone; of a communicator and a device, or 0. */
+/* Append a note for the recorder only; of a communicator and a device, or 0. */
 void act_note(struct coord *c, uint64_t comm_id, uint64_t device_id, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Append a call. Takes the body. token 0: nobody waits for the result. */
+/* Append a call. Takes the body. token 0: the result is not needed. */
 bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
 	      uint64_t timeout_ms, struct buf *body);
 
-/* ---- action.c: a sentence that grows as long as there is room */
+/* ---- action.c: bounded text */
 
 struct text {
 	char *at;
@@ -115,25 +115,25 @@ struct text {
 
 void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- record.c: a record per thing, under a key that sorts after the keys of things it refers to */
+/* ---- record.c: one record per object, under a key that sorts after the keys of objects it refers to */
 
 #define RECORD_KEY_MAX 80
-#define RECORD_VERSION 1 /* of the form of all records; gpusim 0.1 wrote none, which is 0 */
+#define RECORD_VERSION 1 /* of the format of all records; gpusim 0.1 wrote none, which is 0 */
 
-/* Store the message under the key; NULL: drop the record. promise: it must survive the machine. */
+/* Store the message under the key; NULL: drop the record. promise: it must survive a machine crash. */
 void record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise);
 void record_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise);
 /* "PREFIX/ID", in hex. */
 void record_key(char key[RECORD_KEY_MAX], const char *prefix, uint64_t id);
-/* A mark of numbers: h is that of those before v, or 1. */
+/* Extend the mark h (1 at first) by v. */
 uint64_t record_mix(uint64_t h, uint64_t v);
-/* Take COORD_RESERVE more numbers when those taken are used up. */
+/* Reserve COORD_RESERVE more numbers when the reserved ones are used up. */
 void record_reserve(uint64_t used, uint64_t *reserved);
-/* RC_BADDATA, RC_NOMEM, with the key. */
+/* Set RC_BADDATA, RC_NOMEM, with the key. */
 enum rc record_nonsense(const char *key, struct err *err);
 enum rc record_nomem(const char *key, struct err *err);
 
-/* Take in the record of another coordinator, as far as it can do no harm. RC_BADDATA, RC_NOMEM. */
+/* Restore a record of another coordinator, after checks. RC_BADDATA, RC_NOMEM. */
 typedef enum rc restore_record(struct coord *c, const char *key, const uint8_t *value, size_t n,
 			       struct err *err);
 

@@ -1,7 +1,7 @@
 /*
- * history.c - events: devices that came, were lost, returned; communicators that failed or recovered. The last 1024
- * are held, here and as records, in a ring: an event overwrites the one 1024 before it. A client that follows waits for
- * a number that has not been given yet.
+ * history.c - events: devices that joined, were lost, returned; communicators that failed or recovered. A
+ * ring holds the last 1024, here and as records. A client that follows them waits for a number that has
+ * not been given yet.
  */
 #include "coord/core/history.h"
 
@@ -11,14 +11,14 @@
 #include <string.h>
 
 struct happened {
-	uint64_t number, at_ms; /* of the epoch */
+	uint64_t number, at_ms; /* since 1970 */
 	struct event what;
 	char text[EVENT_TEXT_MAX];
 };
 
 struct history {
 	uint64_t last; /* number of the newest */
-	bool news;     /* in this step */
+	bool news;     /* events were added in this step */
 	struct happened ring[COORD_EVENTS];
 };
 
@@ -66,7 +66,7 @@ store(struct coord *c, struct happened *e)
 	record_put(c, key, &m.base, false);
 }
 
-/* For the recorder. */
+/* Note the event for the recorder. */
 static void
 note(struct coord *c, const struct happened *e)
 {
@@ -100,7 +100,7 @@ event_add(struct coord *c, const struct event *what, const char *fmt, ...)
 	c->history->news = true;
 }
 
-/* ---- telling */
+/* ---- answers */
 
 static void
 answer_events(struct coord *c, struct pending *w)
@@ -176,7 +176,7 @@ events_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
 	if (!m || m->number == 0 || m->number >= UINT64_MAX - COORD_EVENTS) {
 		if (m)
 			gpu_sim__history_event__free_unpacked(m, NULL);
-		return err_set(err, RC_BADDATA, "the record %s makes no sense", key);
+		return err_set(err, RC_BADDATA, "record %s: malformed", key);
 	}
 	e = slot(c, m->number);
 	if (e->number > m->number) { /* a ring of another size has left this record */

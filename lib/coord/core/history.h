@@ -1,5 +1,5 @@
 /*
- * history.h - events: what has happened to devices and communicators.
+ * history.h - events: the history of devices and communicators.
  */
 #ifndef COORD_HISTORY_H
 #define COORD_HISTORY_H
@@ -15,10 +15,10 @@ struct event {
 	uint32_t ordinal, rank; /* rank + 1, or 0 */
 };
 
-/* It has happened, as the sentence says. */
+/* Add an event with its message. */
 void event_add(struct coord *c, const struct event *what, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The end of a step: those who wait for events get the new ones. */
+/* The end of a step: answer requests that wait for events. */
 void events_tell(struct coord *c);
 restore_record events_restore;
 enum rc history_init(struct coord *c);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Room in a control message for what the shell adds around a body. */
+/* Room in a control message for the envelope that the shell adds. */
 #define ENVELOPE 64
 
 struct pending {
@@ -20,7 +20,7 @@ struct pendings {
 	uint32_t n, nabsent;
 };
 
-/* There was no memory for the answer. */
+/* Waits for memory for its answer. */
 static const struct wait wait_memory;
 
 enum rc
@@ -49,16 +49,15 @@ pendings_check(const struct coord *c, struct err *err)
 	uint32_t n = 0;
 
 	if (c->pendings->n > COORD_MAX_PENDING)
-		return err_set(err, RC_BUSY, "%u requests wait for an answer, which is the limit",
+		return err_set(err, RC_BUSY, "%u requests are pending, which is the limit",
 			       COORD_MAX_PENDING);
 	if (c->pendings->n <= COORD_CLIENT_PENDING || c->client_id == 0)
 		return RC_OK;
 	for (const struct pending *p = c->pendings->first; p; p = p->next)
 		n += p->asker.client_id == c->client_id;
-	if (n <= COORD_CLIENT_PENDING) /* with the one at hand */
+	if (n <= COORD_CLIENT_PENDING) /* the current one included */
 		return RC_OK;
-	return err_set(err, RC_BUSY,
-		       "%u of this client's requests wait for an answer, which is its limit",
+	return err_set(err, RC_BUSY, "%u requests of this client are pending, which is its limit",
 		       COORD_CLIENT_PENDING);
 }
 
@@ -225,7 +224,7 @@ answer(struct coord *c, struct pending *p, GpuSim__Reply *reply)
 	struct err err;
 
 	if (n > WIRE_CONTROL_MAX - ENVELOPE) {
-		err_set(&err, RC_INTERNAL, "the answer takes %zu bytes, at most %u", n,
+		err_set(&err, RC_INTERNAL, "the answer takes %zu bytes; the limit is %u", n,
 			WIRE_CONTROL_MAX - ENVELOPE);
 		answer_failure(c, p, &err);
 		return;
@@ -284,7 +283,7 @@ pending_cancel(struct coord *c, uint64_t client_id, uint64_t seq)
 		p = p->next;
 	if (!p)
 		return; /* it has been answered */
-	err_set(&err, RC_ABORTED, "%s: the client has cancelled it", p->asker.name);
+	err_set(&err, RC_ABORTED, "%s: cancelled by the client", p->asker.name);
 	answer_failure(c, p, &err);
 }
 
@@ -295,7 +294,7 @@ expire(struct coord *c, struct pending *p)
 {
 	struct err err;
 
-	err_set(&err, RC_TIMEOUT, "%s: not done after %.1fs", p->asker.name,
+	err_set(&err, RC_TIMEOUT, "%s: not finished after %.1fs", p->asker.name,
 		(double)(c->now_ms - p->asker.asked_ms) / 1e3);
 	if (!p->on || !p->on->late || !p->on->late(c, p, &err))
 		answer_failure(c, p, &err);

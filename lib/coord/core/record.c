@@ -12,10 +12,10 @@ record_put_bytes(struct coord *c, const char *key, const struct buf *value, bool
 
 	snprintf(a.address, sizeof a.address, "%s", key);
 	if (value && value->len > VALUE_MAX)
-		act_log(c, "%s takes %zu bytes and is not stored", key, value->len);
+		act_log(c, "record %s: not stored: %zu bytes are too many", key, value->len);
 	else if (value && !(buf_reserve(&a.body, value->len + 1) &&
 			    buf_add(&a.body, value->data, value->len)))
-		act_log(c, "%s is not stored: out of memory", key);
+		act_log(c, "record %s: not stored: out of memory", key);
 	else
 		act(c, &a);
 }
@@ -32,7 +32,7 @@ record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool
 	else if (buf_pack(&b, value))
 		record_put_bytes(c, key, &b, promise);
 	else
-		act_log(c, "%s is not stored: out of memory", key);
+		act_log(c, "record %s: not stored: out of memory", key);
 	buf_fini(&b);
 }
 
@@ -58,11 +58,11 @@ record_reserve(uint64_t used, uint64_t *reserved)
 enum rc
 record_nonsense(const char *key, struct err *err)
 {
-	return err_set(err, RC_BADDATA, "the record %s makes no sense", key);
+	return err_set(err, RC_BADDATA, "record %s: malformed", key);
 }
 
 enum rc
 record_nomem(const char *key, struct err *err)
 {
-	return err_set(err, RC_NOMEM, "the record %s: out of memory", key);
+	return err_set(err, RC_NOMEM, "record %s: out of memory", key);
 }

@@ -46,7 +46,7 @@ token_remove(struct coord *c, struct call *call)
 	*p = call->chain;
 }
 
-/* It has failed; the owner hears at the end of the step. */
+/* Mark the call as failed; the owner is told at the end of the step. */
 static void
 call_die(struct coord *c, struct call *call, enum call_state why)
 {
@@ -188,7 +188,7 @@ death_sentence(const struct coord *c, const struct call *call, struct err *err)
 		device_lost(call->dev, err);
 		break;
 	case CALL_RESTARTED:
-		err_set(err, RC_FAILED, "restarted: its part of the communicator is gone");
+		err_set(err, RC_FAILED, "restarted: its part of the communicator is lost");
 		break;
 	case CALL_OVERDUE:
 		err_set(err, RC_TIMEOUT, "no answer for %.1fs",

@@ -1,10 +1,11 @@
 /*
  * call.h - calls to devices: each ends exactly once, by a result, a lost device or its deadline.
  *
- * A call lies in the thing that waits for it (a rank of a run, a member of a communicator), so starting one
- * needs no memory. The owner cancels the call before it frees that thing. A result for a cancelled call is ignored.
+ * A call is part of the object that waits for it (a rank of a run, a member of a communicator), so
+ * starting one needs no memory. The owner cancels the call before it frees the object. Late results are
+ * ignored.
  *
- * No recursion: a call that fails as it starts (its device is lost, no memory) ends with the step, in order.
+ * No recursion: a call that fails as it starts (lost device, out of memory) ends with the step, in order.
  */
 #ifndef COORD_CALL_H
 #define COORD_CALL_H
@@ -20,8 +21,8 @@ struct outcome {
 	const GpuSim__Failure
 	    *failure; /* the device's report on an operation that failed, or NULL */
 	struct device *dev;
-	bool answered; /* by the device itself, with success or failure */
-	bool refused;  /* the request has left nothing behind at the device */
+	bool answered; /* by the device, with success or failure */
+	bool refused;  /* the request had no effect at the device */
 	bool gone;     /* the device was lost, or restarted */
 	bool nomem;    /* the call could not be made */
 };
@@ -30,7 +31,7 @@ typedef void call_done(struct coord *c, void *owner, uint32_t rank, const struct
 
 enum call_state {
 	CALL_IDLE, /* not started, ended, or cancelled */
-	CALL_LIVE, /* the shell owes a result */
+	CALL_LIVE, /* a result is due from the shell */
 	CALL_LOST, /* the rest are failures on their way to the owner */
 	CALL_RESTARTED,
 	CALL_OVERDUE,
@@ -40,38 +41,38 @@ enum call_state {
 /* Its fields are call.c's. {0} is idle. */
 struct call {
 	struct call *next, *prev; /* in the list of live ones, or of dead ones */
-	struct call *chain;	  /* of those with like tokens */
+	struct call *chain;	  /* in a bucket of the table of tokens */
 	enum call_state state;
 	uint64_t token, since_ms, overdue_ms;
-	struct device *dev; /* NULL: an address where nobody has answered yet */
+	struct device *dev; /* NULL: an address that has not answered yet */
 	call_done *done;
 	void *owner;
 	uint32_t rank;
 };
 
-/* Call a device. done(owner, rank) hears how it ended. Takes the body; one without data stands for a request
- * that could not be packed. */
+/* Call a device. done(owner, rank) gets the outcome. Takes the body; a body without data means that packing
+ * failed. */
 void call_start(struct coord *c, struct call *call, struct device *dev, call_done *done,
 		void *owner, uint32_t rank, uint64_t timeout_ms, struct buf *body);
-/* The same of an address. */
+/* The same by address. */
 void call_address(struct coord *c, struct call *call, const char *address, call_done *done,
 		  void *owner, uint64_t timeout_ms, struct buf *body);
-/* Its owner will not hear of it. Legal in every state. */
+/* Cancel: the owner is not told. Legal in every state. */
 void call_cancel(struct coord *c, struct call *call);
 bool call_is_idle(const struct call *call);
-/* The shell owes its result; since when. */
+/* A result is due from the shell; the time of the call. */
 bool call_is_live(const struct call *call);
 uint64_t call_since_ms(const struct call *call);
 /* How long a control call to a device may take. */
 uint64_t call_timeout_ms(const struct coord *c);
-/* "comm 3 rank 2 (device 00..7f): why", or, of a device that is gone, "... lost: why". comm 0: without. */
+/* "comm 3 rank 2 (device 00..7f): why", or, of a lost device, "... lost: why". comm 0: without. */
 enum rc call_culprit(uint64_t comm, uint32_t rank, const struct outcome *o, struct err *out);
 
 /* All calls to the device fail for that reason. */
 void calls_fail_device(struct coord *c, const struct device *dev, enum call_state why);
 void calls_result(struct coord *c, const struct coord_event *ev);
 void calls_tick(struct coord *c);
-/* Owners hear of the calls that have failed. */
+/* Tell owners of failed calls. */
 void calls_settle(struct coord *c);
 bool calls_unsettled(const struct coord *c);
 

@@ -1,8 +1,8 @@
 /*
- * care.c - lost devices are started again, or spares replace them.
+ * care.c - starts lost devices again, or replaces them by spares.
  *
  * For a device in a communicator the communicator's policy decides (comm/replace.c), for others that of the
- * coordinator. Events tell whether a process could be started, and how one has ended.
+ * coordinator. Events report whether a process was started, and how one ended.
  */
 #include "coord/device/device_impl.h"
 
@@ -28,7 +28,7 @@ device_can_spawn(const struct coord *c, const struct device *d)
 	return is_here(c, d) && !d->said->supervised;
 }
 
-/* False: out of memory; it will be missed. */
+/* False: out of memory; the device's timeout handles it. */
 static bool
 act_spawn(struct coord *c, struct device *d)
 {
@@ -75,10 +75,10 @@ device_revive(struct coord *c, struct device *d, bool stuck)
 	if (!d->spawn.until_ms)
 		device_came(d);
 	if (stuck && is_here(c, d) && d->said->supervised)
-		act_spawn(c, d); /* it ends its process */
+		act_spawn(c, d); /* which ends its process */
 }
 
-/* It was started in vain. */
+/* Give up starting the device. */
 static void
 give_up(struct coord *c, struct device *d, const char *what, const char *why)
 {
@@ -110,7 +110,7 @@ how_ended(int status, char *out, size_t room)
 		snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
 }
 
-/* Before it has come. A process that was killed is tried again. */
+/* The process has ended before it registered. If it was killed, try again. */
 static void
 spawn_ended(struct coord *c, struct device *d, int status)
 {
@@ -120,7 +120,7 @@ spawn_ended(struct coord *c, struct device *d, int status)
 	d->spawn.until_ms = 0;
 	d->spawn.pid = 0;
 	if (!WIFSIGNALED(status) || d->spawn.tries >= COORD_MAX_TRIES)
-		give_up(c, d, "was started again and", how);
+		give_up(c, d, "was restarted and", how);
 }
 
 void
@@ -155,12 +155,12 @@ respawn(struct coord *c, struct device *d)
 
 	if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {
 		snprintf(why, sizeof why, "within %.1fs", (double)c->cfg.respawn_ms / 1e3);
-		give_up(c, d, "was started again and did not come", why);
+		give_up(c, d, "was restarted and did not register", why);
 	}
 	device_spawn(c, d);
 }
 
-/* ---- a spare in its place */
+/* ---- replacement by a spare */
 
 bool
 device_serves(const struct device *d, const struct device *lost)
@@ -233,7 +233,7 @@ device_replace(struct coord *c, struct device *lost, struct device *spare)
 	act_log(c, "device %016" PRIx64 " takes the place of device %016" PRIx64, spare->id,
 		lost->id);
 	event_device(c, GPU_SIM__EVENT_KIND__REPLACED, spare,
-		     "is no spare any more: it has taken the place of device %016" PRIx64,
+		     "is no longer a spare: it has taken the place of device %016" PRIx64,
 		     lost->id);
 }
 
@@ -246,14 +246,14 @@ adopted(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 	d->heir = NULL;
 	d->ncomms--;
 	spare->ncomms--;
-	/* A refusal to take over does not matter if nothing was there. */
+	/* A refusal to adopt does not matter if the memory was unused. */
 	if (d->lost && (o->err.rc == RC_OK || (o->answered && d->said->usedbytes == 0))) {
 		device_replace(c, d, spare);
 		return;
 	}
 	spare->unfit = true;
 	act_log(c, "device %016" PRIx64 ": spare device %016" PRIx64 ": %s", d->id, spare->id,
-		o->err.rc == RC_OK ? "the device is back" : o->err.text);
+		o->err.rc == RC_OK ? "the device has returned" : o->err.text);
 }
 
 static void
@@ -274,9 +274,9 @@ spare(struct coord *c, struct device *d)
 	call_start(c, &d->adopt, s, adopted, d, 0, COORD_ADOPT_MS, &body);
 }
 
-/* ---- nobody waits for it */
+/* ---- memory without a device */
 
-/* Again and again, as its process may not have ended yet. With spares one may still come. */
+/* Repeat, as its process may not have ended yet. Not while a spare may still adopt it. */
 static void
 discard(struct coord *c, struct device *d)
 {

@@ -8,46 +8,46 @@
 
 struct device {
 	uint64_t id;
-	GpuSim__DeviceMetadata *said; /* by the device, last; it has an address */
+	GpuSim__DeviceMetadata *said; /* by the device, last; never without an address */
 	uint32_t ordinal;
-	uint32_t memories; /* returns with another memory */
-	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
-	uint64_t heard_ms; /* last word from it */
-	uint64_t born_ms;  /* first word of its process */
-	uint64_t registered_ms; /* last time it came by itself; 0: never */
-	uint64_t reports;	/* of progress that came; counts from 1 */
-	uint64_t client_id;	/* it registers as; 0: it has not */
-	/* In time that was listened to (listen.c): */
-	uint64_t word_at;  /* its last word */
-	uint64_t heard_at; /* that, or later if it was excused */
-	uint64_t beat_at;  /* when heartbeats were counted last */
-	uint64_t after;	   /* the echo that must be back before it is lost; 0: it is not missing */
-	bool looked_at;	   /* since its last word: the shell was asked to look at its process */
-	uint32_t stride;   /* it was told to send every so-manieth heartbeat; 0: nothing yet */
-	uint64_t missing;  /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
+	uint32_t memories;	/* number of returns with another memory */
+	bool spare;		/* used only by name, or in a lost rank's place */
+	uint64_t heard_ms;	/* last message from it */
+	uint64_t born_ms;	/* first message of its process */
+	uint64_t registered_ms; /* last registration; 0: never */
+	uint64_t reports;	/* number of reports of progress */
+	uint64_t client_id;	/* as which it registers; 0: none */
+	/* In time that the coordinator has listened (listen.c): */
+	uint64_t word_at;  /* its last message */
+	uint64_t heard_at; /* the same, or later if excused */
+	uint64_t beat_at;  /* last count of heartbeats */
+	uint64_t after;	   /* the echo that must be back before it is lost; 0: not missing */
+	bool looked_at;	   /* the shell was asked to look at its process, since its last message */
+	uint32_t stride;   /* it sends every n-th heartbeat; 0: not set yet */
+	uint64_t missing;  /* bits of the heartbeats due by then, the last in bit 0; 1: missing */
 	bool placed;	   /* the coordinator has set ordinal and spare */
 	bool configured;   /* named by the configuration: never forgotten */
-	bool unfit;	   /* as a spare: it was tried */
+	bool unfit;	   /* as a spare: it has failed */
 	uint32_t ncomms;   /* communicators it is in or reserved for */
-	bool recorded;	   /* as it is now */
-	struct call ask;   /* who it is, after a restart of ours */
+	bool recorded;	   /* its record is up to date */
+	struct call ask;   /* for its metadata, after a restart of the coordinator */
 	bool lost;
 	struct {
 		char why[COORD_WHY_MAX]; /* "killed by signal 9" */
-		uint64_t at_ms;		 /* of the wall's clock */
+		uint64_t at_ms;		 /* wall clock */
 		uint64_t incarnation;	 /* of the process that was lost */
-		bool broke; /* known by its connection alone: its exit status says more */
+		bool broke; /* known only from its connection: the exit status says more */
 	} loss;		    /* when lost */
 	struct {
-		uint64_t
-		    until_ms;	/* it was started again, and has so long to come; 0: it was not */
-		uint32_t pid;	/* 0: not known yet */
-		unsigned tries; /* of which none came */
-		char cannot[COORD_WHY_MAX]; /* why it does not come back; "": it may */
+		/* it was restarted, and must register by then; 0: not restarted */
+		uint64_t until_ms;
+		uint32_t pid;		    /* 0: unknown yet */
+		unsigned tries;		    /* failed attempts */
+		char cannot[COORD_WHY_MAX]; /* why it cannot return; "": it may */
 	} spawn;
-	uint64_t successor;  /* that has its place and memory, where it has lost them; 0: none */
-	uint64_t discard_ms; /* when lost: its memory is not asked to be removed before */
-	struct device *heir; /* a spare that is about to take its place, and is reserved for it */
+	uint64_t successor;  /* device that has taken its place and memory; 0: none */
+	uint64_t discard_ms; /* when lost: earliest time to remove its memory */
+	struct device *heir; /* the spare that is reserved to take its place */
 	struct call adopt;   /* of the heir */
 };
 
@@ -62,14 +62,14 @@ struct config_device {
 	char address[WIRE_NAME_MAX];
 	uint64_t next_ms;
 	bool said_wrong, said_silent;
-	uint64_t silent; /* polls in a row that nobody answered */
+	uint64_t silent; /* unanswered polls in a row */
 	struct call call;
 };
 
-/* How much of the time the coordinator has listened: see listen.c. */
+/* The time that the coordinator has listened: see listen.c. */
 struct ear {
-	uint64_t ms; /* by now */
-	bool asked;  /* for an echo, which is not back */
+	uint64_t ms; /* listened so far */
+	bool asked;  /* an echo is outstanding */
 	uint64_t asked_ms, held_ms;
 	uint64_t sent, back; /* echoes; the last one's number */
 };
@@ -84,51 +84,51 @@ struct devices {
 	struct call *by_token[CALL_BUCKETS];
 	uint64_t last_token;
 	const struct device_hooks *hooks;
-	bool unrecorded; /* of some device the record is not what it should be */
+	bool unrecorded; /* some device's record is out of date */
 };
 
 /* ---- registry.c */
 
-/* Its metadata came, from the device itself or in answer to a poll of fallback_address. */
+/* Take metadata from a registration, or from the answer to a poll of fallback_address. */
 enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
 		     struct device **out, struct err *err);
-/* A device has said something. */
+/* A message from the device has arrived. */
 void device_alive(struct coord *c, struct device *d);
-/* It is lost, for that reason: "killed by signal 9". */
+/* Declare it lost, with the reason: "killed by signal 9". */
 void device_lose(struct coord *c, struct device *d, const char *why);
 void device_free(struct device *d);
-/* Its ordinal has changed: move it to where it belongs. */
+/* Its ordinal has changed: restore the order. */
 void device_moved(struct coord *c, struct device *d);
-/* It has happened to that device, "lost: killed by signal 9". Its name and rank come first. */
+/* Add an event of the device, "lost: killed by signal 9", after its name and rank. */
 void event_device(struct coord *c, GpuSim__EventKind kind, const struct device *d, const char *fmt,
 		  ...) __attribute__((format(printf, 4, 5)));
 
 /* ---- message.c */
 
-/* Its record is no longer what it should be. */
+/* Its record is out of date. */
 void device_changed(struct coord *c, struct device *d);
 /* Drop its record. */
 void device_unrecord(struct coord *c, const struct device *d);
 
 /* ---- listen.c */
 
-/* How many heartbeats apart a device is to send its own, so that many devices do not drown us. */
+/* Devices are to send every n-th heartbeat, so that many devices do not overload the coordinator. */
 uint32_t listen_stride(const struct coord *c);
-/* All messages that had arrived when devices were found missing have been read. */
+/* All messages that had arrived when devices were found missing have been read: decide. */
 void devices_decide(struct coord *c);
 /* Ask the shell about a device that is silent. missing: too many of its heartbeats are missing. */
 void listen_tick(struct coord *c, struct device *d, bool missing);
-/* A missing device is lost. False: heartbeats may wait to be read, or the shell is to look first. */
+/* A missing device is lost. False: heartbeats may be unread, or the shell has to look first. */
 bool listen_decides(struct coord *c, struct device *d);
-/* Whether that excuses its silence. */
+/* The shell's finding excuses its silence. */
 bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
 
 /* ---- care.c */
 
-/* It has come, started by anyone. */
+/* It has registered; end its restart. */
 void device_came(struct device *d);
-/* "is being started again": the future of a lost device; or "". */
+/* "is being started again": what is done about a lost device; or "". */
 void device_remedy(const struct coord *c, const struct device *d, char *text, size_t room);
-/* Since it was lost, in ms. */
+/* The time since it was lost, in ms. */
 uint64_t device_lost_for(const struct coord *c, const struct device *d);
 #endif

@@ -1,16 +1,16 @@
 /*
- * listen.c - how much of the time the coordinator has listened, and which silent devices are starved.
+ * listen.c - the time that the coordinator has listened, and silent devices that are starved.
  *
- * Silence is measured in time that the coordinator has listened, so one that was frozen, or had no processor, calls
- * no device lost for heartbeats that it has not heard. Two things take time out of the count. First, the shell ticks
- * every 100 ms at least: of a longer gap between two steps only that much counts. Second, heartbeats may wait to be
- * read: while a device is silent, the shell sends itself an echo by the way that heartbeats take, and the time until
- * it is back counts only if that was soon. No device is called lost before an echo that was sent after that is back:
- * heartbeats that had come by then have been read.
+ * Silence is measured in time that the coordinator has listened. So a coordinator that was frozen, or had
+ * no processor, does not declare devices lost for heartbeats that it has not read. Two things reduce that
+ * time. First, the shell ticks at least every 100 ms: of a longer gap between two steps only 100 ms
+ * count. Second, heartbeats may wait to be read: while a device is silent, the shell sends itself an echo
+ * on the path of heartbeats, and the time until it is back counts only if that was short. No device is
+ * declared lost before an echo that was sent after the device went missing is back.
  *
- * A silent device of this host may have no processor either. Before it is called lost the shell looks at its process:
- * one whose threads wanted to run, and could not, is excused; one that is stopped is not. No excuse lasts longer than
- * the operation timeout.
+ * A silent device of this host may lack a processor too. Before it is declared lost the shell looks at
+ * its process. If its threads were runnable and could not run, it is excused; if it is stopped, it is
+ * not. No excuse lasts longer than the operation timeout.
  */
 #include "coord/device/device_impl.h"
 
@@ -18,7 +18,7 @@
 
 #define PER_BEAT 128 /* devices that may send every heartbeat */
 
-/* Silence of up to this time needs no excuse. */
+/* Silence up to this time needs no excuse. */
 static uint64_t
 attention_ms(const struct coord *c)
 {
@@ -79,14 +79,14 @@ uint32_t
 listen_stride(const struct coord *c)
 {
 	uint32_t want = (uint32_t)(c->devices->n + PER_BEAT - 1) / PER_BEAT;
-	uint32_t most = c->cfg.missed * 2 / 5; /* two may get lost before their sender is */
+	uint32_t most = c->cfg.missed * 2 / 5; /* two may be missed before the sender is lost */
 
 	if (want > most)
 		want = most;
 	return want ? want : 1;
 }
 
-/* Whether its process can be seen from here, and may still be excused. */
+/* Its process is of this host, and may still be excused. */
 static bool
 can_look(const struct coord *c, const struct device *d)
 {
@@ -112,7 +112,7 @@ listen_tick(struct coord *c, struct device *d, bool missing)
 	if (!missing && c->devices->ear.ms - d->heard_at < c->lost_ms / 2)
 		return;
 	ask_echo(c);
-	/* Half-way, to compare with. */
+	/* Look half-way too, to compare with. */
 	if (!d->looked_at && can_look(c, d))
 		d->looked_at = ask_look(c, d);
 }

@@ -1,5 +1,5 @@
 /*
- * message.c - devices as messages: to clients, to other devices, and as records.
+ * message.c - devices as messages to clients and other devices, and as records.
  */
 #include "coord/device/device_impl.h"
 
@@ -136,7 +136,7 @@ devices_record(struct coord *c)
 	c->devices->unrecorded = false;
 }
 
-/* Of the coordinator's own decisions; the device does not tell them again. */
+/* Restore the coordinator's own decisions, which the device does not report. */
 static void
 take_device(struct device *d, const GpuSim__DeviceMetadata *m)
 {
@@ -159,9 +159,9 @@ device_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
 	enum rc rc = RC_OK;
 
 	if (!m)
-		return err_set(err, RC_BADDATA, "the record %s makes no sense", key);
+		return err_set(err, RC_BADDATA, "record %s: malformed", key);
 	if (device_heard(c, m, NULL, &d, &why) != RC_OK)
-		rc = err_set(err, RC_BADDATA, "the record %s: %s", key, why.text);
+		rc = err_set(err, RC_BADDATA, "record %s: %s", key, why.text);
 	else
 		take_device(d, m);
 	gpu_sim__device_metadata__free_unpacked(m, NULL);
@@ -190,7 +190,7 @@ devices_resume(struct coord *c)
 		struct device *d = c->devices->v[i];
 		struct buf body = {0};
 
-		/* It has as long as ever to show that it is there. */
+		/* It has the full timeout to show that it is alive. */
 		d->heard_ms = c->now_ms;
 		d->heard_at = d->word_at = d->beat_at = c->devices->ear.ms;
 		if (d->lost)

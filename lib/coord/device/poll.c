@@ -1,5 +1,5 @@
 /*
- * poll.c - devices of the configuration, asked for their metadata as long as they do not register.
+ * poll.c - asks configured devices for their metadata while they do not register.
  */
 #include "coord/device/device_impl.h"
 
@@ -16,7 +16,7 @@ device_configure(struct coord *c, uint64_t id, const char *address, struct err *
 	struct config_device *v;
 
 	if (!*address || strlen(address) >= WIRE_NAME_MAX)
-		return err_set(err, RC_INVAL, "a device's address has 1 to %d bytes",
+		return err_set(err, RC_INVAL, "a device's address must have 1 to %d bytes",
 			       WIRE_NAME_MAX - 1);
 	for (size_t i = 0; i < c->devices->nconfig; i++)
 		if (strcmp(c->devices->config[i].address, address) == 0 ||
@@ -28,7 +28,8 @@ device_configure(struct coord *c, uint64_t id, const char *address, struct err *
 		return err_set(err, RC_BUSY, "more than %u devices are configured",
 			       COORD_MAX_DEVICES);
 	if (c->started)
-		return err_set(err, RC_INVAL, "device at %s: configured after the start", address);
+		return err_set(err, RC_INVAL, "device at %s: configured after the first step",
+			       address);
 	v = alloc_resize(c->devices->config, c->devices->nconfig + 1, sizeof *v);
 	if (!v)
 		return err_set(err, RC_NOMEM, "device at %s: out of memory", address);
@@ -61,8 +62,7 @@ polled(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 	if (cd->next_ms > c->now_ms + c->cfg.heartbeat_ms)
 		cd->next_ms = c->now_ms + c->cfg.heartbeat_ms;
 	if (cd->id && m && m->deviceid && m->deviceid->value != cd->id)
-		err_set(&err, RC_INVAL,
-			"device %016" PRIx64 " is expected, %016" PRIx64 " is there", cd->id,
+		err_set(&err, RC_INVAL, "expected device %016" PRIx64 ", found %016" PRIx64, cd->id,
 			m->deviceid->value);
 	else
 		device_heard(c, m, cd->address, &d, &err);
@@ -73,7 +73,7 @@ polled(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 	cd->said_wrong = err.rc != RC_OK;
 }
 
-/* Somebody with the address comes by itself. */
+/* A device with the address registers itself. */
 static bool
 comes_itself(const struct coord *c, const struct config_device *cd)
 {

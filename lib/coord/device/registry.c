@@ -1,7 +1,7 @@
 /*
- * registry.c - the devices: present, silent or lost, and since when.
+ * registry.c - the devices: alive, silent or lost, and since when.
  *
- * A device is known by its id; the incarnation tells a process from its predecessor under that id.
+ * A device is known by its id; the incarnation distinguishes a process from its predecessor.
  */
 #include "coord/device/device_impl.h"
 
@@ -144,7 +144,7 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	d->loss.incarnation = d->said->incarnation;
 	d->loss.broke = false;
 	if (!d->spawn.until_ms)
-		device_came(d); /* it may come anew */
+		device_came(d); /* it may be restarted again */
 	device_changed(c, d);
 	calls_fail_device(c, d, CALL_LOST);
 	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->said->address, why);
@@ -152,7 +152,7 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	c->devices->hooks->lost(c, d);
 }
 
-/* Heartbeats that are due since its last word. Half a heartbeat late is in time. */
+/* Heartbeats due since its last message. Half a heartbeat late is on time. */
 static uint64_t
 beats_silent(const struct coord *c, const struct device *d)
 {
@@ -162,7 +162,7 @@ beats_silent(const struct coord *c, const struct device *d)
 	return gap > in_time ? (gap - in_time) / beat : 0;
 }
 
-/* A word from it settles the heartbeats owed by now. */
+/* A message from it settles the heartbeats due by now. */
 static void
 count_beats(struct coord *c, struct device *d)
 {
@@ -180,7 +180,7 @@ count_beats(struct coord *c, struct device *d)
 	d->beat_at = c->devices->ear.ms;
 }
 
-/* How many of the last heartbeats are missing, those of its present silence among them. */
+/* The number of missing heartbeats, those of the current silence included. */
 static unsigned
 beats_missing(const struct coord *c, const struct device *d)
 {
@@ -210,9 +210,9 @@ device_alive(struct coord *c, struct device *d)
 	if (d->lost) {
 		d->lost = false;
 		device_changed(c, d);
-		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->said->address);
+		act_log(c, "device %016" PRIx64 " at %s has returned", d->id, d->said->address);
 		if (d->loss.incarnation == d->said->incarnation)
-			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "is back");
+			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "has returned");
 	}
 }
 
@@ -222,11 +222,11 @@ device_unreachable(struct coord *c, uint64_t id, const char *address, uint64_t s
 	struct device *d = device_find(c, id);
 	char why[COORD_WHY_MAX];
 
-	/* It may have come back meanwhile, elsewhere or there. */
+	/* It may have returned meanwhile, here or elsewhere. */
 	if (!d || d->lost || strcmp(d->said->address, address) != 0 ||
 	    (seen_ms != 0 && seen_ms < d->born_ms))
 		return;
-	snprintf(why, sizeof why, "its connection broke and nobody listens at %.*s",
+	snprintf(why, sizeof why, "its connection broke and nothing listens at %.*s",
 		 COORD_WHY_MAX - 64, d->said->address);
 	device_lose(c, d, why);
 	d->loss.broke = true;
@@ -243,7 +243,7 @@ device_hung_up(struct coord *c, uint64_t client_id)
 
 		if (d->client_id != client_id || d->lost)
 			continue;
-		/* Nobody waits for the answer: when nobody is there, that is told as such. */
+		/* The answer is not needed: a failure to connect is reported by COORD_UNREACHABLE. */
 		if (pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &q.base, NULL, &body))
 			act_call(c, 0, d->id, d->said->address, call_timeout_ms(c), &body);
 	}
@@ -255,7 +255,7 @@ comes_before(const struct device *a, const struct device *b)
 	return a->ordinal != b->ordinal ? a->ordinal < b->ordinal : a->id < b->id;
 }
 
-/* Move device i to where it belongs; the others are sorted. */
+/* Move device i to its place; the others are sorted. */
 static void
 resort(struct coord *c, size_t i)
 {
@@ -289,7 +289,7 @@ forget(struct coord *c, size_t i)
 		(c->devices->n - i) * sizeof *c->devices->v);
 }
 
-/* Make room in a full registry: the free device lost longest goes. */
+/* Make room in a full registry: forget the free device that was lost first. */
 static bool
 evict(struct coord *c)
 {
@@ -331,25 +331,25 @@ static enum rc
 check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err *err)
 {
 	if (!m || !m->deviceid || m->deviceid->value == 0)
-		return err_set(err, RC_INVAL, "a device without an id");
+		return err_set(err, RC_INVAL, "device has no id");
 	if (!address || !*address)
-		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no address",
+		return err_set(err, RC_INVAL, "device %016" PRIx64 " has no address",
 			       m->deviceid->value);
 	if (!m->minmemaddr || !m->maxmemaddr || m->minmemaddr->value == 0 ||
 	    m->minmemaddr->value >= m->maxmemaddr->value)
-		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no memory range",
+		return err_set(err, RC_INVAL, "device %016" PRIx64 " has no memory range",
 			       m->deviceid->value);
 	if (strlen(address) >= WIRE_NAME_MAX || strlen(m->dataaddress) >= WIRE_NAME_MAX ||
 	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX ||
 	    strlen(m->memprivate) >= WIRE_NAME_MAX || strlen(m->kernels) >= WIRE_NAME_MAX ||
 	    strlen(m->grpcaddress) >= WIRE_NAME_MAX)
 		return err_set(err, RC_INVAL,
-			       "device %016" PRIx64 " gives a name of more than %d bytes",
+			       "device %016" PRIx64 " has a name of more than %d bytes",
 			       m->deviceid->value, WIRE_NAME_MAX - 1);
 	return RC_OK;
 }
 
-/* A copy of what a device says of itself, without fields that nobody knows. NULL: out of memory. */
+/* A copy of a device's metadata, without unknown fields. NULL: out of memory. */
 static GpuSim__DeviceMetadata *
 copy_metadata(const GpuSim__DeviceMetadata *m, const char *address)
 {
@@ -394,7 +394,7 @@ device_free(struct device *d)
 	free(d);
 }
 
-/* Whether a device that was started again has the memory it had. */
+/* A restarted device has the same memory as before. */
 static bool
 has_its_memory(const struct device *d, const GpuSim__DeviceMetadata *m)
 {
@@ -411,7 +411,7 @@ device_is_beside(const struct device *d, const char *host, uint32_t user)
 	       (d->said->memuser == 0 || d->said->memuser == user || user == root);
 }
 
-/* Another device's old address: the other cannot be there any more. */
+/* The address belonged to another device, which cannot be alive any more. */
 static void
 take_address(struct coord *c, const struct device *d)
 {
@@ -469,7 +469,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 		event_device(c, GPU_SIM__EVENT_KIND__JOINED, d, "joined at %s, pid %u",
 			     d->said->address, d->said->pid);
 	else if (restarted)
-		event_device(c, GPU_SIM__EVENT_KIND__RESTARTED, d, "was started again%s, pid %u",
+		event_device(c, GPU_SIM__EVENT_KIND__RESTARTED, d, "was restarted%s, pid %u",
 			     ours ? " by the coordinator" : "", d->said->pid);
 	if (restarted) {
 		calls_fail_device(c, d, CALL_RESTARTED);
@@ -479,15 +479,15 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	if (fresh || restarted) {
 		device_changed(c, d);
 		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->said->address,
-			fresh ? "is there" : "restarted");
-		if (c->started) /* else it is restored, and the other may be the later one */
+			fresh ? "has joined" : "restarted");
+		if (c->started) /* while restoring, the other may be the later one */
 			take_address(c, d);
 	}
 	*out = d;
 	return RC_OK;
 }
 
-/* Too much of it is missing, and nothing excuses that. */
+/* Too many heartbeats are missing without an excuse. */
 static void
 device_miss(struct coord *c, struct device *d)
 {
@@ -496,7 +496,7 @@ device_miss(struct coord *c, struct device *d)
 
 	c->counts.beats_missed += beats_silent(c, d);
 	if (silent_ms >= c->lost_ms)
-		snprintf(why, sizeof why, "no word from it for %.1fs", (double)silent_ms / 1e3);
+		snprintf(why, sizeof why, "no heartbeat for %.1fs", (double)silent_ms / 1e3);
 	else
 		snprintf(why, sizeof why, "%u of its last %u heartbeats are missing", c->cfg.missed,
 			 c->cfg.of);

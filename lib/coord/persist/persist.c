@@ -1,8 +1,8 @@
 /*
- * persist.c - a step's records: stored before the step has effects, read by the next coordinator.
+ * persist.c - stores a step's records before its other actions, and restores another coordinator's records.
  *
- * Each room makes the records of its own things and restores them. This file calls them in order, and owns the
- * record of the numbers that must not be given twice.
+ * Each room makes and restores its own records. This file calls the rooms in order, and owns the record
+ * of the numbers that must not be given twice.
  */
 #include "coord/persist/persist_impl.h"
 
@@ -35,7 +35,7 @@ put_meta(struct coord *c)
 
 /* ---- a step */
 
-/* Records first, in their order; the rest in its order. */
+/* Move the records to the front, keeping the order otherwise. */
 static void
 sort_actions(struct coord_actions *a)
 {
@@ -68,7 +68,7 @@ persist_step(struct coord *c)
 
 /* ---- a commit that failed */
 
-/* Take the records out. */
+/* Remove the records. */
 static void
 drop_stores(struct coord_actions *a)
 {
@@ -109,7 +109,7 @@ persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions
 		if (out->v[i].kind != COORD_ANSWER || !out->v[i].promise)
 			continue;
 		fail_answer(&out->v[i], why);
-		/* Its client will never know that it is there. */
+		/* Its client will never learn of it. */
 		comm_disown(c, out->v[i].made);
 	}
 }
@@ -125,8 +125,8 @@ restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 		return record_nonsense(key, err);
 	if (m->version > RECORD_VERSION) {
 		err_set(err, RC_BADDATA,
-			"a newer gpusim has stored this state: its records have version %" PRIu32
-			", this one reads up to %d",
+			"a newer gpusim stored this state: its records have version %" PRIu32
+			", this version reads up to %d",
 			m->version, RECORD_VERSION);
 		gpu_sim__meta_record__free_unpacked(m, NULL);
 		return err->rc;
@@ -172,11 +172,11 @@ persist_restore(struct coord *c, const char *key, const void *value, size_t nbyt
 		i++;
 	if (i == nkinds)
 		return record_nonsense(key, err);
-	c->out = kinds[i].restore == reply_restore ? out : &none; /* its sentences are old */
+	c->out = kinds[i].restore == reply_restore ? out : &none; /* drops old log lines */
 	rc = kinds[i].restore(c, key, value, nbytes, err);
 	c->out = NULL;
 	coord_actions_fini(&none);
-	/* All that a clean end leaves; nothing goes on then. */
+	/* A clean end leaves only these; nothing continues then. */
 	c->persist->resumes |= kinds[i].restore != algo_restore;
 	return rc;
 }
@@ -208,9 +208,9 @@ persist_resume(struct coord *c)
 		}
 	}
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
-		  "the coordinator was started again, with %zu device%s and %u communicator%s",
+		  "the coordinator was restarted, with %zu device%s and %u communicator%s",
 		  devices_count(c), devices_count(c) == 1 ? "" : "s", comms_count(c),
 		  comms_count(c) == 1 ? "" : "s");
-	act_log(c, "went on: %zu devices, %u communicators", devices_count(c), comms_count(c));
+	act_log(c, "restored %zu devices, %u communicators", devices_count(c), comms_count(c));
 	return true;
 }

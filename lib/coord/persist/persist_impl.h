@@ -13,21 +13,21 @@ struct persist_client {
 	struct persist_client *next;
 	uint64_t id, gone_ms;
 	bool gone;
-	uint64_t newest; /* of the requests whose answers were restored */
-	uint32_t n;	 /* answers so far: the next one takes slot n % COORD_CLIENT_REPLIES */
+	uint64_t newest; /* newest request whose answer was restored */
+	uint32_t n;	 /* answers so far: the next takes slot n % COORD_CLIENT_REPLIES */
 	uint32_t used;	 /* bits: slots that have a record */
 };
 
 struct persist {
 	struct persist_client *client[PERSIST_BUCKETS];
-	uint64_t meta;	  /* mark of what is stored; 0: nothing */
-	bool resumes;	  /* it was restored, and the first step is to come */
-	struct buf stale; /* keys to be dropped in that step, each ends with NUL */
+	uint64_t meta;	  /* mark of the stored record; 0: none */
+	bool resumes;	  /* restored, and the first step has not begun */
+	struct buf stale; /* NUL-terminated keys to drop in the first step */
 };
 
-/* A stored answer: where it is, and an action for the shell that remembers it. */
+/* Restore a stored answer: its slot, and an action for the shell's reply cache. */
 restore_record reply_restore;
-/* Clients have been away since now. */
+/* Start the clients' times of absence now. */
 void replies_resume(struct coord *c);
 
 #endif

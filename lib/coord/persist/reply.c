@@ -1,8 +1,8 @@
 /*
- * reply.c - answers that are stored, so that a client that asks again after a restart gets the first one.
+ * reply.c - stored answers, so that a client that repeats a request after a restart gets the first answer.
  *
- * The server's reply cache remembers answers. This file says which of them must outlive the process, and where
- * they are: a client's answers take turns in COORD_CLIENT_REPLIES slots, so a new one replaces the oldest.
+ * The server's reply cache remembers answers. This file decides which of them must outlive the process, and
+ * stores them: a client's answers take turns in COORD_CLIENT_REPLIES slots, so a new one replaces the oldest.
  */
 #include "coord/persist/persist_impl.h"
 
@@ -38,7 +38,7 @@ has_effect(GpuSim__Request__BodyCase kind)
 	}
 }
 
-/* Its answer tells of a new communicator. */
+/* The answer reports a new communicator. */
 static bool
 makes(GpuSim__Request__BodyCase kind)
 {
@@ -134,7 +134,7 @@ persist_fini(struct coord *c)
 
 /* ---- answers */
 
-/* It is the failure of something that had not begun: it fails again. */
+/* The request failed before anything began: a repetition fails again. */
 static bool
 is_refusal(const struct pending *w, const GpuSim__Reply *reply)
 {
@@ -185,7 +185,7 @@ persist_check(const struct coord *c, const struct pending *w, struct err *err)
 
 /* ---- after a restart */
 
-/* 0.1 stored an answer under its request's number: nobody but this process remembers it any longer. */
+/* gpusim 0.1 stored an answer under its request's number. */
 static bool
 is_stale(struct coord *c, const char *key, uint64_t *client, uint64_t *seq)
 {

@@ -1,11 +1,11 @@
 /*
- * batch.c - the operations of one run or graph, gathered from one or more submits: which send meets
- * which receive, and which number each operation has.
+ * batch.c - the operations of one run or graph, gathered from its submits: matches sends with receives and
+ * numbers all operations.
  *
- * The k-th send of (src, dst) in a batch meets its k-th receive. Such pairs, and collectives, get
- * numbers 0, 1, 2 ... (Coll.opOffset) in the order in which the batch first names them. A send or
- * receive that meets nobody gets the next number of its own kind in the pair's own numbering
- * (Coll.p2p), so that it meets the one that another submit brings.
+ * The k-th send of (src, dst) in a batch matches its k-th receive. Such pairs, and collectives, get
+ * numbers 0, 1, 2 ... (Coll.opOffset) in the order in which the batch first names them. A send or receive
+ * without a match gets the next number of its own kind in the pair's own numbering (Coll.p2p), so that it
+ * matches one of another submit.
  */
 #include "coord/run/run_impl.h"
 
@@ -86,7 +86,7 @@ batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum send
 	return false;
 }
 
-/* ---- taking in */
+/* ---- adding */
 
 struct sendrecv {
 	uint32_t rank, src, dst;
@@ -95,7 +95,7 @@ struct sendrecv {
 	uint64_t nbytes;
 };
 
-/* Where a walk over a submit's sends and receives is; {0} is the start. */
+/* The position of a walk over a submit's sends and receives; {0} is the start. */
 struct walk {
 	size_t r, i;
 };
@@ -190,8 +190,8 @@ take_all_sendrecv(struct batch *b, const GpuSim__SubmitRequest *s, struct err *e
 	return rc;
 }
 
-/* Algorithm and size of messages, where the caller left them open, of a rank's operation `index`: they follow from fields
- * that all ranks say alike, so all get the same. A rank's schedule goes with an algorithm of a file. */
+/* Choose algorithm and chunk size of a rank's operation `index` where the caller left them open. They follow
+ * from fields that all ranks give alike, so all choose alike. An algorithm from a file brings its schedule. */
 static enum rc
 choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err *err)
 {
@@ -218,7 +218,8 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 		k->algo = (char *)"";
 		ask.algo = k->algo;
 	}
-	/* Only the default takes those (plan.h). Ranks' own counts must not choose the size of messages. */
+	/* Only the default supports these (plan.h). Ranks' own counts must not choose the size of
+	 * messages. */
 	if (k->n_displs || k->n_recvcounts) {
 		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
 			k->algo = (char *)dflt->name;
@@ -254,7 +255,7 @@ schedule_bytes(struct batch *b, uint32_t rank, size_t index, const GpuSim__Op *o
 	return k.schedule.len + TUNE_FILE_NAME;
 }
 
-/* Bytes of a rank's operations once numbered and with algorithm and chunk chosen, or more. */
+/* An upper bound on the bytes of a rank's encoded operations. */
 static size_t
 packed_bound(struct batch *b, const GpuSim__RankOps *r)
 {
@@ -269,7 +270,7 @@ packed_bound(struct batch *b, const GpuSim__RankOps *r)
 static enum rc
 too_long(uint32_t rank, struct err *err)
 {
-	return err_set(err, RC_INVAL, "rank %u: operations of more than %u bytes", rank,
+	return err_set(err, RC_INVAL, "rank %u: its operations take more than %u bytes", rank,
 		       BATCH_RANK_MAX);
 }
 
@@ -285,8 +286,8 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 
 		if (b->rank[r->rank].nops + r->n_ops > WIRE_MAX_OPS)
 			rc = err_set(err, RC_INVAL,
-				     "rank %u: %zu operations in the group, at most %u", r->rank,
-				     b->rank[r->rank].nops + r->n_ops, WIRE_MAX_OPS);
+				     "rank %u: %zu operations in the group; the limit is %u",
+				     r->rank, b->rank[r->rank].nops + r->n_ops, WIRE_MAX_OPS);
 		else if (b->rank[r->rank].nbytes + packed_bound(b, r) > BATCH_RANK_MAX)
 			rc = too_long(r->rank, err);
 	}
@@ -357,8 +358,8 @@ number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 	return RC_OK;
 }
 
-/* One rank's operations. coll[i] is the number + 1 of the submit's i-th collective, 0 when no rank
- * before had it. */
+/* Encode one rank's operations. coll[i] is 1 + the number of the submit's i-th collective, 0 until a rank has
+ * had it. */
 static enum rc
 encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t *coll,
 	    struct buf *out, struct err *err)

@@ -1,15 +1,16 @@
 /*
- * carry.c - which operation of a rank's list carries the schedule of an algorithm from a file: the first that runs it.
- * The others name that one (Coll.scheduleOf), so a list of a thousand calls carries a schedule once.
+ * carry.c - the operation of a rank's list that carries the schedule of an algorithm from a file: the
+ * first that runs it. The others name that one (Coll.scheduleOf), so a list of a thousand calls carries a
+ * schedule once.
  */
 #include "coord/run/run_impl.h"
 
 #include <stdlib.h>
 
-/* Of one algorithm. */
+/* The carriers of one algorithm. */
 struct carried {
 	uint64_t id;  /* algo_id */
-	uint32_t *at; /* by rank: 1 + the index of the operation; 0: none carries it yet */
+	uint32_t *at; /* by rank: 1 + the index of the carrier; 0: none yet */
 };
 
 static struct carried *

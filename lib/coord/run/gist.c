@@ -1,9 +1,9 @@
 /*
- * gist.c - what is told of operations that wait or run: how many there are, and the first of them.
+ * gist.c - summaries of operations that wait or run: their number, and the first of them.
  */
 #include "coord/run/run_impl.h"
 
-#define SHOW_RUNS 4 /* of a communicator */
+#define SHOW_RUNS 4 /* runs shown of a communicator */
 
 void
 gist_add(struct gist *g, const GpuSim__SubmitRequest *s)
@@ -27,7 +27,7 @@ gist_add(struct gist *g, const GpuSim__SubmitRequest *s)
 	}
 }
 
-/* The next message, filled in. NULL: there is no room. */
+/* The next message, filled in. NULL: no room. */
 static GpuSim__Work *
 show(struct work_room *room, const struct gist *g, uint64_t client, uint64_t for_ms)
 {
@@ -95,7 +95,7 @@ show_runs(const struct coord *c, const struct comm *comm, struct work_room *room
 	s->runs = room->work + room->n;
 	for (const struct run *run = comm_work(comm)->runs; run && s->n_runs < SHOW_RUNS;
 	     run = run->next) {
-		uint64_t made = run->made_ms ? run->made_ms : c->start_ms; /* of a record */
+		uint64_t made = run->made_ms ? run->made_ms : c->start_ms; /* restored: unknown */
 		uint64_t since = run->started ? run->started_ms : made;
 		GpuSim__Work *m = show(room, &run->gist, run->client_id, c->now_ms - since);
 

@@ -1,5 +1,5 @@
 /*
- * graph.c - graphs: operations that devices hold under a number, to be run many times.
+ * graph.c - graphs: operations that devices keep under a number, to be launched many times.
  */
 #include "coord/run/run_impl.h"
 
@@ -16,7 +16,7 @@ find_in(struct comm *comm, uint64_t id, enum graph_state state)
 	return g;
 }
 
-/* Nothing more is to be heard of it, also not from ranks that have left the communicator. */
+/* Cancel all its calls, also to ranks that have left the communicator. */
 static void
 graph_cancel(struct coord *c, struct graph *g)
 {
@@ -41,7 +41,7 @@ graph_free(struct coord *c, struct graph *g)
 	free(g);
 }
 
-/* Of a client on a communicator that another client made. */
+/* Check the limit of a client's graphs on a communicator of another client. */
 static enum rc
 check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 {
@@ -54,8 +54,8 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 	if (n < COORD_GUEST_GRAPHS)
 		return RC_OK;
 	return err_set(err, RC_BUSY,
-		       "comm %" PRIu64 ": %u graphs are this client's, which is its limit on "
-		       "another's communicator",
+		       "comm %" PRIu64 ": this client has %u graphs, which is its limit on "
+		       "another client's communicator",
 		       comm_id(comm), COORD_GUEST_GRAPHS);
 }
 
@@ -185,12 +185,13 @@ check_loose(const struct batch *b, struct err *err)
 
 	if (!batch_first_loose(b, &src, &dst, &dir))
 		return RC_OK;
-	return err_set(err, RC_INVAL, "rank %u: %s rank %u meets no %s; in a graph every one must",
+	return err_set(err, RC_INVAL,
+		       "rank %u: %s rank %u matches no %s; in a graph all must match",
 		       dir == DIR_SEND ? src : dst, dir == DIR_SEND ? "send to" : "recv from",
 		       dir == DIR_SEND ? dst : src, dir == DIR_SEND ? "recv" : "send");
 }
 
-/* Encode the batch and define it; the graph is new in comm_work(comm)->graphs. */
+/* Encode the batch and define it as a new graph in comm_work(comm)->graphs. */
 static enum rc
 graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, struct graph **out,
 	   struct err *err)
@@ -220,7 +221,7 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	return rc;
 }
 
-/* A message about graphs sent now would be lost with the epoch. */
+/* Messages about graphs would be lost with the epoch now. */
 static enum rc
 check_settled(const struct comm *comm, struct err *err)
 {
@@ -267,7 +268,7 @@ answer_created(struct coord *c, struct pending *w, uint64_t id)
 	answer_body(c, w, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &r);
 }
 
-/* The graph is gone: by a failure, or as its client wanted. */
+/* The graph has ended: it failed, or its client dropped it. */
 static void
 answer_gone(struct coord *c, uint64_t id, const struct err *failed)
 {
@@ -327,7 +328,7 @@ graphs_settle(struct coord *c, struct comm *comm)
 	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " changed meanwhile%s%s", comm_id(comm),
 		comm_cause(comm)->rc ? ": " : "", comm_cause(comm)->text);
 	for (struct graph *g = comm_work(comm)->graphs; g; g = next) {
-		/* One whose definition has failed is being dropped. */
+		/* A graph whose definition has failed is being dropped. */
 		struct err failed = g->state == GRAPH_DEFINING ? err : g->failed;
 		uint64_t id = g->id;
 
@@ -335,7 +336,7 @@ graphs_settle(struct coord *c, struct comm *comm)
 		graph_cancel(c, g);
 		if (g->state == GRAPH_READY)
 			continue;
-		/* A device that has it still drops it with the epoch, or with the communicator. */
+		/* A device that still has it drops it with the epoch or the communicator. */
 		graph_free(c, g);
 		answer_gone(c, id, &failed);
 	}
@@ -364,8 +365,8 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 	GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
 	struct buf *ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
 	struct batch b;
-	enum rc rc =
-	    s && ops ? batch_init(c, &b, comm, err) : err_set(err, RC_RECOVERED, "it is not kept");
+	enum rc rc = s && ops ? batch_init(c, &b, comm, err)
+			      : err_set(err, RC_RECOVERED, "its definition was not kept");
 
 	if (rc == RC_OK) {
 		rc = batch_add(&b, s, err);
@@ -402,7 +403,7 @@ graphs_drop_failed(struct coord *c, struct comm *comm)
 		next = g->next;
 		if (g->failed.rc == RC_OK)
 			continue;
-		act_log(c, "graph %" PRIu64 " is gone: %s", g->id, g->failed.text);
+		act_log(c, "graph %" PRIu64 " was lost: %s", g->id, g->failed.text);
 		runs_forget_graph(comm, g);
 		graph_free(c, g);
 	}
@@ -465,7 +466,7 @@ on_graph_destroy(struct coord *c, struct pending *w, const GpuSim__Request *req,
 	struct comm *comm = comm_find(c, req->graphdestroy->commid);
 	struct graph *g;
 
-	/* Also of a failed communicator: nothing is started. */
+	/* Legal on a failed communicator: starts nothing. */
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
 			       req->graphdestroy->commid);
@@ -476,8 +477,8 @@ on_graph_destroy(struct coord *c, struct pending *w, const GpuSim__Request *req,
 		return err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64,
 			       comm_id(comm), req->graphdestroy->graphid);
 	if (g->nruns)
-		return err_set(err, RC_BUSY, "graph %" PRIu64 ": %u of its runs are pending", g->id,
-			       g->nruns);
+		return err_set(err, RC_BUSY, "graph %" PRIu64 ": %u of its launches are pending",
+			       g->id, g->nruns);
 	pending_wait(c, w, &wait_graph, g->id, NULL);
 	drop_start(c, g);
 	return RC_OK;

@@ -35,7 +35,7 @@ static enum rc
 ranks_changed(const struct comm *comm, struct err *err)
 {
 	return err_set(err, RC_RECOVERED,
-		       "comm %" PRIu64 ": the group's operations are of ranks that have changed",
+		       "comm %" PRIu64 ": the group's operations are for ranks that have changed",
 		       comm_id(comm));
 }
 
@@ -52,7 +52,7 @@ group_append(struct coord *c, struct comm *comm, struct group *g, const GpuSim__
 	part = part_new(c, s, err);
 	if (!part)
 		return err->rc;
-	/* The batch's notes on a part take about as much as the part. */
+	/* The batch's data about a part takes about as much memory as the part. */
 	held = part->held;
 	rc = held_take(c, held, err) ? RC_OK : err->rc;
 	if (rc == RC_OK) {
@@ -93,13 +93,14 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 	return g;
 }
 
-/* What a group holds was checked against the ranks of before. */
+/* The operations of a group were checked for the former ranks. */
 static enum rc
 check_again(struct coord *c, struct comm *comm, struct group *g, const uint32_t *to, uint32_t from,
 	    struct err *err)
 {
-	enum rc rc = g->parts && !to ? err_set(err, RC_RECOVERED, "it lacks the new ranks")
-				     : remap_parts(g->parts, to, from, comm_nranks(comm), err);
+	enum rc rc = g->parts && !to
+			 ? err_set(err, RC_RECOVERED, "it lacks operations of the new ranks")
+			 : remap_parts(g->parts, to, from, comm_nranks(comm), err);
 
 	batch_fini(&g->batch);
 	if (rc == RC_OK)
@@ -197,7 +198,7 @@ on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	else if (g->batch.nops)
 		rc = run_submit(c, &g->batch, NULL, g->parts, w, req->groupend->wait, &operation,
 				err);
-	/* After RC_BUSY and RC_NOMEM the client may try again; an algorithm that was removed meanwhile does not come back. */
+	/* After RC_BUSY and RC_NOMEM the client may try again; after other failures it cannot. */
 	if (rc == RC_OK || rc == RC_INVAL || rc == RC_RECOVERED)
 		group_free(c, comm, g);
 	if (rc != RC_OK)

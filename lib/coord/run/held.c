@@ -1,9 +1,9 @@
 /*
- * held.c - the memory that operations take at the coordinator: bounded for all, and for each client when that is near.
+ * held.c - the memory of operations at the coordinator: bounded in all, and per client when near that bound.
  */
 #include "coord/run/run_impl.h"
 
-/* Bytes that one client's operations take. Summed up only when they can be too many. */
+/* Check the bytes of one client's operations; summed only when they can be too many. */
 static enum rc
 check_held(const struct coord *c, size_t more, struct err *err)
 {
@@ -23,7 +23,7 @@ check_held(const struct coord *c, size_t more, struct err *err)
 		return RC_OK;
 	return err_set(
 	    err, RC_BUSY,
-	    "the coordinator would hold %zu MiB of this client's operations, at most %u; "
+	    "this client's operations would take %zu MiB at the coordinator; the limit is %u; "
 	    "try again later",
 	    held >> 20, COORD_CLIENT_HELD >> 20);
 }
@@ -34,9 +34,10 @@ held_take(struct coord *c, size_t nbytes, struct err *err)
 	if (check_held(c, nbytes, err) != RC_OK)
 		return false;
 	if (nbytes > COORD_MAX_HELD - c->runs->held) {
-		err_set(err, RC_BUSY,
-			"the coordinator holds %zu MiB of operations, at most %u; try again later",
-			c->runs->held >> 20, COORD_MAX_HELD >> 20);
+		err_set(
+		    err, RC_BUSY,
+		    "operations take %zu MiB at the coordinator; the limit is %u; try again later",
+		    c->runs->held >> 20, COORD_MAX_HELD >> 20);
 		return false;
 	}
 	c->runs->held += nbytes;

@@ -1,9 +1,10 @@
 /*
  * lateness.c - stragglers: the ranks that others wait for.
  *
- * Each rank tells how long it waited for each other. A rank that waits passes its delay on: in a ring the successor
- * of a late rank is late too. So the own lateness of a rank is the longest that any rank waited for it, less the
- * time it waited itself. Only durations are compared, so clocks of several hosts need not agree.
+ * Each rank reports how long it waited for each other rank. A rank that waits passes its delay on: in a
+ * ring the successor of a late rank is late too. So a rank's own lateness is the longest that any rank
+ * waited for it, less its own wait. Only durations are compared, so clocks of different hosts need not
+ * agree.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,10 +1,10 @@
 /*
- * meet.c - submits of single ranks (SubmitRequest.meet), which run as one when all ranks' are here: what
- * gpusim_allreduce and its siblings send.
+ * meet.c - submits of single ranks (SubmitRequest.meet) that run as one when all ranks have submitted:
+ * used by gpusim_allreduce and its siblings.
  *
- * Each rank has one seat, so its submits meet the others' in their order. Nothing is recorded: until the
- * ranks have met nothing has begun, and after a restart the clients send their requests again. When they
- * have met all are answered at once, and the run is as any other.
+ * A rank has one seat, so its submits match the others' in order. Nothing is recorded: until all ranks
+ * have submitted nothing has begun, and after a restart the clients repeat their requests. Then all are
+ * answered at once, and the run is like any other.
  */
 #include "coord/run/run_impl.h"
 
@@ -55,7 +55,7 @@ meet_forget(struct comm *comm)
 	comm_work(comm)->seat = NULL;
 }
 
-/* All are here: submit what they say as one, and answer all. */
+/* All ranks have submitted: submit their parts as one, and answer all. */
 static void
 meet(struct coord *c, struct comm *comm)
 {
@@ -98,12 +98,13 @@ meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 
 	if (r >= n || s->wait)
 		return err_set(err, RC_INVAL,
-			       "comm %" PRIu64 ": a submit that meets others is of one rank of %u, "
-			       "and does not wait for the end",
+			       "comm %" PRIu64 ": a submit with meet must be of one rank of %u, "
+			       "and must not wait for the end",
 			       comm_id(comm), n);
 	if (work->seat && work->seat[r].p)
 		return err_set(err, RC_BUSY,
-			       "comm %" PRIu64 ": rank %u has a submit that waits for other ranks",
+			       "comm %" PRIu64
+			       ": rank %u already has a submit that waits for other ranks",
 			       comm_id(comm), r);
 	if (!work->seat && !(work->seat = alloc_zeroed(n, sizeof *work->seat)))
 		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm_id(comm));

@@ -1,8 +1,8 @@
 /*
- * remap.c - a submit of n ranks, rewritten for those that are left of them.
+ * remap.c - rewrites a submit of n ranks for the remaining ranks.
  *
- * An all-reduce of three ranks that are left is an all-reduce of three. An operation that has no meaning without the
- * lost rank (its own send, its part of a scatter) is refused, and its caller has to decide.
+ * An all-reduce is repeated over the remaining ranks. An operation that is meaningless without the lost
+ * rank (its own send, its part of a scatter) is refused, and its caller has to decide.
  */
 #include "coord/run/run_impl.h"
 
@@ -18,14 +18,14 @@ no_meaning(const GpuSim__Coll *k, const char *why, struct err *err)
 		       coll_name((enum gpusim_coll)k->coll), why);
 }
 
-/* Whether one range touches another. */
+/* The ranges overlap. */
 static bool
 overlap(uint64_t a, uint64_t na, uint64_t b, uint64_t nb)
 {
 	return na && nb && a < b + nb && b < a + na;
 }
 
-/* Each rank has a part in the whole: without some ranks there are fewer parts. */
+/* Each rank has a part of the vector: fewer ranks mean fewer parts. */
 static enum rc
 remap_parts_of_vector(GpuSim__Coll *k, uint32_t from, uint32_t left, struct err *err)
 {
@@ -37,7 +37,7 @@ remap_parts_of_vector(GpuSim__Coll *k, uint32_t from, uint32_t left, struct err 
 	if (k->n_counts || part * from != k->nelem)
 		return no_meaning(k, "its parts are uneven", err);
 	if (overlap(k->sendaddr, part * elem, k->recvaddr, k->nelem * elem))
-		return no_meaning(k, "its parts lie in place of a rank's number", err);
+		return no_meaning(k, "its in-place parts depend on a rank's number", err);
 	k->nelem = part * left;
 	return RC_OK;
 }
@@ -49,7 +49,7 @@ remap_coll(GpuSim__Coll *k, const uint32_t *to, uint32_t from, uint32_t left, st
 	switch (k->coll) {
 	case GPU_SIM__COLLECTIVE__ALLREDUCE:
 	case GPU_SIM__COLLECTIVE__BARRIER:
-		k->root = 0; /* which means nothing here */
+		k->root = 0; /* not used here */
 		return RC_OK;
 	case GPU_SIM__COLLECTIVE__ALLGATHER:
 	case GPU_SIM__COLLECTIVE__REDUCESCATTER:

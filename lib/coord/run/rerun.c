@@ -1,5 +1,5 @@
 /*
- * rerun.c - runs when their communicator recovers: the ranks that are there then run their submits again.
+ * rerun.c - repeats runs after a recovery, on the ranks that the communicator then has.
  */
 #include "coord/run/run_impl.h"
 
@@ -45,7 +45,7 @@ part_unpack(const struct group_part *part)
 					       (const uint8_t *)part->packed.data);
 }
 
-/* Of a communicator that recovers, in order; *out is the first. */
+/* Copy the submit, or a group's parts; *out is the first. */
 enum rc
 parts_copy(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
 	   struct group_part **out, struct err *err)
@@ -69,7 +69,7 @@ parts_copy(struct coord *c, const GpuSim__SubmitRequest *one, const struct group
 
 /* ---- after a recovery */
 
-/* Requests that were packed for its ranks and not sent. */
+/* Drop requests that were packed for its ranks and not sent. */
 static void
 drop_bodies(struct coord *c, struct run *run)
 {
@@ -105,7 +105,7 @@ runs_forget_graph(struct comm *comm, struct graph *g)
 		}
 }
 
-/* Why a run cannot be run again; RC_OK: it can. `after` is the first that could not. */
+/* Why a run cannot be repeated; RC_OK: it can. `after`: the failure of the first that could not. */
 static enum rc
 check_again(const struct run *run, const struct err *after, struct err *err)
 {
@@ -115,24 +115,25 @@ check_again(const struct run *run, const struct err *after, struct err *err)
 	if (run->hopeless)
 		return (*err = run->cause).rc;
 	if (run->tries >= COORD_MAX_TRIES)
-		return err_set(err, cause->rc, "%s; it was tried %u times", cause->text,
-			       run->tries);
+		return err_set(err, cause->rc, "%s; %u attempts failed", cause->text, run->tries);
 	if (after->rc != RC_OK)
-		return err_set(err, RC_RECOVERED, "what was submitted before it was not run again");
+		return err_set(err, RC_RECOVERED, "an earlier submit could not be repeated");
 	if (run->tries && (!run->pure || comm_is_blank(comm)))
-		return err_set(err, RC_RECOVERED, "comm %" PRIu64 " has recovered: %s; %s",
-			       comm_id(comm), comm_recovered(comm),
-			       run->pure ? "the lost memory has to be filled again"
-					 : "what ran was not of collectives alone: run it again");
+		return err_set(
+		    err, RC_RECOVERED, "comm %" PRIu64 " has recovered: %s; %s", comm_id(comm),
+		    comm_recovered(comm),
+		    run->pure ? "fill the lost memory again"
+			      : "the run had other operations than collectives: submit it again");
 	if (!run->graph && !run->parts)
-		return err_set(err, RC_RECOVERED,
-			       "comm %" PRIu64
-			       " has recovered: %s; the operation has no meaning without the rank",
-			       comm_id(comm), comm_recovered(comm));
+		return err_set(
+		    err, RC_RECOVERED,
+		    "comm %" PRIu64
+		    " has recovered: %s; the operation is meaningless without the lost rank",
+		    comm_id(comm), comm_recovered(comm));
 	return RC_OK;
 }
 
-/* Number and encode it for the ranks of now. */
+/* Number and encode it for the current ranks. */
 static enum rc
 run_renew(struct coord *c, struct run *run, struct err *err)
 {
@@ -140,7 +141,7 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	struct batch b;
 	enum rc rc;
 
-	drop_bodies(c, run); /* of one that came while the communicator was not live */
+	drop_bodies(c, run); /* of a run submitted while the communicator was not live */
 	run->started = false;
 	run->cause = (struct err){0};
 	run->first_seq = comm_work(comm)->next_seq;
@@ -168,14 +169,14 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	return rc;
 }
 
-/* Of those it was for, some are left. */
+/* Some of its ranks remain. */
 static enum rc
 check_any_rank(const struct run *run, struct err *err)
 {
 	for (uint32_t r = 0; r < comm_nranks(run->comm); r++)
 		if (run->rank[r].body.data)
 			return RC_OK;
-	return err_set(err, RC_RECOVERED, "comm %" PRIu64 ": the ranks that it was for have gone",
+	return err_set(err, RC_RECOVERED, "comm %" PRIu64 ": all ranks of the run were lost",
 		       comm_id(run->comm));
 }
 

@@ -1,8 +1,8 @@
 /*
  * run.c - runs: submitted, started at every rank, collected, failed as one.
  *
- * Runs of a communicator go one after the other, in order of submission. A run of sends and receives alone that
- * met nobody in its submit starts at once, because its other half may come in a later submit.
+ * Runs of a communicator are serial, in order of submission. A run of only sends and receives without a
+ * match in its submit starts at once, because its other half may be in a later submit.
  */
 #include "coord/run/run_impl.h"
 
@@ -32,7 +32,7 @@ describe(struct coord *c, struct pending *p, struct err *err)
 	if (!run)
 		return false;
 	if (!run->started) {
-		err_set(err, RC_TIMEOUT, "comm %" PRIu64 ": still behind other runs, %u in all",
+		err_set(err, RC_TIMEOUT, "comm %" PRIu64 ": still queued, %u runs in all",
 			comm_id(comm), comm_work(comm)->nruns);
 		return false;
 	}
@@ -65,7 +65,7 @@ answer_run(struct coord *c, const struct run *run, struct pending *w)
 		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms%s%s%s",
 			comm_id(run->comm), comm_recovered(run->comm), c->now_ms - run->started_ms,
 			*run->outgrown ? "; algorithm " : "", run->outgrown,
-			*run->outgrown ? " is for more ranks, so another was taken" : "");
+			*run->outgrown ? " is for more ranks, so another was used" : "");
 	for (uint32_t r = 0; p && r < nranks; r++) {
 		p[r]->computens = run->rank[r].compute_ns;
 		p[r]->commns = run->rank[r].comm_ns;
@@ -101,8 +101,7 @@ run_free(struct coord *c, struct run *run)
 	free(run);
 }
 
-/* The run is over: with *why if that is a failure, else with its own result. The caller starts
- * the next. */
+/* End the run: with *why if that is a failure, else with its own result. The caller starts the next. */
 void
 run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 {
@@ -209,7 +208,7 @@ runs_wait_for(const struct comm *comm, uint32_t rank)
 	return false;
 }
 
-/* A failure that does not depend on the ranks that take part. */
+/* The failure does not depend on the ranks. */
 static bool
 is_hopeless(enum rc rc)
 {
@@ -230,7 +229,7 @@ run_rank_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome
 		run->rank[rank].comm_ns = o->reply->run->commns;
 		late_answer(run, rank, o->reply->run);
 	} else if (o->reply) {
-		err_set(&out.err, RC_BADDATA, "answered a run with something else");
+		err_set(&out.err, RC_BADDATA, "sent an unexpected answer to a run");
 	}
 	if (out.err.rc != RC_OK) {
 		call_culprit(comm_id(run->comm), rank, &out, &text);
@@ -241,7 +240,7 @@ run_rank_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome
 		comm_call_failed(run->comm, rank, &out);
 		comm_fail(c, run->comm, &text);
 	}
-	/* One that failed is ended, or run again, when all is known of the failure. */
+	/* A failed run is ended or repeated when all is known of the failure. */
 	if (run->waiting == 0 && run->cause.rc == RC_OK)
 		run_end(c, run, NULL);
 }
@@ -270,7 +269,7 @@ run_start(struct coord *c, struct run *run)
 	}
 }
 
-/* Start the first of those that wait for their turn, if none of them is under way. */
+/* Start the first serial run that waits, unless one is in progress. */
 void
 runs_start_next(struct coord *c, struct comm *comm)
 {
@@ -282,7 +281,7 @@ runs_start_next(struct coord *c, struct comm *comm)
 		}
 }
 
-/* Of a client on a communicator that another client made. */
+/* Check the limit of a client's runs on a communicator of another client. */
 static enum rc
 check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 {
@@ -298,7 +297,7 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 	return err_set(err, RC_BUSY,
 		       "comm %" PRIu64
 		       ": %u runs of this client are pending, which is its limit on "
-		       "another's communicator",
+		       "another client's communicator",
 		       comm_id(comm), COORD_GUEST_RUNS);
 }
 
@@ -337,7 +336,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	return run;
 }
 
-/* The body of one rank's call: takes *ops, the rank's encoded operations. */
+/* Make the body of one rank's call. Takes *ops, its encoded operations. */
 static enum rc
 run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations, struct buf *ops,
 	      struct err *err)
@@ -369,7 +368,7 @@ run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations,
 	return RC_OK;
 }
 
-/* The run is complete: into the queue, and off if it may. */
+/* Queue the complete run, and start it if possible. */
 static void
 run_queue(struct coord *c, struct run *run, struct pending *w, bool wait)
 {
@@ -404,7 +403,7 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
-/* Once an epoch in the log, for the operations that follow do the same. */
+/* Log it once per epoch. */
 static void
 tell_outgrown(struct coord *c, struct run *run, const struct tune_file *f)
 {
@@ -414,8 +413,7 @@ tell_outgrown(struct coord *c, struct run *run, const struct tune_file *f)
 	if (work->told_epoch == comm_epoch(run->comm))
 		return;
 	work->told_epoch = comm_epoch(run->comm);
-	act_log(c,
-		"comm %" PRIu64 ": algorithm %s is for %u ranks and %u are left: another is taken",
+	act_log(c, "comm %" PRIu64 ": algorithm %s is for %u ranks and %u remain: using another",
 		comm_id(run->comm), f->name, f->nranks, comm_nranks(run->comm));
 }
 
@@ -468,7 +466,7 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 	return RC_OK;
 }
 
-/* A graph's run: what each rank is to be sent. */
+/* Pack the requests of a graph's run. */
 enum rc
 run_encode_graph(struct coord *c, struct run *run, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * run.h - operations: submitted, numbered, run as one by all ranks, run again after a recovery.
+ * run.h - operations: submit, number, run on all ranks, repeat after a recovery.
  */
 #ifndef COORD_RUN_H
 #define COORD_RUN_H
@@ -13,22 +13,22 @@ extern const struct comm_hooks run_comm_hooks;
 /* Requests wait for the end of a run, by its id; for a graph to be made or dropped. */
 extern const struct wait wait_run, wait_graph;
 
-/* Submit, or append to the client's open group. With wait, the request may wait for the end afterwards; else it
- * is to be answered with *operation, the first operation's number. */
+/* Submit, or append to the client's open group. wait: the request may wait for the end; else answer it with
+ * *operation, the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct pending *p, bool wait, uint64_t *operation, struct err *err);
-/* A communicator's collectives so far. */
+/* The number of a communicator's collectives so far. */
 uint64_t runs_operations(const struct comm *comm);
-/* A client has gone, or come back: its open groups wait for it, for a while. */
+/* A client has disconnected, or connected again: its open groups wait for it for a limited time. */
 void groups_client_is(struct coord *c, uint64_t client_id, bool gone);
 void groups_tick(struct coord *c);
 
-/* ---- gist.c: operations that wait or run, into s, as far as there is room */
+/* ---- gist.c: summarize operations that wait or run into s, as far as they fit */
 
 struct work_room {
 	GpuSim__Work **work; /* nwork of them, of which n are used */
 	size_t n, nwork;
-	uint32_t *rank; /* the same */
+	uint32_t *rank; /* the same for ranks */
 	size_t k, nrank;
 };
 
@@ -37,16 +37,16 @@ void work_show(const struct coord *c, const struct comm *comm, struct work_room 
 
 /* ---- records */
 
-/* Store what has changed of a communicator's operations; runs store themselves. */
+/* Store changes of a communicator's operations, except runs. */
 void runs_record(struct coord *c, struct comm *comm);
-/* Numbers that are taken, in advance: of a communicator's collectives; of runs and graphs. */
+/* Reserved numbers: of a communicator's collectives; of runs and graphs. */
 uint64_t runs_reserve(const struct comm *comm);
 void runs_reserve_numbers(struct coord *c, uint64_t *last_number, uint64_t *last_graph);
 /* From records. */
 void runs_restore_numbers(struct coord *c, uint64_t last_number, uint64_t last_graph);
 void runs_restore_seq(struct comm *comm, uint64_t next_seq);
 restore_record ops_restore, pairs_restore, graph_restore, run_restore;
-/* After a restart, of a communicator that recovers, before comm_resume; of one that is live, after it. */
+/* After a restart: for a recovering communicator, before comm_resume; for a live one, after it. */
 void runs_resume_failed(struct comm *comm);
 void runs_resume_live(struct coord *c, struct comm *comm);
 

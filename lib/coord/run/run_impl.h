@@ -6,7 +6,7 @@
 
 #include "coord/run/run.h"
 
-/* A growing set of (src, dst) rank pairs, numbered 0, 1, 2 ... in order of coming. {0} is empty. */
+/* A growing set of (src, dst) rank pairs, numbered 0, 1, 2 ... in order of arrival. {0} is empty. */
 struct pairs {
 	uint64_t *key;
 	size_t n, cap;
@@ -14,10 +14,10 @@ struct pairs {
 	size_t nslot;
 };
 
-/* What is told of operations that wait: how many, and the first of the collectives, sends and receives. */
+/* A summary of operations: their number, and the first of the collectives, sends and receives. */
 struct gist {
 	uint64_t nops;
-	bool known; /* there is one */
+	bool known; /* the first exists */
 	GpuSim__Collective coll;
 	GpuSim__DataType dtype;
 	GpuSim__ReduceOp redop;
@@ -36,32 +36,32 @@ struct run_rank {
 	struct call call;
 	uint64_t compute_ns, comm_ns;
 	uint64_t held_ns;   /* the longest that another rank waited for it */
-	uint64_t waited_ns; /* it waited for others */
+	uint64_t waited_ns; /* its own wait for others */
 };
 
 struct run {
 	struct run *next;
 	struct comm *comm;
-	uint64_t client_id;	      /* who submitted it */
+	uint64_t client_id;	      /* submitted by */
 	uint64_t id, first_seq, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	      /* or NULL */
 	uint64_t first_iteration;     /* of a graph */
 	uint64_t iterations;	      /* of a graph */
-	bool serial;		      /* waits its turn; else send/recv only, starts at once */
+	bool serial; /* waits its turn; else only sends and receives, starts at once */
 	bool started;
-	bool pure;		       /* of collectives alone: it may be run again */
+	bool pure;		       /* only collectives: may be repeated */
 	bool hopeless;		       /* it would fail again */
-	unsigned tries;		       /* that failed */
+	unsigned tries;		       /* failed tries */
 	uint32_t recoveries;	       /* of the communicator when it was submitted */
-	char outgrown[TUNE_FILE_NAME]; /* its algorithm of a file that was for more ranks, or "" */
-	struct group_part *parts;      /* what was submitted, to be run again; or NULL */
+	char outgrown[TUNE_FILE_NAME]; /* its algorithm from a file, if for more ranks; or "" */
+	struct group_part *parts;      /* the submits, for a repetition; or NULL */
 	uint32_t waiting;	       /* ranks that have not answered */
-	struct err cause;	       /* first failure, one that is not RC_ABORTED if there is */
-	uint64_t made_ms, started_ms, failed_ms; /* failed: at first */
+	struct err cause;	       /* first failure, preferably not RC_ABORTED */
+	uint64_t made_ms, started_ms, failed_ms; /* failed: first failure */
 	struct gist gist;
 	size_t held;
 	bool recorded;
-	struct run_rank rank[]; /* comm_nranks(comm), or more */
+	struct run_rank rank[]; /* at least comm_nranks(comm) */
 };
 
 /* The operations of a submit, group or graph while they are gathered, matched and numbered. */
@@ -69,18 +69,18 @@ struct batch_pair {
 	uint64_t *nbytes[2]; /* of each send, receive, in order */
 	size_t n[2], cap[2];
 	size_t seen[2];	  /* by batch_encode */
-	uint64_t *number; /* operation + 1 of the k-th met pair; 0: not yet */
+	uint64_t *number; /* operation + 1 of the k-th met pair; 0: not yet known */
 };
 
 struct batch {
 	const struct tuner *tuner;
 	const struct tune_files *files;
-	const struct tune_file
-	    *outgrown; /* by batch_encode: named, and for more ranks than are left */
+	/* by batch_encode: named, but for more ranks than remain */
+	const struct tune_file *outgrown;
 	struct comm *comm;
 	struct link_shape links; /* of its ranks */
 	size_t nops;
-	size_t npure; /* of them, collectives, sends and receives */
+	size_t npure; /* collectives, sends and receives among them */
 	struct gist gist;
 	uint64_t ncoll;
 	struct {
@@ -104,7 +104,7 @@ struct group_part {
 struct group {
 	struct group *next;
 	uint64_t client_id;
-	bool gone, changed; /* changed: its operations have no meaning for the ranks of today */
+	bool gone, changed; /* changed: its operations are meaningless for the current ranks */
 	uint64_t gone_ms;
 	uint64_t opened_ms;
 	struct batch batch;
@@ -117,15 +117,15 @@ enum graph_state { GRAPH_DEFINING, GRAPH_READY, GRAPH_DROPPING };
 struct graph {
 	struct graph *next;
 	struct comm *comm;
-	uint64_t client_id; /* who made it */
+	uint64_t client_id; /* made by */
 	uint64_t id, nops;  /* nops: numbered operations of one iteration */
 	enum graph_state state;
-	struct group_part *part; /* what was submitted, to be defined again; or NULL */
+	struct group_part *part; /* the submits, to define it again; or NULL */
 	uint32_t nruns, waiting;
-	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
-	struct err failed; /* of the definition */
+	uint32_t nranks;   /* of rank[]; at least the communicator's */
+	struct err failed; /* failure of the definition */
 	size_t held;
-	uint64_t recorded; /* mark of its record; 0: it has none */
+	uint64_t recorded; /* mark of its record; 0: none */
 	struct {
 		bool has_ops;
 		struct call call;
@@ -140,17 +140,17 @@ struct work {
 	uint32_t ngroups;
 	struct graph *graphs;
 	uint32_t ngraphs;
-	struct seat *seat; /* by rank: submits that wait for other ranks'; or NULL */
+	struct seat *seat; /* by rank: submits that wait for other ranks; or NULL */
 	uint32_t nseated;
 	uint64_t next_seq;   /* number of the next collective */
-	uint32_t told_epoch; /* in which the log was told of an algorithm for more ranks */
-	uint64_t skipped;    /* numbers below it that a restart has left out */
+	uint32_t told_epoch; /* in which an algorithm for more ranks was logged */
+	uint64_t skipped;    /* numbers below next_seq that a restart has skipped */
 	struct pairs pairs;
-	struct pair_count *pair; /* sends and receives that met nobody in their own submit */
+	struct pair_count *pair; /* sends and receives without a match in their own submit */
 	size_t pair_cap;
 	struct {
 		uint64_t next_seq; /* reserved */
-		uint64_t ops;	   /* as stored; 0: nothing is */
+		uint64_t ops;	   /* as stored; 0: nothing */
 		bool pairs;	   /* they are stored */
 		bool pairs_new;	   /* they have changed since */
 	} recorded;
@@ -164,7 +164,7 @@ struct runs {
 
 /* ---- lateness.c */
 
-/* A rank's part of a run begins; has ended well; all parts have. */
+/* A rank's part of a run begins; has succeeded; all parts have succeeded. */
 void late_begin(struct run *run);
 void late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m);
 void late_count(const struct run *run);
@@ -172,10 +172,10 @@ void late_count(const struct run *run);
 /* ---- remap.c */
 
 /* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r, or RANK_LEAVES.
- * RC_RECOVERED: it has no meaning without the ranks that leave; *s may be half rewritten. */
+ * RC_RECOVERED: it is meaningless without the ranks that leave; *s may be partly rewritten. */
 enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
 		     struct err *err);
-/* The same of packed parts. RC_NOMEM. */
+/* The same for packed parts. RC_NOMEM. */
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
 		    struct err *err);
 
@@ -191,122 +191,124 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 /* ---- validate.c */
 
 bool is_sendrecv(const GpuSim__Coll *k);
-/* Its order of sums matters, and is to be the canonical one (coll/plan.h). */
+/* It sums floats in the canonical order (coll/plan.h). */
 bool run_is_canonical(const GpuSim__Coll *k);
-/* Every rank and operation of one submit by itself, and its collectives against each other. */
+/* Check every rank and operation of one submit, and that the ranks' collectives agree. */
 enum rc submit_check(const struct comm *comm, const struct tune_files *files,
 		     const GpuSim__SubmitRequest *s, size_t *ncoll, struct err *err);
 
 /* ---- batch.c */
 
-/* The algorithm is for the ranks that there were before a recovery by shrink: the call leaves its choice open now. */
+/* The algorithm is for the ranks before a shrink: the call's choice is open now. */
 bool algo_outgrown(const struct comm *comm, const struct tune_file *f);
 enum rc batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err);
 void batch_fini(struct batch *b);
-/* Check and take in one submit; the batch is unchanged on error. */
+/* Check and add one submit; the batch is unchanged on error. */
 enum rc batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err);
-uint64_t batch_numbered(const struct batch *b); /* collectives, and send/recv pairs that met */
-uint64_t batch_loose(const struct batch *b);	/* send/recv that met nobody */
-/* The loose operation to name in an error; false: none. */
+uint64_t
+batch_numbered(const struct batch *b); /* collectives, and matched pairs of send and receive */
+uint64_t batch_loose(const struct batch *b); /* unmatched sends and receives */
+/* The unmatched operation to name in an error; false: none. */
 bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum sendrecv_dir *dir);
 /* Forget the numbers given so far. */
 void batch_rewind(struct batch *b);
-/* Number the operations of a submit (in the order of batch_add), choose algorithms and chunks that callers
- * left open, and append them, as field `field`, to ops[rank]. RC_NOMEM; RC_INVAL: an algorithm of a file has been removed
- * or replaced since, and does not fit; or the operations are too long with the schedules of now. */
+/* Number the operations of a submit (in the order of batch_add), choose algorithms and chunks that
+ * callers left open, and append them as field `field` to ops[rank]. RC_NOMEM; RC_INVAL: an algorithm from
+ * a file was removed or replaced and does not fit, or the operations with their schedules are too long. */
 enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
 		     struct buf *ops, struct err *err);
-/* The array of ops. */
+/* Free an array of buffers. */
 void bufs_free(struct buf *b, size_t n);
-/* The loose operations have been submitted: count them. After encoding; cannot fail. */
+/* The unmatched operations have been submitted: count them. After encoding; cannot fail. */
 void batch_commit(const struct batch *b);
 
 /* ---- carry.c */
 
-/* Whether the rank's operation `index` carries the schedule of the algorithm, as the first that runs it. Else *of is 1 + the
- * index of the one that does. When out of memory each carries it. */
+/* The rank's operation `index` must carry the algorithm's schedule, as the first that runs it. Else *of
+ * is 1 + the index of the carrier. When out of memory each carries it. */
 bool carry_here(struct batch *b, uint32_t rank, const struct tune_file *f, size_t index,
 		uint32_t *of);
-/* Forget all; or those of operations that were not taken in. */
+/* Forget all carriers, or those of operations that were not added. */
 void carry_forget(struct batch *b, bool all);
 void carry_fini(struct batch *b);
 
 /* ---- meet.c */
 
-/* The submit of one rank: it waits until all ranks' are here. RC_INVAL, RC_BUSY: the rank's is here already. */
+/* Take the submit of one rank, which waits for all ranks'. RC_INVAL, RC_BUSY: one waits already. */
 enum rc meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct pending *p, struct err *err);
-/* Answer those that wait with *why; and forget the seats, which nobody has. */
+/* Answer waiting submits with *why; free the empty seats. */
 void meet_fail(struct coord *c, struct comm *comm, const struct err *why);
 void meet_forget(struct comm *comm);
 
-/* By rank, whose submits wait for the others'; NULL: nobody's. */
+/* A rank's submit that waits for the others'. */
 struct seat {
-	struct pending *p;	 /* NULL: the rank's submit is not here */
-	struct group_part *part; /* it */
+	struct pending *p;	 /* NULL: no submit yet */
+	struct group_part *part; /* the submit */
 	struct gist gist;
 };
 
 /* ---- gist.c */
 
-/* Of one more submit. */
+/* Add one more submit. */
 void gist_add(struct gist *g, const GpuSim__SubmitRequest *s);
 
 /* ---- held.c */
 
-/* Count so many bytes more. False: RC_BUSY in *err. */
+/* Count nbytes more. False: RC_BUSY in *err. */
 bool held_take(struct coord *c, size_t nbytes, struct err *err);
 void held_drop(struct coord *c, size_t nbytes);
 
 /* ---- run.c */
 
-/* Submit the operations of a batch: `one` submit, or the packed submits of a group. With wait the request
- * waits for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
+/* Submit a batch's operations: `one` submit, or the packed submits of a group. wait: the request waits
+ * for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
 enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct pending *w, bool wait,
 		   uint64_t *operation, struct err *err);
 enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 		  struct pending *w, uint64_t *operation, struct err *err);
-/* The operation is queued, and its first number known. */
+/* The run is queued: answer with its first number. */
 void answer_submitted(struct coord *c, struct pending *w, uint64_t operation);
-/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+/* Encode the batch's operations and pack each rank's request. */
 enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
 		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
 		   struct err *err);
-/* The same of a graph's run. */
+/* The same for a graph's run. */
 enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
 void run_start(struct coord *c, struct run *run);
-/* Start the first serial run, unless one is under way. */
+/* Start the first serial run, unless one is in progress. */
 void runs_start_next(struct coord *c, struct comm *comm);
-/* The run is over: with *why if that is a failure, else with its own result. Nothing else starts. */
+/* End the run: with *why if that is a failure, else with its own result. Start no other. */
 void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
-/* All of a communicator's runs end now with *why. */
+/* End all runs of a communicator with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
-/* The same, each with its own first failure if it has one. */
+/* End all runs, each with its own first failure if it has one. */
 void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
-/* Those that have not started end now. */
+/* End the runs that have not started. */
 void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
-/* The first failure of a run that is to run again was too long ago. */
+/* A run to be repeated first failed too long ago. */
 bool runs_overdue(const struct coord *c, const struct comm *comm);
-/* Some run has begun. The rank owes the end of a run. */
+/* Some run has begun. The rank has not ended its part of a run. */
 bool runs_begun(const struct comm *comm);
 bool runs_wait_for(const struct comm *comm, uint32_t rank);
 
 /* ---- rerun.c */
 
-/* Nobody waits for the ranks any more; runs that had started have had a try. */
+/* Cancel the runs' calls; started runs have used one try. */
 void runs_stop(struct coord *c, struct comm *comm);
-/* After a recovery: number, encode and start the runs that can run, end the others with RC_RECOVERED. */
+/* After a recovery: number, encode and start the runs that can be repeated; end the others with
+ * RC_RECOVERED. */
 void runs_resume(struct coord *c, struct comm *comm);
-/* Its runs lose the graph, and cannot run. */
+/* The graph ends: its runs cannot run. */
 void runs_forget_graph(struct comm *comm, struct graph *g);
 void parts_free(struct coord *c, struct group_part *parts);
 /* A packed copy of a submit. NULL: *err. */
 struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
-/* The submit, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
+/* Unpack it; free with gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
 GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
 struct run *run_find(struct coord *c, uint64_t id);
-/* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
+/* Copy the submit, or a group's parts: *out is the first, in order, also on error. */
 enum rc parts_copy(struct coord *c, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct group_part **out, struct err *err);
 
@@ -316,13 +318,13 @@ struct group *group_find(struct comm *comm, uint64_t client_id);
 enum rc group_append(struct coord *c, struct comm *comm, struct group *g,
 		     const GpuSim__SubmitRequest *s, struct err *err);
 void group_free(struct coord *c, struct comm *comm, struct group *g);
-/* The ranks have changed: those that are left have new numbers, or (NULL) there are more. */
+/* The ranks have changed: the remaining ones have new numbers, or (NULL) ranks were added. */
 void groups_remap(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from);
 void graph_free(struct coord *c, struct graph *g);
-/* The devices have lost them: define them again. Then drop those that could not be. */
+/* The devices have lost the graphs: define them again; drop those that failed. */
 void graphs_define_again(struct coord *c, struct comm *comm);
 void graphs_drop_failed(struct coord *c, struct comm *comm);
-/* After a failure: definitions and drops under way end. */
+/* After a failure: end definitions and drops in progress. */
 void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
 

@@ -1,7 +1,7 @@
 /*
- * run_record.c - the records of runs, graphs, and what a communicator's operations are numbered by.
+ * run_record.c - the records of runs, graphs, and a communicator's counters of operations.
  *
- * A run is stored as its devices are asked for it: asked again after a restart, it is the same run.
+ * A run is stored as its devices get it, so the request is the same after a restart.
  */
 #include "coord/run/run_impl.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of its operations, which next_seq does not tell after a restart. It changes with the record of a
- * run, so it costs no commit of its own. */
+/* The number of its collectives, which next_seq does not give after a restart. It is stored with a run's
+ * record, so it costs no commit of its own. */
 static void
 record_ops(struct coord *c, struct comm *comm)
 {
@@ -27,7 +27,7 @@ record_ops(struct coord *c, struct comm *comm)
 	record_put(c, key, &k.base, false);
 }
 
-/* A message that was sent before a restart and not received, or the other way round, must meet its peer. */
+/* A message sent before a restart and not received, or the reverse, must match its peer. */
 static void
 record_pairs(struct coord *c, struct comm *comm)
 {
@@ -280,7 +280,7 @@ pairs_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 	return rc;
 }
 
-/* A part of packed bytes; NULL: no sense, or no memory, says *err. */
+/* A part from packed bytes; NULL: malformed, or out of memory (*err). */
 static struct group_part *
 take_part(struct coord *c, const char *key, const ProtobufCBinaryData *b, struct err *err)
 {
@@ -334,7 +334,7 @@ graph_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 	struct comm *comm = k ? comm_find(c, k->commid) : NULL;
 	enum rc rc;
 
-	/* One that was stored for ranks of before was to be defined again for those of now. */
+	/* A graph stored for former ranks was to be defined again for the current ones. */
 	if (comm && comm_work(comm)->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
 	    k->graphid <= c->runs->last_graph &&
 	    (k->n_hasops == comm_nranks(comm) || k->submit.len)) {
@@ -465,7 +465,7 @@ runs_restore_seq(struct comm *comm, uint64_t next_seq)
 	work->next_seq = work->recorded.next_seq = work->skipped = next_seq;
 }
 
-/* Those that may have begun at some ranks have had a try, if the communicator had failed. */
+/* If the communicator had failed, runs that may have begun have used one try. */
 void
 runs_resume_failed(struct comm *comm)
 {

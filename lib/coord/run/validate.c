@@ -1,6 +1,6 @@
 /*
- * validate.c - checks the arguments of operations before any device hears of them. Kernels and copies on a device are
- * left to the device.
+ * validate.c - checks the arguments of operations before any device gets them. The device checks its
+ * kernels and copies.
  */
 #include "coord/run/run_impl.h"
 
@@ -17,7 +17,7 @@
 
 #define MAX_STREAMS 64
 
-/* lib/mem/dtype.h has these too; the coordinator moves no data and does not know that room. */
+/* Duplicates of lib/mem/dtype.h, which this room may not include. */
 bool
 is_sendrecv(const GpuSim__Coll *k)
 {
@@ -48,19 +48,19 @@ static enum rc
 check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *err)
 {
 	if (k->root >= nranks)
-		return err_set(err, RC_INVAL, "%s %u of a communicator of %u",
+		return err_set(err, RC_INVAL, "%s %u: the communicator has %u ranks",
 			       is_sendrecv(k) ? "peer" : "root", k->root, nranks);
 	if (is_sendrecv(k) && k->root == rank)
 		return err_set(err, RC_INVAL, "the peer is the rank itself");
 	if ((uint32_t)k->coll == GPUSIM_BARRIER && k->nelem != 0)
-		return err_set(err, RC_INVAL, "nelem is %" PRIu64 ", a barrier has none", k->nelem);
+		return err_set(err, RC_INVAL, "nelem is %" PRIu64 "; a barrier needs 0", k->nelem);
 	if ((uint32_t)k->coll == GPUSIM_ALLTOALL && !k->n_counts && k->nelem % nranks != 0)
 		return err_set(err, RC_INVAL, "nelem %" PRIu64 " is not a multiple of %u ranks",
 			       k->nelem, nranks);
 	return RC_OK;
 }
 
-/* The table of parts, if there is one, and what the rank reads and writes. */
+/* Check the table of parts, if any, and the ranges that the rank reads and writes. */
 static enum rc
 check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, uint32_t nranks, uint32_t rank,
 	    struct shape *shape, struct err *err)
@@ -77,8 +77,9 @@ check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, uint32_t nranks
 	enum rc rc = parts_take(&a, &counts, &recv_counts, &parts, err);
 
 	if (rc == RC_OK && a.nelem != k->nelem)
-		rc = err_set(err, RC_INVAL, "nelem is %" PRIu64 ", its counts make %" PRIu64,
-			     k->nelem, a.nelem);
+		rc = err_set(err, RC_INVAL,
+			     "nelem is %" PRIu64 ", but its counts add up to %" PRIu64, k->nelem,
+			     a.nelem);
 	if (rc == RC_OK && *k->algo && strcmp(k->algo, "auto") != 0)
 		rc = plan_algo_takes(algo, &a, err);
 	if (rc == RC_OK)
@@ -87,7 +88,7 @@ check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, uint32_t nranks
 	return rc;
 }
 
-/* Not given, or explicitly left open ("auto"). */
+/* No algorithm named, or "auto". */
 static bool
 open_algo(const GpuSim__Coll *k)
 {
@@ -107,7 +108,7 @@ algo_outgrown(const struct comm *comm, const struct tune_file *f)
 	return f && comm_has_shrunk(comm) && f->nranks > comm_nranks(comm);
 }
 
-/* No such algorithm: *err lists those that are built in; add those of files. */
+/* No such algorithm: *err lists the built-in ones; add those from files. */
 static enum rc
 unknown_algo(const struct tune_files *files, enum gpusim_coll coll, struct err *err)
 {
@@ -118,12 +119,12 @@ unknown_algo(const struct tune_files *files, enum gpusim_coll coll, struct err *
 		if (files->v[i].coll == coll)
 			buf_addf(&names, "%s%s", names.len ? ", " : "", files->v[i].name);
 	if (names.len)
-		err_set(err, why.rc, "%s; of files: %s", why.text, names.data);
+		err_set(err, why.rc, "%s; from files: %s", why.text, names.data);
 	buf_fini(&names);
 	return err->rc;
 }
 
-/* Built in, or of a file that fits. */
+/* Check that the algorithm is built in, or from a file and fits. */
 static enum rc
 check_algo(const struct comm *comm, const struct tune_files *files, const GpuSim__Coll *k,
 	   const struct plan_algo **algo, struct err *err)
@@ -155,29 +156,29 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 	enum rc rc;
 
 	if ((uint32_t)k->coll >= GPUSIM_NCOLLS)
-		return err_set(err, RC_INVAL, "collective number %u, there are %u",
+		return err_set(err, RC_INVAL, "unknown collective number %u: must be less than %u",
 			       (uint32_t)k->coll, GPUSIM_NCOLLS);
 	if (!size)
-		return err_set(err, RC_INVAL, "data type number %u, there are %u",
+		return err_set(err, RC_INVAL, "unknown data type number %u: must be less than %u",
 			       (uint32_t)k->dtype, GPUSIM_NDTYPES);
 	if ((uint32_t)k->redop >= GPUSIM_NREDOPS)
-		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
+		return err_set(err, RC_INVAL, "unknown reduction number %u: must be less than %u",
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
 	if (k->schedule.len || k->scheduleof)
-		return err_set(err, RC_INVAL, "the schedule is the coordinator's to give");
+		return err_set(err, RC_INVAL, "a call must not bring its own schedule");
 	if (coll_reduces((enum gpusim_coll)k->coll) &&
 	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
 		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
 	rc = check_algo(comm, files, k, &algo, err);
 	if (rc == RC_OK && comm_nranks(comm) > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
-			     "algorithm %s needs every rank's memory mapped, and some ranks of "
-			     "comm %" PRIu64 " are reached by sockets",
+			     "algorithm %s needs peer memory between all ranks, but some ranks of "
+			     "comm %" PRIu64 " use sockets",
 			     algo->name, comm_id(comm));
 	if (rc == RC_OK && comm_recovers(comm) && *k->algo && plan_algo_stores(algo))
 		rc = err_set(err, RC_INVAL,
-			     "algorithm %s writes to peers' memory, where comm %" PRIu64
-			     " could not stop a rank that it has lost",
+			     "algorithm %s writes to peers' memory, in which comm %" PRIu64
+			     " could not stop a lost rank",
 			     algo->name, comm_id(comm));
 	if (rc == RC_OK && run_is_canonical(k) && comm_nranks(comm) > 1 && !open_algo(k) &&
 	    algo != &plan_algo_file)
@@ -194,8 +195,8 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 	if (rc == RC_OK)
 		rc = shape_place(&shape, k->sendaddr, k->recvaddr, size, err);
 	if (rc == RC_OK && k->chunkbytes > FRAME_PAYLOAD_MAX)
-		rc = err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", k->chunkbytes,
-			     FRAME_PAYLOAD_MAX);
+		rc = err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes: the limit is %u",
+			     k->chunkbytes, FRAME_PAYLOAD_MAX);
 	return rc == RC_OK ? rc : err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
 }
 
@@ -204,10 +205,10 @@ check_op(const struct comm *comm, const struct tune_files *files, uint32_t rank,
 	 const GpuSim__Op *op, struct err *err)
 {
 	if (op->stream >= MAX_STREAMS)
-		return err_set(err, RC_INVAL, "stream %u, the last is %u", op->stream,
+		return err_set(err, RC_INVAL, "stream %u: the last one is %u", op->stream,
 			       MAX_STREAMS - 1);
 	if (op->kind_case == GPU_SIM__OP__KIND__NOT_SET)
-		return err_set(err, RC_INVAL, "an operation of a kind this version does not know");
+		return err_set(err, RC_INVAL, "an operation of an unknown kind");
 	return op->kind_case == GPU_SIM__OP__KIND_COLL
 		   ? check_coll(comm, files, rank, op->coll, err)
 		   : RC_OK;
@@ -218,12 +219,12 @@ check_rank(const struct comm *comm, const struct tune_files *files, const GpuSim
 	   uint8_t *seen, struct err *err)
 {
 	if (r->rank >= comm_nranks(comm))
-		return err_set(err, RC_INVAL, "rank %u of communicator %" PRIu64 ", which has %u",
+		return err_set(err, RC_INVAL, "rank %u: communicator %" PRIu64 " has %u ranks",
 			       r->rank, comm_id(comm), comm_nranks(comm));
 	if (seen[r->rank]++)
 		return err_set(err, RC_INVAL, "rank %u is named twice", r->rank);
 	if (r->n_ops > WIRE_MAX_OPS)
-		return err_set(err, RC_INVAL, "rank %u: %zu operations, at most %u", r->rank,
+		return err_set(err, RC_INVAL, "rank %u: %zu operations: the limit is %u", r->rank,
 			       r->n_ops, WIRE_MAX_OPS);
 	for (size_t i = 0; i < r->n_ops; i++)
 		if (check_op(comm, files, r->rank, r->ops[i], err) != RC_OK)
@@ -233,7 +234,7 @@ check_rank(const struct comm *comm, const struct tune_files *files, const GpuSim
 	return RC_OK;
 }
 
-/* The next collective of a rank at or after *i, which then is one past it; NULL: no more. */
+/* A rank's next collective at or after *i, which is then one past it; NULL: no more. */
 static const GpuSim__Coll *
 next_coll(const GpuSim__RankOps *r, size_t *i)
 {
@@ -262,14 +263,14 @@ same_algo(const GpuSim__Coll *a, const GpuSim__Coll *b)
 	return strcmp(a->algo, b->algo) == 0 || (open_algo(a) && open_algo(b));
 }
 
-/* Each rank has counts of its own. */
+/* The ranks' counts may differ. */
 static bool
 own_counts(const GpuSim__Coll *k)
 {
 	return (uint32_t)k->coll == GPUSIM_ALLTOALL && k->n_counts;
 }
 
-/* Both have as many. */
+/* Check that both ranks give the same array. */
 static enum rc
 check_same_list(const char *what, const uint64_t *a, const uint64_t *b, size_t n, uint32_t ra,
 		uint32_t rb, struct err *err)
@@ -283,7 +284,7 @@ check_same_list(const char *what, const uint64_t *a, const uint64_t *b, size_t n
 	return RC_OK;
 }
 
-/* One collective as two ranks describe it. */
+/* Check that two ranks give one collective alike. */
 static enum rc
 check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const GpuSim__Coll *b,
 	   struct err *err)
@@ -326,7 +327,7 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 	return RC_OK;
 }
 
-/* What a rank sends, in alltoall with counts, its peer receives. *at[r] is where rank r's list continues. */
+/* In alltoall with counts, check that ranks receive what peers send. *at[r]: position in rank r's list. */
 static enum rc
 check_matrix(const GpuSim__SubmitRequest *s, size_t nth, size_t *at, const GpuSim__Coll **of,
 	     struct err *err)
@@ -369,7 +370,7 @@ any_matrix(const GpuSim__RankOps *r)
 	return false;
 }
 
-/* Every rank names the same collectives in the same order. */
+/* Check that every rank gives the same collectives in the same order. */
 static enum rc
 check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8_t *seen,
 	    size_t *ncoll, struct err *err)
@@ -383,15 +384,14 @@ check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8
 
 		if (nb != n)
 			return err_set(err, RC_INVAL,
-				       "rank %u names %zu collectives and rank %u %zu", a->rank, n,
-				       b->rank, nb);
+				       "rank %u has %zu collectives, but rank %u has %zu", a->rank,
+				       n, b->rank, nb);
 		any += nb;
 	}
 	for (uint32_t r = 0; any && r < comm_nranks(comm); r++)
 		if (!seen[r])
 			return err_set(err, RC_INVAL,
-				       "rank %u does not take part; a collective names every rank",
-				       r);
+				       "rank %u is missing; a collective needs every rank", r);
 	for (size_t k = 1; k < s->n_ranks; k++) {
 		const GpuSim__RankOps *b = s->ranks[k];
 		size_t ia = 0, ib = 0;

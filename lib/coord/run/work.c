@@ -1,5 +1,5 @@
 /*
- * work.c - the operations of each communicator, and what becomes of them when that changes.
+ * work.c - the operations of each communicator, and their fate when it changes.
  */
 #include "coord/run/run_impl.h"
 
@@ -66,7 +66,7 @@ groups_free(struct coord *c, struct comm *comm)
 		group_free(c, comm, comm_work(comm)->groups);
 }
 
-/* ---- what the communicator tells */
+/* ---- hooks of the communicator */
 
 static bool
 made(struct comm *comm)
@@ -135,7 +135,7 @@ end(struct coord *c, struct comm *comm, const struct err *why)
 	}
 }
 
-/* A submit that has no meaning for the ranks that are left is not run again: it keeps no parts. */
+/* A submit that is meaningless for the remaining ranks is not repeated: drop its parts. */
 static void
 remap(struct coord *c, struct group_part **parts, const uint32_t *to, uint32_t from, uint32_t left,
       const char *what, uint64_t id)
@@ -167,11 +167,11 @@ ranks(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
 		remap(c, &g->part, to, from, left, "graph", g->id);
 		graph_record(c, g);
 	}
-	if (to) { /* no record may name a rank that is no more */
+	if (to) { /* no record may name a rank that has left */
 		forget_pairs(work);
 		work->recorded.pairs_new = true;
 	}
-	/* Graphs name every rank, but not the new ones. */
+	/* Graphs have no operations for new ranks. */
 	while (!to && work->graphs)
 		graph_free(c, work->graphs);
 	groups_remap(c, comm, to, from);

@@ -317,13 +317,12 @@ test_budget(void)
 		return;
 	schedule_free_all(s, 8);
 	b = (struct algo_budget){.max_steps = 224, .max_work = proven - 1, .work = parsed};
-	ok(algo_prove(a, &proof, &err) == RC_INVAL &&
-	       strstr(err.text, "it takes more work than the"),
+	ok(algo_prove(a, &proof, &err) == RC_INVAL && strstr(err.text, "too much work: more than"),
 	   "a proof that takes more ends (%s)", err.text);
 	b = (struct algo_budget){.max_steps = 224, .max_work = lowered - 1, .work = proven};
 	s = NULL;
 	ok(algo_lower(a, NULL, &s, &err) == RC_INVAL && !s &&
-	       strstr(err.text, "it takes more work than the"),
+	       strstr(err.text, "too much work: more than"),
 	   "and a lowering");
 	b = (struct algo_budget){.max_steps = 224, .max_work = lowered, .stop = &stop};
 	ok(algo_prove(a, &proof, &err) == RC_ABORTED && algo_lower(a, NULL, &s, &err) == RC_ABORTED,

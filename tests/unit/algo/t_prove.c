@@ -547,14 +547,15 @@ messages_that_do_not_meet(void)
 	make_copy(&m, OUT(0, 0), OUT(1, 0), 1);
 	a = make_done(&m);
 	a->rank[0].block[0].nstep--;
-	refused(a,
-		"rank 1 step 0 waits for a message of rank 0 on channel 0 that rank 0 never sends");
+	refused(
+	    a,
+	    "rank 1 step 0 waits for a message from rank 0 on channel 0 that rank 0 never sends");
 	a = make_allreduce_ring(3);
 	a->rank[0].block[0].step[1].count = 2;
 	a->rank[0].block[0].step[1].src_at = 0;
 	a->rank[0].block[0].step[1].line = 12;
-	refused(a, "rank 0 block 0 step 1 sends 2 chunks (line 12), and rank 1 block 0 step 1 "
-		   "receives them as 1");
+	refused(a, "rank 0 block 0 step 1 sends 2 chunks (line 12), but rank 1 block 0 step 1 "
+		   "receives 1");
 	a = make_ring_of_blocks(3);
 	a->rank[2].block[0].channel = 1;
 	a->nchannels = 2;
@@ -635,18 +636,16 @@ races(void)
 
 	ok(s->kind == ALGO_SEND && s->dep_block != ALGO_NONE, "a send that waits for a receive");
 	s->dep_block = s->dep_step = ALGO_NONE;
-	refused(a, "race: rank 0 block 1 step 0 writes output 2, which block 0 step 1 reads, and "
-		   "nothing says "
-		   "which comes first");
+	refused(a, "race: rank 0 block 1 step 0 writes output 2, which block 0 step 1 reads, "
+		   "without a fixed order");
 	a = pair_of_ranks(true);
 	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
 		      step(ALGO_COPY, ALGO_IN, 0, ALGO_SCRATCH, 1));
 	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
 		      step(ALGO_COPY, ALGO_IN, 1, ALGO_SCRATCH, 1));
 	a->rank[0].block[1].step[0].line = 7;
-	refused(a, "race: rank 0 block 1 step 0 writes scratch 1, which block 0 step 0 writes, and "
-		   "nothing says "
-		   "which comes first (line 7)");
+	refused(a, "race: rank 0 block 1 step 0 writes scratch 1, which block 0 step 0 writes, "
+		   "without a fixed order (line 7)");
 	a = pair_of_ranks(true);
 	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
 		      step(ALGO_COPY, ALGO_IN, 0, ALGO_IN, 1));
@@ -676,8 +675,7 @@ order_through_another_rank(bool told)
 		b->step[0] = after(b->step[0], 0, 0);
 	if (!told) {
 		refused(a, "race: rank 0 block 1 step 1 reads scratch 0, which block 0 step 0 "
-			   "writes, and nothing "
-			   "says which comes first");
+			   "writes, without a fixed order");
 		return;
 	}
 	{
@@ -789,16 +787,14 @@ limits(void)
 	algo_free(a);
 	a = make_tree(GPUSIM_ALLREDUCE, 128, ALGO_MAX_CHUNKS);
 	ok(algo_prove(a, &p, &e) == RC_INVAL &&
-	       strcmp(e.text, "the buffers of its ranks have 8388608 chunks, more than the 4194304 "
-			      "that can be "
-			      "proven") == 0,
+	       strcmp(e.text, "too large to prove: the ranks' buffers have 8388608 chunks; "
+			      "at most 4194304 are allowed") == 0,
 	   "too many chunks: %s", e.text);
 	algo_free(a);
 	a = make_tree(GPUSIM_ALLREDUCE, 50, ALGO_MAX_CHUNKS);
 	ok(algo_prove(a, &p, &e) == RC_INVAL &&
-	       strcmp(e.text,
-		      "its steps move 12845056 chunks, more than the 8388608 that can be proven") ==
-		   0,
+	       strcmp(e.text, "too large to prove: the steps move 12845056 chunks; at most 8388608 "
+			      "are allowed") == 0,
 	   "too many chunks moved: %s", e.text);
 	algo_free(a);
 }

@@ -90,9 +90,9 @@ test_flags(void)
 		   {"-c0", "--count: 0 is out of range (1 to 9)"},
 		   {"--name=four", "--name: longer than 3 bytes"},
 		   {"--quiet=maybe", "--quiet: 'maybe' is neither true nor false"},
-		   {"--mode=x", "--mode: 'x' is none of slow, fast"},
+		   {"--mode=x", "--mode: 'x': must be one of slow, fast"},
 		   {"--path=", "--path: '' is not a FILE"},
-		   {"--heartbeat=0", "--heartbeat: '0' is not 1ms to 24 days"},
+		   {"--heartbeat=0", "--heartbeat: '0': must be 1ms to 24 days"},
 		   {"--fd=2147483647", "--fd: file descriptor 2147483647 is not open"}};
 	size_t i;
 
@@ -155,7 +155,7 @@ test_sources(void)
 	   "a former name still works");
 	begin();
 	ok(option_file_text(&set, "fd = 1\n", "f", OPTION_FROM_FILES, &err) == RC_INVAL &&
-	       strcmp(err.text, "f:1: fd: not in a file") == 0,
+	       strcmp(err.text, "f:1: fd: not allowed in a file") == 0,
 	   "what is for flags alone is refused in a file");
 	begin();
 	set.strict = true;

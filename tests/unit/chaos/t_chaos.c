@@ -110,7 +110,7 @@ main(void)
 	ok(rc == RC_OK && r.ops == 10 && r.wrong == 0 && r.stuck == 0 && r.good + r.failed == 10,
 	   "ten operations %s", err.text);
 	ok(told.n[CHAOS_OPERATION] == 10 && told.n[CHAOS_FAULT] > 0 && told.n[CHAOS_ALARM] == 0,
-	   "each was told of, and %u faults", told.n[CHAOS_FAULT]);
+	   "each was reported, and %u faults", told.n[CHAOS_FAULT]);
 	ok(r.ndaemons == 3 && r.daemons[0].device.id == 0 && r.daemons[1].before.pid > 0 &&
 	       r.daemons[1].after.pid == r.daemons[1].before.pid,
 	   "three daemons were looked at, before and after");

@@ -258,7 +258,7 @@ test_sizes(void)
 	struct gpusim *g = client();
 
 	ok(gpusim_comm_init_all(g, 2, NULL, &config, &comm) == GPUSIM_INVAL &&
-	       strstr(gpusim_error(), "size is not set"),
+	       strstr(gpusim_error(), "size not set"),
 	   "no size: %s", gpusim_error());
 	config.size = sizeof config + 1;
 	ok(gpusim_comm_init_all(g, 2, NULL, &config, &comm) == GPUSIM_INVAL &&

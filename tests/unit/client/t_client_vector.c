@@ -331,7 +331,7 @@ refused(void)
 	c.displs = displs;
 	c.algo = "bruck";
 	ok(gpusim_collective(w.comm, &c, GPUSIM_SYNC) == GPUSIM_INVAL &&
-	       strstr(gpusim_error(), "takes no displacements; ring does"),
+	       strstr(gpusim_error(), "does not accept displacements; ring does"),
 	   "%s", gpusim_error());
 	ok(gpusim_allgatherv_all(w.comm, w.send, w.recv, (struct gpusim_parts){0}, GPUSIM_I32,
 				 stream) == GPUSIM_INVAL,

@@ -55,21 +55,21 @@ static void
 test_refused(void)
 {
 	refused("hosts = 2\nnics = 1 x 1Gb/s\n", "f.ini: gpu is missing");
-	refused("gpu = h1000\n", "f.ini:1: gpu: 'h1000' is none of");
+	refused("gpu = h1000\n", "f.ini:1: gpu: 'h1000': must be one of");
 	refused("gpu = h100\nnick = 3\n", "did you mean 'nics'?");
-	refused("gpu = h100\nnics = 8\n", "'8' is no");
-	refused("gpu = h100\nnics = 8 x 400Gb/s ib junk\n", "text behind the network");
-	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "is none of ib, ");
+	refused("gpu = h100\nnics = 8\n", "'8' is not");
+	refused("gpu = h100\nnics = 8 x 400Gb/s ib junk\n", "text after the network");
+	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "must be one of ib, ");
 	refused("gpu = h100\nnics = 65 x 400Gb/s\n", "out of range");
-	refused("gpu = h100\ninside bandwidth = 450\n", "is no rate");
-	refused("gpu = h100\nlaunch = 3\n", "is no time");
-	refused("gpu = h100\nhosts = 2\n", "nothing joins them");
-	refused("gpu = h100\ndomain = 3\n", "whole number of domains");
+	refused("gpu = h100\ninside bandwidth = 450\n", "is not a rate");
+	refused("gpu = h100\nlaunch = 3\n", "is not a time");
+	refused("gpu = h100\nhosts = 2\n", "need a network");
+	refused("gpu = h100\ndomain = 3\n", "must divide the GPUs");
 	refused("gpu = h100\nhosts=2\nhosts=3\n", "given in line 2 already");
 	refused("gpu = h100\nhosts=65536\ngpus per host=1024\nnics=1 x 1Gb/s\n", "more than");
 	refused("gpu = h100\nhosts = 8\nnics = 1 x 1Gb/s\nleaf hosts = 4\nspine hosts = 6\n",
-		"a multiple of the hosts");
-	refused("gpu = h100\nspine hosts = 6\n", "without the level below");
+		"must be a multiple of those");
+	refused("gpu = h100\nspine hosts = 6\n", "need the level below");
 	refused("gpu = h100\ninside simple share = 0\n", "Simple carries all sizes");
 }
 

@@ -150,8 +150,8 @@ test_errors(void)
 		put(&plan[r], STEP_SEND, !r, 1);
 	}
 	ok(flow_simulate(&p, &flat, &us, NULL, &err) == RC_FAILED &&
-	       !strcmp(err.text, "rank 0 waits for ever in step 0"),
-	   "a circle of waiting is named");
+	       !strcmp(err.text, "rank 0 waits forever in step 0"),
+	   "a cycle of waiting ranks is reported");
 	drop(plan, 2);
 	p.nplans = 0;
 	ok(flow_simulate(&p, &flat, &us, NULL, &err) == RC_INVAL, "no plans at all");

@@ -72,15 +72,16 @@ test_forms(void)
 	ok(refuses("", "e.txt", "no row") && refuses("hello\n1 2 3 4\n", "e", "no row") &&
 	       refuses("1e300 1 float sum -1 1e300 0 0\nnan nan nan nan nan\n", "e", "no row"),
 	   "no table: refused");
-	ok(refuses("1048576 262144 float sum -1 100.0 10.49 10.49 0\n", "e", "how many GPUs") &&
+	ok(refuses("1048576 262144 float sum -1 100.0 10.49 10.49 0\n", "e",
+		   "unknown number of GPUs") &&
 	       refuses("# allreduce nRanks 8\n1048576 262144 float sum -1 100.0 10.49 10.49 0\n",
-		       "e", "busbw is 1.000 algbw"),
-	   "a table that does not fit its number of GPUs is refused");
+		       "e", "busbw is 1.000 times algbw"),
+	   "a table that does not match its number of GPUs is rejected");
 	ok(refuses("1073741824 2 float sum -1 4000.0 268.44 503.32 0\n"
 		   "1073741824 2 float none -1 6000 178.96 156.59 0\n",
-		   "all_reduce", "a file each"),
+		   "all_reduce", "use a file for each"),
 	   "two collectives in one file are refused");
-	ok(refuses("1073741824 2 float 0 6000 178.96 156.59 0\n", "e", "which collective"),
+	ok(refuses("1073741824 2 float 0 6000 178.96 156.59 0\n", "e", "unknown collective"),
 	   "a gather or a scatter: refused");
 }
 
@@ -166,7 +167,7 @@ test_fit(void)
 	ok(measured_median(&other, &base, true, true, NULL) > 0.15 &&
 	       measured_median(&other, &fit.c, true, true, NULL) < 0.05 &&
 	       measured_median(&other, &fit.c, false, true, NULL) < 0.1,
-	   "another collective of more GPUs is foretold: %.0f %% off before, now %.0f %%",
+	   "another collective of more GPUs is predicted: %.0f %% off before, now %.0f %%",
 	   100 * measured_median(&other, &base, true, true, NULL),
 	   100 * measured_median(&other, &fit.c, true, true, NULL));
 	measure(&real, GPUSIM_ALLREDUCE, 8, 1024, &t[1]);

@@ -1,4 +1,4 @@
-/* Schemes on a cluster's links: their trees, one channel for all, and what is foretold from a part. */
+/* Schemes on a cluster's links: their trees, one channel for all, and times extrapolated from a part. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ test_channels(void)
 
 /* A part of the steps says what all say. */
 static void
-test_foretold(void)
+test_predicted(void)
 {
 	static const struct {
 		enum gpusim_coll coll;
@@ -208,7 +208,7 @@ test_choices(void)
 	}
 }
 
-/* Nor are times of messages below the bound, whole or foretold from few of them, where most messages do not leave a switch. */
+/* Nor are times of messages below the bound, whole or extrapolated from few of them, if most messages do not leave a switch. */
 static void
 test_bounds(void)
 {
@@ -257,7 +257,7 @@ main(void)
 	test_bounds();
 	test_trees();
 	test_channels();
-	test_foretold();
+	test_predicted();
 	test_choices();
 	return tap_done();
 }

@@ -1,6 +1,7 @@
 /*
- * Canonical sums. In memory: every bit is that of the tree, restated naively, for every float, redop, instruction set,
- * cut and place. In plans: the checker proves the tree of every result, and refuses other orders.
+ * Canonical sums. In memory: every bit equals that of a naive sum by the tree, for every float, redop,
+ * instruction set, cut and place. In plans: the checker proves the tree of every result, and rejects
+ * other orders.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ tree(enum gpusim_dtype t, enum gpusim_redop redop, unsigned first, unsigned n, s
 			   tree(t, redop, first + left, n - left, i));
 }
 
-/* One element, as the header says. */
+/* One element, by the header's definition. */
 static void
 expected(enum gpusim_dtype t, enum gpusim_redop redop, unsigned n, size_t i, unsigned char out[8])
 {
@@ -142,7 +143,7 @@ test_whole(void)
 
 	reduce_many(GPUSIM_I32, GPUSIM_SUM, (void *[]){x}, 1, src, 3, 5, REDUCE_CANONICAL);
 	reduce_many(GPUSIM_I32, GPUSIM_SUM, (void *[]){y}, 1, src, 3, 5, 0);
-	ok(memcmp(x, y, sizeof x) == 0, "integers are as ever");
+	ok(memcmp(x, y, sizeof x) == 0, "integers are unchanged");
 }
 
 /* ---- in plans */
@@ -206,7 +207,7 @@ test_plans(void)
 	ok(can >= 7, "%u algorithms are canonical", can);
 }
 
-/* A plan that sums in the order of ranks is told from the tree, from four ranks on. */
+/* The checker distinguishes a sum in rank order from the tree, from four ranks on. */
 static void
 test_other_order(void)
 {

@@ -1,5 +1,4 @@
-/* The checker can fail: plans that are wrong in one way each, and the sentence that each one gets.
- */
+/* The checker can fail: plans with one error each, and the message for each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +33,7 @@ step(struct pair *t, uint32_t rank, size_t i)
 	return &t->plans[rank].step[i];
 }
 
-/* Check the plans and release them: refused with a sentence that has `says` in it. */
+/* Check the plans and release them: rejected with a message that contains `says`. */
 static bool
 refused(struct pair *t, enum plan_place place, const char *says)
 {
@@ -80,16 +79,16 @@ test_messages(void)
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	drop_last(&t, 1);
 	ok(refused(&t, PLAN_IN_PLACE, "rank 0 step 2: rank 1 never receives it"),
-	   "a message that nobody receives");
+	   "a message that no rank receives");
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	drop_last(&t, 0);
 	ok(refused(&t, PLAN_OUT_OF_PLACE, "rank 1 step 1 (receive, round 1): deadlock"),
-	   "a message that nobody sends");
+	   "a message that no rank sends");
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	step(&t, 1, 1)->count--;
-	ok(refused(&t, PLAN_OUT_OF_PLACE, "wants 3 elements, step 2 of rank 0 sends 4"),
+	ok(refused(&t, PLAN_OUT_OF_PLACE, "expects 3 elements, but step 2 of rank 0 sends 4"),
 	   "a receive of another count");
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
@@ -103,7 +102,7 @@ test_messages(void)
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	step(&t, 0, 0)->round = 7;
-	ok(refused(&t, PLAN_OUT_OF_PLACE, "comes after round 7"), "a round that falls");
+	ok(refused(&t, PLAN_OUT_OF_PLACE, "comes after round 7"), "a round that decreases");
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	step(&t, 1, 0)->count = 0;
@@ -135,14 +134,14 @@ test_memory(void)
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	step(&t, 1, 0)->src = PLAN_OUT;
 	ok(refused(&t, PLAN_OUT_OF_PLACE, "reads element 0, which nothing wrote"),
-	   "a read of what nothing wrote");
+	   "a read of an element that nothing wrote");
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
 	step(&t, 1, 1)->dst = PLAN_IN;
 	ok(refused(&t, PLAN_OUT_OF_PLACE, "writes to in, element 0"), "a write to the input");
 }
 
-/* Both send IN and add what comes: right out of place, a race in place. */
+/* Both send IN and add what they receive: right out of place, a race in place. */
 static void
 test_race(void)
 {
@@ -164,12 +163,12 @@ test_race(void)
 	   "an exchange of whole vectors is right out of place");
 	ok(plan_check_plans(&t.a, PLAN_IN_PLACE, plans, NULL, &err) == RC_FAILED &&
 	       strstr(err.text, "overwrites what step 0 posted to rank"),
-	   "in place it overwrites what the peer may still have to read");
+	   "in place it overwrites data that the peer may not have read yet");
 	for (uint32_t r = 0; r < P; r++)
 		plan_fini(&plans[r]);
 }
 
-/* Received by now, but the sender cannot know: rank 1 sent before it received. */
+/* The message has been received, but the sender cannot know: rank 1 sent before it received. */
 static void
 test_unknown(void)
 {
@@ -188,10 +187,10 @@ test_unknown(void)
 	}
 	ok(refused(&t, PLAN_IN_PLACE,
 		   "rank 0 step 1 (receive, round 0): overwrites what step 0 posted to rank 1"),
-	   "a range is safe once it is known to be read, not once it is read");
+	   "a range is safe once the sender knows that it was read, not once it was read");
 }
 
-/* Each posts two chunks before it receives: with one in flight, nobody gets to receive. */
+/* Each posts two chunks before it receives: with one in flight, neither rank reaches its receive. */
 static void
 test_window(void)
 {
@@ -338,7 +337,7 @@ test_reduce(void)
 	ok(good, "a local reduction, wide or not");
 	reduce_init(&t, false);
 	ok(refused(&t, PLAN_IN_PLACE, "(reduce, round 0): overwrites what step 0 posted"),
-	   "a local reduction over what was posted");
+	   "a local reduction over a posted range");
 
 	reduce_init(&t, true);
 	step(&t, 1, 2)->last = false;
@@ -371,17 +370,17 @@ test_arguments(void)
 
 	ok(plan_check(&a, NULL, PLAN_IN_PLACE, NULL, &err) == RC_INVAL &&
 	       strstr(err.text, "no in-place form"),
-	   "alltoall in place is refused");
+	   "alltoall in place is rejected");
 	a = (struct plan_args){.coll = GPUSIM_ALLREDUCE, .nranks = P, .nelem = UINT64_MAX};
 	ok(plan_check(&a, NULL, PLAN_OUT_OF_PLACE, NULL, &err) == RC_INVAL &&
 	       strstr(err.text, "too large to check"),
-	   "a vector too large to check is refused");
+	   "a vector too large to check is rejected");
 	a = (struct plan_args){.coll = GPUSIM_ALLTOALL, .nranks = P, .nelem = 1};
 	ok(plan_check_plans(&a, PLAN_OUT_OF_PLACE, none, NULL, &err) == RC_INVAL,
-	   "arguments are checked with plans made elsewhere too");
+	   "arguments are also checked for plans made elsewhere");
 	a = (struct plan_args){.coll = GPUSIM_ALLREDUCE, .nranks = P, .nelem = N};
 	ok(plan_check_plans(&a, PLAN_IN_PLACE, none, NULL, NULL) == RC_FAILED,
-	   "plans that do nothing are refused, without a place for the sentence");
+	   "plans that do nothing are rejected, also with err NULL");
 }
 
 int

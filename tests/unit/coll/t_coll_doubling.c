@@ -1,9 +1,9 @@
 /* Algorithms over doubling and halving distances: right for every shape, at their stated cost. */
 #include "coll_sweep.h"
 
-#define RANKS 130 /* the sweep's most */
+#define RANKS 130 /* the sweep's maximum */
 
-/* What each rank sends and receives, gathered message by message. */
+/* The elements and messages that each rank sends and receives. */
 struct tally {
 	uint64_t messages[RANKS], elements[RANKS], received[RANKS];
 	uint32_t rounds;
@@ -52,7 +52,7 @@ at(const struct power *w, uint32_t place)
 	return place < w->extra ? 2 * place + 1 : place + w->extra;
 }
 
-/* Sizes of what places first..first+n-1 have: parts of their ranks, or segments of 1/size. */
+/* The elements of places first..first+n-1: parts of their ranks, or segments of 1/size. */
 static uint64_t
 parts(const struct plan_args *a, const struct power *w, uint32_t first, uint32_t n)
 {
@@ -72,7 +72,7 @@ segments(const struct plan_args *a, const struct power *w, uint32_t first, uint3
 	return (first + n) * a->nelem / w->size - first * a->nelem / w->size;
 }
 
-/* The even ranks of the folded give and get so much before and after d rounds. */
+/* The elements that folded even ranks give before, and get after, d rounds. */
 static void
 fold(const struct plan_args *a, const struct power *w, struct tally *t, bool give_part,
      bool get_part, uint32_t rounds)

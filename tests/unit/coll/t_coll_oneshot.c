@@ -1,5 +1,5 @@
 /* The one-sided algorithms: right for every shape, at the cost that each one's comment states; and
- * races that only the order of touches gives away. */
+ * races that only the order of accesses reveals. */
 #include "coll_sweep.h"
 
 static struct plan_counts
@@ -43,7 +43,7 @@ changed(void (*change)(struct plan *), enum plan_place place, struct err *err)
 	return rc;
 }
 
-/* The reduction before the first sync: the others' inputs may not be there yet. */
+/* The reduction before the first sync: the others' inputs may not be ready yet. */
 static void
 too_early(struct plan *p)
 {
@@ -91,12 +91,12 @@ main(void)
 	check_algo(GPUSIM_ALLREDUCE, "twoshot", twoshot_cost);
 	check_algo(GPUSIM_ALLREDUCE, "oneshot", oneshot_cost);
 	ok(changed(leave, PLAN_OUT_OF_PLACE, &err) == RC_FAILED && strstr(err.text, "deadlock"),
-	   "a sync that one rank leaves out: %s", err.text);
+	   "one rank skips a sync: %s", err.text);
 	ok(changed(too_early, PLAN_IN_PLACE, &err) == RC_FAILED &&
 	       strstr(err.text, "not have begun"),
 	   "reading before the sync: %s", err.text);
 	ok(changed(too_late, PLAN_OUT_OF_PLACE, &err) == RC_FAILED && strstr(err.text, "leaves"),
-	   "writing behind the last sync: %s", err.text);
+	   "writing after the last sync: %s", err.text);
 	ok(changed(to_one_other, PLAN_OUT_OF_PLACE, &err) == RC_FAILED &&
 	       strstr(err.text, "rank 0 alone"),
 	   "writing to one other rank: %s", err.text);

@@ -1,4 +1,5 @@
-/* Tables of parts: every algorithm that takes them is right with any counts, zeros too, and with gaps between. */
+/* Tables of parts: every algorithm that accepts them is right with any counts, also zeros, and with
+ * gaps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ is_default(const struct plan_algo *row)
 	return plan_algo_number(row) == 0;
 }
 
-/* Run one table through every algorithm of its collective; how many were wrong. */
+/* Run one table through every algorithm of its collective; return the number of failures. */
 static unsigned
 try_all(struct plan_args *a, bool packed)
 {
@@ -93,7 +94,7 @@ exhaust(void)
 	ok(wrong == 0, "%u tables of counts 0 to 2, up to 4 ranks, all algorithms", n);
 }
 
-/* Random tables; with gaps, and in any order, where they may have them. */
+/* Random tables; with gaps and in any order if the collective allows that. */
 static void
 wander(bool gaps)
 {
@@ -208,17 +209,17 @@ from_counts(void)
 	ok(takes(GPUSIM_ALLGATHER, &two, &none, "2 counts for 3 ranks") &&
 	       takes(GPUSIM_ALLGATHER, &over, &none, "overlap at element 1") &&
 	       takes(GPUSIM_ALLTOALL, &three, &over, "overlap at element 1") &&
-	       takes(GPUSIM_GATHER, &huge, &none, "behind any memory") &&
-	       takes(GPUSIM_REDUCESCATTER, &apart, &none, "no displacements") &&
-	       takes(GPUSIM_ALLTOALL, &three, &none, "of what it receives") &&
+	       takes(GPUSIM_GATHER, &huge, &none, "exceeds any memory") &&
+	       takes(GPUSIM_REDUCESCATTER, &apart, &none, "not accept displacements") &&
+	       takes(GPUSIM_ALLTOALL, &three, &none, "two lists of counts") &&
 	       takes(GPUSIM_SCATTER, &three, &three, "one list of counts") &&
 	       takes(GPUSIM_GATHER, &only, &none, "without counts") &&
 	       takes(GPUSIM_ALLREDUCE, &three, &none, "no parts"),
-	   "others are refused with a reason");
+	   "others are rejected with a reason");
 }
 
-/* Counts 5, 0, 3 in one buffer: each rank's part lies where the whole vector has it, also one of no elements, wherever
- * its address says; and what is not there is refused. */
+/* Counts 5, 0, 3 in one buffer: each rank's part lies where the whole vector has it, except an empty
+ * part, which may lie anywhere; other places are rejected. */
 static void
 in_place(void)
 {
@@ -246,7 +247,7 @@ in_place(void)
 				good = good && (rc == RC_OK) == (c[r] == 0 || off == part[r].off);
 			}
 		}
-	ok(good, "parts in place, empty ones too");
+	ok(good, "parts in place, also empty ones");
 }
 
 int

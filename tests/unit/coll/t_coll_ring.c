@@ -25,7 +25,7 @@ allreduce_cost(const struct plan_args *a)
 	return c;
 }
 
-/* The ring's, for each slice; a slice is the whole vector when nothing is cut. */
+/* The ring's cost for each slice; a slice is the whole vector if nothing is cut. */
 static struct plan_counts
 chunked_cost(const struct plan_args *a)
 {

@@ -1,4 +1,4 @@
-/* Schedules as bytes, and what plans they become. tests/unit/algo/t_lower.c has those of whole algorithms. */
+/* Schedules as bytes, and the plans made of them. tests/unit/algo/t_lower.c tests whole algorithms. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ test_build(const struct schedule *s)
 	a.chunk = 10;
 	good = !plan_build(&a, NULL, &plan, &err);
 	plan_count(&plan, 1, &counts);
-	ok(good && counts.total_messages == 4, "as far as it may be long");
+	ok(good && counts.total_messages == 4, "up to the length limit");
 	plan_fini(&plan);
 	a.chunk = 3;
 	good = !plan_build(&a, NULL, &plan, &err);
@@ -96,23 +96,23 @@ test_takes(const struct schedule *s)
 	struct plan_args a = {.coll = GPUSIM_ALLREDUCE, .nranks = P, .nelem = C, .schedule = s};
 
 	a.coll = GPUSIM_ALLGATHER;
-	ok(refuses(a, "algorithm halves is one of allreduce"), "another collective");
+	ok(refuses(a, "algorithm halves is for allreduce, not "), "another collective");
 	a.coll = GPUSIM_ALLREDUCE;
 	a.nranks = 3;
-	ok(refuses(a, "algorithm halves is for 2 ranks, there are 3"), "another number of ranks");
+	ok(refuses(a, "algorithm halves is for 2 ranks, not 3"), "another number of ranks");
 	a.nranks = P;
 	a.rank = 1;
-	ok(refuses(a, "the schedule of rank 0 at rank 1"), "another rank's schedule");
+	ok(refuses(a, "schedule of rank 0 given to rank 1"), "another rank's schedule");
 	a.rank = 0;
 	a.canonical = true;
 	ok(refuses(a, "cannot be deterministic"), "a canonical sum");
 	a.canonical = false;
 	a.nelem = 1ull << 40;
 	a.chunk = 1;
-	ok(refuses(a, "take larger chunks"), "too many steps");
+	ok(refuses(a, "use larger chunks"), "too many steps");
 }
 
-/* All that the plan touches is inside the buffers. */
+/* Every access of the plan is inside the buffers. */
 static bool
 inside(const struct plan_args *a, const struct plan *plan)
 {
@@ -180,14 +180,14 @@ test_bytes(const struct schedule *s)
 		good = good && harmless(&part) &&
 		       schedule_unpack(b.data, n, &again, NULL) == RC_BADDATA;
 	}
-	ok(good, "cut short it is refused");
+	ok(good, "a truncated schedule is rejected");
 	for (size_t i = 0; i < b.len; i++)
 		for (int bit = 0; bit < 8 && good; bit++) {
 			b.data[i] ^= (char)(1 << bit);
 			good = harmless(&b);
 			b.data[i] ^= (char)(1 << bit);
 		}
-	ok(good, "with any bit changed it is refused, or stays inside its buffers");
+	ok(good, "with any bit changed it is rejected, or stays inside its buffers");
 	buf_fini(&b);
 }
 

@@ -1,7 +1,7 @@
 /* Algorithms on trees: right for every shape, at the cost that each one's comment states. */
 #include "coll_sweep.h"
 
-#define RANKS 130 /* the sweep's most */
+#define RANKS 130 /* the sweep's maximum */
 
 static uint32_t
 depth_of(uint32_t p)
@@ -13,7 +13,7 @@ depth_of(uint32_t p)
 	return d;
 }
 
-/* Elements of n parts from that of place `first` on: up to the vector's end, and past it. */
+/* Elements of n parts from place `first` on: up to the vector's end, and after the wrap. */
 static void
 parts_of_places(const struct plan_args *a, uint32_t first, uint32_t n, uint64_t out[2])
 {
@@ -95,7 +95,7 @@ scatter_cost(const struct plan_args *a)
 	return parts_cost(a, false);
 }
 
-/* Blocks down the tree as in scatter, by place; then each block to all that lack it, on the ring.
+/* Blocks down the tree as in scatter, by place; then each block on the ring to all places that lack it.
  */
 static struct plan_counts
 scatter_allgather_cost(const struct plan_args *a)
@@ -179,7 +179,7 @@ double_tree_cost(const struct plan_args *a)
 	return c;
 }
 
-/* No rank sends more than 2n, but rank 0 of an odd number 2.5n. */
+/* No rank sends more than 2n, except rank 0 of an odd number of ranks: 2.5n. */
 static bool
 balanced(void)
 {

@@ -1,4 +1,4 @@
-/* Who is to blame when an operation does not go on. */
+/* The culprits of an operation that makes no progress. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 #define MAX 6
 
-/* "0>1 1>2 2": rank 0 waits for 1, 1 for 2, 2 for nobody; "x" lost, "e" ended; "@5": at step 5. Ranks in
- * order. The blame as a letter a rank: "." not, L lost, S stuck, A apart. */
+/* "0>1 1>2 2": rank 0 waits for 1, 1 for 2, 2 for none; "x" lost, "e" ended; "@5": at step 5. Ranks in
+ * order. The culprits, one letter per rank: "." not, L lost, S stuck, A apart. */
 static bool
 blames(const char *ranks, const char *expected)
 {
@@ -51,18 +51,19 @@ main(void)
 	ok(blames("0 1>0 2>1 3>2", "S..."), "in any order");
 	ok(blames("0>2 1>2 2 3>1", "..S."), "also when several wait for it");
 	ok(blames("0 1>0 2 3>2", "S.S."), "two chains have two ends");
-	ok(blames("0 1 2", "..."), "nobody waits: nobody is to blame");
-	ok(blames("0>1", "."), "a rank that is not there is waited for in vain");
-	ok(blames("0>0 1>0", "S."), "who waits for himself is stuck");
+	ok(blames("0 1 2", "..."), "no rank waits: there is no culprit");
+	ok(blames("0>1", "."), "waiting for a rank that does not exist makes no culprit");
+	ok(blames("0>0 1>0", "S."), "a rank that waits for itself is stuck");
 	ok(blames("0>1 1>2 2x", "..L"), "the end of a chain that is lost is lost, and not stuck");
 	ok(blames("0x 1 2>1", "LS."), "a lost rank does not excuse a stuck one");
-	ok(blames("0>1 1e", ".."), "who has ended holds up nobody");
-	ok(blames("0x>1 1", "L."), "for whom a lost rank waited says nothing");
+	ok(blames("0>1 1e", ".."), "a rank that has ended is not a culprit");
+	ok(blames("0x>1 1", "L."), "the rank that a lost rank waited for is not a culprit");
 	ok(blames("0>1@2 1>0@1", "AA"), "two that wait for each other are apart");
 	ok(blames("0>3@4 1>0@3 2>1@1 3>2@2", ".AA."),
-	   "in a ring, the one that is least far, and the one it waits for");
-	ok(blames("0>2#2@1 1>0#1@9 2>1#2@2", "AA."), "far is first a matter of operations");
-	ok(blames("0>1@1 1>2@2 2>1@3 3>2@1", ".AA."), "chains that lead to a ring are not of it");
+	   "in a ring, the one with the least progress, and the one it waits for");
+	ok(blames("0>2#2@1 1>0#1@9 2>1#2@2", "AA."), "progress is first a matter of operations");
+	ok(blames("0>1@1 1>2@2 2>1@3 3>2@1", ".AA."),
+	   "chains that lead to a ring are not part of it");
 	ok(blames("0x", "L") && blames("0", "."), "a rank alone");
 	return tap_done();
 }

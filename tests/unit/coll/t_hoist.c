@@ -6,7 +6,7 @@
 
 #define ELEM 4
 
-/* Does any step in [from, to) write a byte that send j reads? By bytes, slowly. */
+/* Return true if any step in [from, to) writes a byte that send j reads. By bytes, slowly. */
 static bool
 written_between(const struct plan *p, unsigned char *const base[PLAN_NBUFS], size_t from, size_t to,
 		size_t j)
@@ -27,7 +27,7 @@ written_between(const struct plan *p, unsigned char *const base[PLAN_NBUFS], siz
 	return false;
 }
 
-/* Every send of a plan, in place or not; counts how many may move. */
+/* Check every send of a plan, in place or not; count those that may move. */
 static bool
 check(const struct plan_args *a, const char *algo, bool in_place, size_t *moved)
 {

@@ -96,12 +96,12 @@ test_names(void)
 	coll = GPUSIM_GATHER;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0] && good; i++)
 		good = coll_parse(wrong[i], &coll, &err) == RC_INVAL;
-	ok(good && coll == GPUSIM_GATHER, "other words are refused, the output untouched");
+	ok(good && coll == GPUSIM_GATHER, "other words are rejected, the output is unchanged");
 	coll_parse("allredcue", &coll, &err);
 	ok(strstr(err.text, "'allredcue'") && strstr(err.text, "reduce-scatter, alltoall"),
-	   "the sentence quotes the word and lists the names");
+	   "the message quotes the word and lists the names");
 	ok(coll_name(GPUSIM_NCOLLS) && coll_name((enum gpusim_coll)4096),
-	   "a number that is no collective has a name to print");
+	   "an unknown collective has a name to print");
 }
 
 static bool
@@ -126,7 +126,7 @@ test_algos(void)
 		good = finds(c, NULL, "ring") && finds(c, "", "ring") && finds(c, "auto", "ring") &&
 		       finds(c, "ring", "ring") && finds(c, "naive", "naive");
 	}
-	ok(good, "ring is the default of the five large ones, naive is there");
+	ok(good, "ring is the default of the five large ones, and naive exists");
 	ok(finds(GPUSIM_ALLTOALL, NULL, "pairwise") && finds(GPUSIM_GATHER, NULL, "linear") &&
 	       finds(GPUSIM_SCATTER, NULL, "linear") &&
 	       finds(GPUSIM_BARRIER, NULL, "dissemination") && finds(GPUSIM_SEND, NULL, "direct") &&
@@ -138,7 +138,7 @@ test_algos(void)
 	ok(plan_algo_find(GPUSIM_ALLTOALL, "ring", &row, &err) == RC_INVAL && !row &&
 	       !strcmp(err.text,
 		       "alltoall: unknown algorithm 'ring': not one of auto, pairwise, bruck"),
-	   "an unknown algorithm is refused with the list");
+	   "an unknown algorithm is rejected with the list");
 	ok(plan_algo_find(GPUSIM_NCOLLS, NULL, &row, &err) == RC_INVAL && !row,
 	   "so is an unknown collective");
 	for (row = plan_algos; row->name; row++)
@@ -186,7 +186,8 @@ test_parts(void)
 	ok(good, "and huge ones, without overflow");
 }
 
-/* Refused by plan_build and plan_build_all, the plan as it was, with a sentence that has `says`. */
+/* Rejected by plan_build and plan_build_all, the plan unchanged, with a message that contains
+ * `says`. */
 static bool
 refused(struct plan_args a, const char *says)
 {
@@ -211,9 +212,10 @@ static void
 test_arguments(void)
 {
 	ok(refused((struct plan_args){.coll = GPUSIM_NCOLLS, .nranks = 2}, "unknown collective 11"),
-	   "a number that is no collective");
+	   "an unknown collective");
 	ok(refused((struct plan_args){.nranks = 0}, "allreduce: 0 ranks"), "no ranks");
-	ok(refused((struct plan_args){.nranks = PLAN_MAX_RANKS + 1}, "65537 ranks: not 1..65536"),
+	ok(refused((struct plan_args){.nranks = PLAN_MAX_RANKS + 1},
+		   "65537 ranks: must be 1..65536"),
 	   "too many ranks");
 	ok(refused((struct plan_args){.rank = 4, .nranks = 4}, "no rank 4 in 4 ranks"),
 	   "a rank past the last");
@@ -232,12 +234,12 @@ test_arguments(void)
 		       "send: rank 2 is its own peer") &&
 	       refused((struct plan_args){.coll = GPUSIM_RECV, .nranks = 1},
 		       "recv: rank 0 is its own peer"),
-	   "a peer past the last, or oneself");
+	   "a peer past the last, or the rank itself");
 	ok(refused((struct plan_args){.coll = GPUSIM_ALLTOALL, .nranks = 4, .nelem = 6},
 		   "alltoall: 6 elements do not divide by 4 ranks"),
 	   "blocks of alltoall that are not equal");
 	ok(refused((struct plan_args){.coll = GPUSIM_BARRIER, .nranks = 4, .nelem = 1},
-		   "barrier: takes no elements, got 1"),
+		   "barrier: does not accept elements, got 1"),
 	   "a barrier of elements");
 	ok(refused((struct plan_args){.nranks = 2, .nelem = UINT64_MAX, .chunk = 1},
 		   "allreduce ring: more than 4194304 steps in rank 0"),
@@ -253,7 +255,7 @@ test_build(void)
 	bool good = true;
 
 	ok(!plan_build(&a, NULL, &plan, &err) && plan.nstep == 4 * 4 + 1,
-	   "the largest vector; the root is nothing to allreduce");
+	   "the largest vector; allreduce ignores the root");
 	ok(!plan_build(&a, "naive", &plan, &err) && plan.nstep == 4 * 4 + 1 + 2,
 	   "a second plan is appended");
 	plan_fini(&plan);
@@ -308,7 +310,7 @@ test_show(void)
 	a.nelem = a.nranks = PLAN_MAX_RANKS;
 	ok(plan_show(&a, "ring", &out, &err) == RC_INVAL && out.len == sizeof ring_of_four - 1 &&
 	       strstr(err.text, "more than 4194304 steps in all 65536 ranks"),
-	   "too much to show is refused, the text as it was");
+	   "too much to show is rejected, the text is unchanged");
 	buf_fini(&out);
 	ok(shows((struct plan_args){.coll = GPUSIM_REDUCE, .nranks = 3, .nelem = 7, .chunk = 4},
 		 "ranks 3, elements 7, at most 4 in a message\nrounds 3\n") &&
@@ -321,7 +323,7 @@ test_show(void)
 		 "\nrank 1: sends 0 messages, 0 elements\n"
 		 "\nrank 2: sends 0 messages, 0 elements\n"
 		 "  round 0   recv         rank 0 -> [0,5) of out\n"),
-	   "recv is shown with the send it meets");
+	   "recv is shown with the matching send");
 	ok(shows((struct plan_args){.coll = GPUSIM_ALLGATHER, .nranks = 1, .nelem = 5},
 		 "  round 0   copy         [0,5) of in -> [0,5) of out\n"),
 	   "a copy is shown");

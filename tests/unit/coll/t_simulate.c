@@ -9,7 +9,7 @@ static const struct cost_model model = {.alpha_us = 20, .beta_us = 0.0004, .gamm
 
 static unsigned elem = 4; /* bytes; when fewer, partial sums are wide */
 
-/* An algorithm's time as simulated; NAN, and a line: it could not be. */
+/* An algorithm's simulated time; NAN, with a diagnostic, on failure. */
 static double
 simulated(enum gpusim_coll coll, const char *algo, uint32_t p, uint64_t nbytes, uint64_t chunk,
 	  const struct cost_model *m)
@@ -75,7 +75,7 @@ test_textbook(void)
 	   "16384 ranks");
 }
 
-/* A message waits for its sender's way out, and for its receiver's way in. */
+/* A message waits for its sender's outbound link, and for its receiver's inbound link. */
 static void
 test_links(void)
 {
@@ -95,8 +95,8 @@ test_links(void)
 	   "two senders to one rank: one after the other");
 	plan[0].step[0].peer = 1;
 	ok(plan_simulate(plan, 3, 100, &model, &us, &err) == RC_FAILED && about(us, 25, 1e-9) &&
-	       strstr(err.text, "do not meet"),
-	   "sends and receives that do not meet are refused, the output as it was");
+	       strstr(err.text, "do not match"),
+	   "sends and receives that do not match are rejected, the output is unchanged");
 	for (int r = 0; r < 3; r++)
 		plan_fini(&plan[r]);
 	for (uint32_t r = 0; r < 2; r++) {
@@ -106,15 +106,16 @@ test_links(void)
 			    (struct plan_step){.kind = STEP_SEND, .peer = !r, .count = 1});
 	}
 	ok(plan_simulate(plan, 2, 4, &model, &us, &err) == RC_FAILED &&
-	       !strcmp(err.text, "rank 0 waits for ever in step 0"),
-	   "a circle of waiting ends, and is named");
+	       !strcmp(err.text, "rank 0 waits forever in step 0"),
+	   "a cycle of waiting ranks ends, and is reported");
 	plan_fini(&plan[0]);
 	plan_fini(&plan[1]);
 }
 
 /*
- * What a closed form makes of the simulated time, at least and at most: where p is a power of two, where it is not, and,
- * for any p, where partial sums are wide. As measured over all cases below, rounded outwards. Forms that are not here are within 5 %.
+ * The lowest and highest ratio of a closed form to the simulated time: for p a power of two, for other
+ * p, and for any p with wide partial sums. Measured over all cases below, rounded outwards. Forms that
+ * are not listed are within 5 %.
  */
 static const struct bound {
 	enum gpusim_coll coll;
@@ -161,8 +162,8 @@ within(const struct cost_algo *row, uint32_t p, double ratio)
 	return ratio >= b.lo && ratio <= b.hi;
 }
 
-/* Gamma below and above beta, and long latency; sizes; chunks that cut, and that do not. The long vector for few ranks: the
- * number of its messages is what takes time here. */
+/* Gamma below and above beta, and long latency; sizes; chunks that cut, and that do not. The long
+ * vector only with few ranks, because its number of messages takes time. */
 static bool
 fits(const struct cost_algo *row)
 {
@@ -184,7 +185,7 @@ fits(const struct cost_algo *row)
 		double ratio;
 
 		if (i % 3 == 2 && chunk == 65536 && size > 65536)
-			continue; /* half a window is soon empty: see cost.c */
+			continue; /* half a window soon runs empty: see cost.c */
 		if (chunk == 65536 && size > 1 << 20 && p > 8)
 			continue;
 		ratio = row->us(&c, m) / simulated(row->coll, row->name, p, nbytes, chunk, m);
@@ -213,7 +214,7 @@ test_closed_forms(void)
 		if (row->shared || row->slow ||
 		    plan_algo_find(row->coll, row->name, &algo, NULL) != RC_OK)
 			continue;
-		ok(fits(row), "%s %s: the closed form is as near to the simulation as it was%s",
+		ok(fits(row), "%s %s: the closed form is within its limits of the simulation%s",
 		   coll_name(row->coll), row->name, elem < 4 ? ", with wide sums" : "");
 	}
 }

@@ -1,4 +1,4 @@
-/* What auto becomes: the model, GPUSIM_ALGO, a tuner file, and which of them wins. */
+/* The choice of auto: the model, GPUSIM_ALGO, a tuner file, and their precedence. */
 #include <math.h>
 #include <string.h>
 
@@ -63,18 +63,18 @@ test_model(void)
 	b = choose(&t, GPUSIM_BROADCAST, 64, 1 << 20, "tree");
 	ok(a.by == TUNE_BY_CALL && a.chunk_bytes < TUNE_CHUNK_BYTES &&
 	       b.chunk_bytes == TUNE_CHUNK_BYTES,
-	   "a pipeline gets small messages, what gains nothing by them does not");
+	   "a pipeline gets small messages, other algorithms do not");
 	good = chooses(&t, GPUSIM_ALLREDUCE, 128 << 10, "halving-doubling");
 	t.model[TUNE_NET].host_us = 1e6;
 	ok(good && chooses(&t, GPUSIM_ALLREDUCE, 128 << 10, "recursive-doubling"),
-	   "the costs are the caller's: where messages are dear, few");
+	   "the costs are the caller's: few messages if they are expensive");
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
 		rows++;
 	ok(rows <= 64, "tune_select has a bit for each algorithm");
 	tuner_fini(&t);
 }
 
-/* Where ranks share memory and have the algorithms for that, these; else as without. */
+/* If ranks share memory, auto takes the algorithms for that, if they exist. */
 static void
 test_shared(void)
 {
@@ -99,11 +99,12 @@ test_shared(void)
 		tuner_select(&t, "allreduce:direct,oneshot", NULL); /* twoshot's old name */
 	tuner_choose(&t, &ask, &large, NULL);
 	ok(!cost_find(GPUSIM_ALLREDUCE, large.algo->name)->shared,
-	   "never through sockets, whatever GPUSIM_ALGO says");
+	   "never through sockets, even if GPUSIM_ALGO lists them");
 	tuner_fini(&t);
 }
 
-/* A communicator that recovers: what writes to other ranks' memory is never taken, and refused. */
+/* A communicator that recovers: algorithms that write to other ranks' memory are never chosen, and
+ * rejected by name. */
 static void
 test_stores(void)
 {
@@ -124,22 +125,22 @@ test_stores(void)
 			good = good && tuner_choose(&t, &ask, &a, NULL) == RC_OK &&
 			       !plan_algo_stores(a.algo);
 		}
-	ok(good && nstoring == 1, "auto takes none that stores, of which there is one");
+	ok(good && nstoring == 1, "auto never takes the one algorithm that stores");
 	ask.coll = GPUSIM_ALLREDUCE;
 	ask.algo = "twoshot";
 	ok(tuner_choose(&t, &ask, &a, &err) == RC_INVAL &&
 	       strstr(err.text, "allreduce twoshot writes to other ranks' memory"),
-	   "asked for by name it is refused: %s", err.text);
+	   "by name it is rejected: %s", err.text);
 	ask.nranks = 1;
-	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "a rank alone writes to nobody");
+	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "a single rank writes to no other");
 	ask.nranks = 4;
 	ask.algo = "oneshot";
-	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "oneshot writes to its own memory alone");
+	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "oneshot writes only to its own memory");
 	ask.algo = NULL;
 	tuner_select(&t, "allreduce:twoshot", NULL);
 	tuner_rules(&t, "allreduce,0,-1,twoshot,p2p\n", "conf", NULL);
 	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK && !plan_algo_stores(a.algo),
-	   "whatever GPUSIM_ALGO and the tuner file say");
+	   "even if GPUSIM_ALGO and the tuner file name it");
 	tuner_fini(&t);
 }
 
@@ -177,27 +178,27 @@ select_refuses(const char *text, const char *says)
 static void
 test_select(void)
 {
-	ok(selects("", GPUSIM_ALLREDUCE, "halving-doubling"), "nothing said: the model's");
+	ok(selects("", GPUSIM_ALLREDUCE, "halving-doubling"), "empty: the model's choice");
 	ok(selects("ring", GPUSIM_ALLREDUCE, "ring") &&
 	       selects("ring", GPUSIM_BARRIER, "dissemination") &&
 	       selects("ring", GPUSIM_ALLTOALL, "pairwise"),
-	   "a list for all collectives that have one of it");
+	   "a list applies to all collectives that have one of its algorithms");
 	ok(selects("^halving-doubling", GPUSIM_ALLREDUCE, "pairwise"), "all but");
 	ok(selects("ring;allreduce:^ring", GPUSIM_ALLREDUCE, "halving-doubling") &&
 	       selects("ring;allreduce:^ring", GPUSIM_BROADCAST, "ring"),
-	   "one collective otherwise");
+	   "a later list for one collective");
 	ok(selects("allreduce:tree,naive;all-gather:ring", GPUSIM_ALLREDUCE, "tree") &&
 	       selects("allreduce:tree,naive;all-gather:ring", GPUSIM_ALLGATHER, "ring") &&
 	       selects("allreduce:naive", GPUSIM_ALLREDUCE, "naive") &&
 	       selects("reduce:^ring,tree", GPUSIM_REDUCE, "naive"),
-	   "lists of several, and of the slow one alone");
-	ok(select_refuses("rign", "no algorithm 'rign'") &&
-	       select_refuses("allreduce:ring,bruck", "allreduce: no algorithm 'bruck'") &&
-	       select_refuses("ring,", "no algorithm ''") &&
-	       select_refuses("^", "no algorithm ''") &&
+	   "lists of several, and of only the slow one");
+	ok(select_refuses("rign", "unknown algorithm 'rign'") &&
+	       select_refuses("allreduce:ring,bruck", "allreduce: unknown algorithm 'bruck'") &&
+	       select_refuses("ring,", "unknown algorithm ''") &&
+	       select_refuses("^", "unknown algorithm ''") &&
 	       select_refuses("tree;barrier:^dissemination",
 			      "barrier is left without any algorithm"),
-	   "a wrong word is quoted, and nothing of the text holds");
+	   "a wrong word is quoted, and none of the text is applied");
 	ok(select_refuses(
 	       "everything:ring",
 	       "unknown collective 'everything': not one of allreduce, broadcast, reduce, "
@@ -222,7 +223,7 @@ test_file(void)
 
 	tuner_init(&t);
 	ok(!tuner_rules(&t, file, "f", &err) && t.nrules == 4,
-	   "lines, comments, blanks; what is for two nodes fits nothing");
+	   "lines, comments, blanks; a line for two nodes matches nothing");
 	a = choose(&t, GPUSIM_ALLREDUCE, 8, 1000, NULL);
 	ok(!strcmp(a.algo->name, "tree") && a.by == TUNE_BY_FILE, "a line wins over the model");
 	ok(chooses(&t, GPUSIM_ALLREDUCE, 1001, "ring") &&
@@ -230,7 +231,7 @@ test_file(void)
 	   "the first that fits, bounds included");
 	ok(chooses(&t, GPUSIM_ALLREDUCE, 65537, "recursive-doubling") &&
 	       chooses(&t, GPUSIM_BROADCAST, 1000, "tree"),
-	   "where none fits, the model");
+	   "the model if no line fits");
 	a = choose(&t, GPUSIM_ALLREDUCE, 8, 1000, "ring");
 	ok(!strcmp(a.algo->name, "ring") && a.by == TUNE_BY_CALL, "the call wins over the file");
 	tuner_select(&t, "allreduce:^tree", &err);
@@ -270,7 +271,7 @@ test_nccl_file(void)
 			"allreduce,65537,-1,tree,ll128,4,1,-1,-1,-1\n",
 			"f", NULL) &&
 	       t.nrules == 2,
-	   "protocols of GPUs are any; a line with an algorithm of theirs fits nothing");
+	   "protocols of GPUs mean any; a line with an algorithm of GPUs matches nothing");
 	ok(chooses(&t, GPUSIM_ALLREDUCE, 1000, "naive") &&
 	       chooses(&t, GPUSIM_ALLREDUCE, 1 << 20, "tree"),
 	   "the other lines count");
@@ -286,7 +287,8 @@ test_bad_file(void)
 	       file_refuses("allreduce,0,x,ring", "conf:1: maxBytes: 'x'") &&
 	       file_refuses("allreduce,0,1,bruck",
 			    "conf:1: algorithm: allreduce: unknown algorithm") &&
-	       file_refuses("allreduce,0,1,auto", "conf:1: algorithm: no algorithm 'auto'") &&
+	       file_refuses("allreduce,0,1,auto",
+			    "conf:1: algorithm: must name an algorithm, not 'auto'") &&
 	       file_refuses("allreduce,0,1,ring,fast",
 			    "conf:1: protocol: 'fast' is not net, p2p, ll, ll128, simple or -1") &&
 	       file_refuses("allreduce,0,1,ring,-1,-1,-1,0",
@@ -296,11 +298,11 @@ test_bad_file(void)
 			    "conf:1: more than 10 columns") &&
 	       file_refuses("allreduce,0,1,"
 			    "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr",
-			    "conf:1: algorithm: longer than any value"),
-	   "what is wrong is told with file and line, and the rules are as they were");
+			    "conf:1: algorithm: value too long"),
+	   "errors are reported with file and line, and the rules are unchanged");
 }
 
-/* Whether a plain tuner that takes in the texts of another one answers as that. */
+/* Return true if a plain tuner that applies the texts of another one answers as that one does. */
 static bool
 is_shown(const char *algos, const char *rules, uint32_t nranks, struct link_shape links)
 {
@@ -354,20 +356,20 @@ test_shown(void)
 	ok(is_shown("ring,tree", "", 4, no_links) && is_shown("^ring", "", 3, no_links) &&
 	       is_shown("allreduce:naive;broadcast:^tree,ring;barrier:dissemination", "", 8,
 			no_links),
-	   "what GPUSIM_ALGO says is shown, also that a slow one was named");
+	   "lists of GPUSIM_ALGO are shown, also one that names a slow algorithm");
 	ok(is_shown("^tree",
 		    "allreduce,1,100,tree,net\nallreduce,1,-1,ring,p2p,-1,1,4\n"
 		    "alltoall,0,9223372036854775807,bruck\nreduce,3,9,tree,-1,-1,-1,5\n",
 		    4, no_links),
-	   "so are the lines of a file that concern so many ranks");
+	   "so are the lines of a file for this number of ranks");
 	ok(is_shown("", "", 4, slow) && is_shown("", "allreduce,1,100,tree,net\n", 8, slow),
 	   "so are links that are shaped, as costs");
 	ok(is_shown("", "cost,net,alpha_us=7000\ncost,p2p,alpha_us=90\n", 4, no_links) &&
 	       is_shown("", "cost,net,alpha_us=7000,beta_ns=9\n", 8, slow),
-	   "and the costs of a file, which have the links in them");
+	   "and the costs of a file, which include the links");
 }
 
-/* On slow links auto takes what the simulation and the links say. */
+/* On slow links auto takes the algorithm that is fastest in the simulation. */
 static void
 test_slow(void)
 {
@@ -402,20 +404,20 @@ test_costs(void)
 			"allreduce,0,7,ring\n",
 			"f", NULL) &&
 	       t.nrules == 1,
-	   "a line of costs stands among rules");
+	   "a line of costs among rules");
 	m = tuner_model(&t, TUNE_NET, &links);
 	ok(m.alpha_us == 5000 && m.host_us == 20 && fabs(m.beta_us - 0.008) < 1e-12 &&
 	       fabs(m.gamma_us - 0.0005) < 1e-12,
-	   "what was measured has the links in it");
+	   "measured costs include the links");
 	tuner_fini(&t);
-	ok(file_refuses("cost\n", "conf:1: costs of what? net or p2p") &&
+	ok(file_refuses("cost\n", "conf:1: the second column must be net or p2p") &&
 	       file_refuses("cost,tcp,alpha_us=1", "conf:1: 'tcp' is not net or p2p") &&
 	       file_refuses("cost,net,alpha=1", "conf:1: 'alpha=1' is not alpha_us, host_us") &&
 	       file_refuses("cost,net,beta_ns", "conf:1: 'beta_ns' is not alpha_us, host_us") &&
 	       file_refuses("cost,net,beta_ns=-1", "conf:1: beta_ns: ") &&
 	       file_refuses("cost,net,beta_ns=nan", "conf:1: beta_ns: ") &&
 	       file_refuses("costs,net,beta_ns=1", "conf:1: collType: unknown collective"),
-	   "wrong costs are told with file and line");
+	   "wrong costs are reported with file and line");
 }
 
 int

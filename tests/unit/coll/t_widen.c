@@ -1,6 +1,6 @@
 /*
- * How far sums of short floats are from exact ones: every algorithm's plans run by one thread, with the
- * arithmetic of the device, on random vectors of up to 32 ranks.
+ * The errors of sums of short floats: every algorithm's plans run by one thread, with the arithmetic of
+ * the device, on random vectors of up to 32 ranks.
  *
  * One rounding of an exact sum has an error of at most half a unit in the last place, and about 0.3 of one in the
  * mean square. Partial sums in f32 add next to nothing to that; partial sums in the type add a rounding for
@@ -71,7 +71,7 @@ post(struct world *w, uint32_t r, const struct plan_step *s)
 	w->tail[r][s->peer] = &c->next;
 }
 
-/* A step as lib/dev/collective.c does it; false: its chunk has not come. */
+/* A step as in lib/dev/collective.c; false: its chunk has not arrived. */
 static bool
 step(struct world *w, uint32_t r, const struct plan_step *s)
 {
@@ -127,7 +127,7 @@ run(struct world *w)
 	return done;
 }
 
-/* Units in the last place that a result is from the exact one: in the mean square, and at most. */
+/* Errors in units in the last place: root mean square, and maximum. */
 struct error {
 	double rms, max;
 	size_t infinite;
@@ -216,7 +216,7 @@ measure(const struct plan_algo *algo, uint32_t n, enum gpusim_dtype t, enum gpus
 	return e;
 }
 
-/* One rounding, and what 32 additions in f32 can add to it. */
+/* One rounding, plus the error of 32 additions in f32. */
 static bool
 rounds_once(const struct error *e)
 {
@@ -247,7 +247,7 @@ test_algo(const struct plan_algo *algo)
 	   "as partial sums in bf16 would not (rms %.3f ulp, max %.3f)", narrow.rms, narrow.max);
 }
 
-/* The mean of large numbers is one; their sum is none. */
+/* The mean of large numbers is finite; their sum is not. */
 static void
 test_mean(const struct plan_algo *algo)
 {
@@ -256,7 +256,7 @@ test_mean(const struct plan_algo *algo)
 	struct error e5m2 = measure(algo, 8, GPUSIM_F8E5M2, GPUSIM_AVG, 57344, true);
 
 	ok(rounds_once(&half) && rounds_once(&e4m3) && rounds_once(&e5m2),
-	   "%s %s: a mean that fits does not overflow on its way", coll_name(algo->coll),
+	   "%s %s: a mean that fits does not overflow in its partial sums", coll_name(algo->coll),
 	   algo->name);
 }
 

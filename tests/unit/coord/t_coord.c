@@ -31,23 +31,27 @@ t_config(void)
 	       !refuses((uint32_t[6]){100, 2, 3, 400000, 0, 0}, NULL) &&
 	       !refuses((uint32_t[6]){100, 2, 3, 201, INT32_MAX - 1, INT32_MAX}, NULL),
 	   "a ladder of timeouts that grows is taken");
-	ok(refuses((uint32_t[6]){100, 1, 3, 201, 202, 203},
-		   "the timeouts must grow, but heartbeat 100 ms is not below lost (heartbeat * "
-		   "missed) 100 ms") &&
-	       refuses((uint32_t[6]){100, 2, 3, 200, 202, 203},
-		       "the timeouts must grow, but lost (heartbeat * missed) 200 ms is not below "
-		       "operation 200 ms") &&
-	       refuses((uint32_t[6]){100, 2, 3, 300, 300, 303},
-		       "the timeouts must grow, but operation 300 ms is not below communicator 300 "
-		       "ms") &&
-	       refuses((uint32_t[6]){100, 2, 3, 300, 400, 400},
-		       "the timeouts must grow, but communicator 400 ms is not below job 400 ms"),
+	ok(refuses(
+	       (uint32_t[6]){100, 1, 3, 201, 202, 203},
+	       "the timeouts must increase: heartbeat 100 ms is not less than lost (heartbeat * "
+	       "missed) 100 ms") &&
+	       refuses(
+		   (uint32_t[6]){100, 2, 3, 200, 202, 203},
+		   "the timeouts must increase: lost (heartbeat * missed) 200 ms is not less than "
+		   "operation 200 ms") &&
+	       refuses(
+		   (uint32_t[6]){100, 2, 3, 300, 300, 303},
+		   "the timeouts must increase: operation 300 ms is not less than communicator 300 "
+		   "ms") &&
+	       refuses(
+		   (uint32_t[6]){100, 2, 3, 300, 400, 400},
+		   "the timeouts must increase: communicator 400 ms is not less than job 400 ms"),
 	   "one that does not is refused, and the two rungs are named");
 	ok(refuses((uint32_t[6]){100, 4, 3, 500, 0, 0},
-		   "4 missed of the last 3 heartbeats: not 1/1 to 64/64") &&
+		   "missed heartbeats 4/3: must be 1/1 to 64/64") &&
 	       refuses((uint32_t[6]){100, 2, 65, 500, 0, 0},
-		       "2 missed of the last 65 heartbeats: not 1/1 to 64/64") &&
-	       refuses((uint32_t[6]){0, 2, 3, 500, 0, 0}, "the heartbeat is 0 ms"),
+		       "missed heartbeats 2/65: must be 1/1 to 64/64") &&
+	       refuses((uint32_t[6]){0, 2, 3, 500, 0, 0}, "the heartbeat must not be 0 ms"),
 	   "so are heartbeats that cannot be counted");
 	coord_free(NULL);
 }
@@ -109,11 +113,11 @@ t_register(void)
 	ok(list(&h)->n_devices == 0, "for an hour");
 	m.max.value = m.min.value;
 	t = h_ask(&h, 1, REGISTER_DEVICE, registerdevice, &q);
-	ok(h_failed(&h, t, RC_INVAL, "device 0000000000000001 gives no memory range"),
+	ok(h_failed(&h, t, RC_INVAL, "device 0000000000000001 has no memory range"),
 	   "a device without memory is refused");
 	q.metadata = NULL;
 	t = h_ask(&h, 1, REGISTER_DEVICE, registerdevice, &q);
-	ok(h_failed(&h, t, RC_INVAL, "a device without an id"), "so is one without metadata");
+	ok(h_failed(&h, t, RC_INVAL, "device has no id"), "so is one without metadata");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 }
@@ -142,7 +146,7 @@ t_spare(void)
 	ok(d->spare && d->join && d->memkept && strcmp(d->kernels, "/a.so:/b.so") == 0 &&
 	       d->threads == 3 && d->latencyns == 4000 && d->bitspers == 5000,
 	   "what a device says of how to start it again is listed");
-	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_NOTFOUND, "2 devices wanted, there is 1"),
+	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_NOTFOUND, "needs 2 devices; 1 exists"),
 	   "a spare is not taken as any free device");
 	init.deviceids = &id;
 	init.n_deviceids = 1;
@@ -233,8 +237,8 @@ t_poll(void)
 	h_serve(&h);
 	ok(list(&h)->n_devices == 1 && list(&h)->devices[0]->deviceid->value == 3,
 	   "the one that answers as named is there");
-	ok(strstr(h.log.data, "configured device at ipc:///dev4: device 0000000000000008 is "
-			      "expected, 0000000000000004 is there\n") &&
+	ok(strstr(h.log.data, "configured device at ipc:///dev4: expected device 0000000000000008, "
+			      "found 0000000000000004\n") &&
 	       strstr(h.log.data, "configured device at ipc:///dev5: connection refused\n"),
 	   "a wrong id and a silent address are logged");
 	h.log.len = 0;
@@ -310,8 +314,8 @@ t_unreachable(void)
 	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_ABORTED, "aborted");
 	h_advance(&h, H_GRACE_MS);
 	ok(h_failed(&h, t, RC_UNREACHABLE,
-		    "comm 1 rank 1 (device 0000000000000002) lost: its connection broke and nobody "
-		    "listens at ipc:///dev2"),
+		    "comm 1 rank 1 (device 0000000000000002) lost: its connection broke and "
+		    "nothing listens at ipc:///dev2"),
 	   "the run ends with that reason");
 	h_register(&h, 2);
 	ok(list(&h)->devices[1]->state == 0, "when it registers again, it is back");
@@ -382,7 +386,7 @@ t_memcpy(void)
 	   "memcpy from a device brings the bytes");
 	t = write_to(&h, 1, WIRE_BULK_MAX + 1);
 	ok(h_failed(&h, t, RC_INVAL,
-		    "memcpy of 524289 bytes through the coordinator, at most 524288; "
+		    "memcpy of 524289 bytes through the coordinator: the limit is 524288; "
 		    "gpusim_memcpy and gpuctl memcpy copy any size"),
 	   "too much at once is refused");
 	ok(h_failed(&h, read_from(&h, 7, 1), RC_NOTFOUND, "no device 0000000000000007"),
@@ -394,8 +398,7 @@ t_memcpy(void)
 	t = read_from(&h, 1, 16);
 	h.alive[1] = false;
 	h_advance(&h, H_LOST_MS);
-	ok(h_failed(&h, t, RC_UNREACHABLE,
-		    "device 0000000000000001 lost: no word from it for 5.0s"),
+	ok(h_failed(&h, t, RC_UNREACHABLE, "device 0000000000000001 lost: no heartbeat for 5.0s"),
 	   "a device lost under way fails the copy at once");
 	h_accept(&h, 0);
 	t = read_from(&h, 2, 16);
@@ -406,7 +409,7 @@ t_memcpy(void)
 	h_serve(&h);
 	h.timeout_ms = 0;
 	t = read_from(&h, 2, 16);
-	ok(h.ncall == 0 && h_failed(&h, t, RC_TIMEOUT, "memcpy: the client does not wait for it"),
+	ok(h.ncall == 0 && h_failed(&h, t, RC_TIMEOUT, "memcpy: the client's deadline is too near"),
 	   "a client that does not wait costs no call");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -423,12 +426,13 @@ t_refused(void)
 
 	h_init(&h);
 	t = h_ask(&h, 9, MALLOC, malloc, &m);
-	ok(h_failed(&h, t, RC_INVAL, "malloc is for a device, not the coordinator"),
+	ok(h_failed(&h, t, RC_INVAL, "malloc is a request for a device, not for the coordinator"),
 	   "malloc is refused");
 	t = h_ask(&h, 9, RUN, run, &r);
-	ok(h_failed(&h, t, RC_INVAL, "run is for a device, not the coordinator"), "run is refused");
+	ok(h_failed(&h, t, RC_INVAL, "run is a request for a device, not for the coordinator"),
+	   "run is refused");
 	t = h_ask(&h, 9, MEMCPY, memcpy, &q);
-	ok(h_failed(&h, t, RC_INVAL, "memcpy: no direction is given"), "half a memcpy is refused");
+	ok(h_failed(&h, t, RC_INVAL, "memcpy: no direction given"), "half a memcpy is refused");
 	h_fini(&h);
 }
 

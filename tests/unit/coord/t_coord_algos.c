@@ -108,7 +108,7 @@ test_names(void)
 	ok(h_code(&h, put(&h, STAR("star", 3, 1))) == 0 && list_is(&h, "star 3"),
 	   "the same again is fine, and changes nothing");
 	ok(h_failed(&h, put(&h, other), RC_BUSY,
-		    "there is another algorithm star: remove it, or replace it"),
+		    "a different algorithm star exists: remove or replace it"),
 	   "another one of the name is refused");
 	ok(h_code(&h, put_as(&h, 9, (struct put){.text = other, .replace = true})) == 0,
 	   "unless it is to replace it");
@@ -130,7 +130,7 @@ test_names(void)
 			      "copy 0.in[0] -> 1.out[0]\ncopy 1.in[0] -> 0.out[0]\n")) == RC_INVAL,
 	   "a custom one cannot run");
 	ok(h_failed(&h, take_away(&h, "ring"), RC_INVAL, "algorithm 'ring' is built in") &&
-	       h_failed(&h, take_away(&h, "x"), RC_NOTFOUND, "there is no algorithm 'x' of a file"),
+	       h_failed(&h, take_away(&h, "x"), RC_NOTFOUND, "no algorithm 'x' from a file"),
 	   "only what is there is removed");
 	ok(h_code(&h, take_away(&h, "star")) == 0 && list_is(&h, "a.b-c_1 3"), "that is");
 	ok(h_clean(&h), "every request was answered once");
@@ -159,12 +159,12 @@ test_pieces(void)
 	       h_code(&h, put_piece(&h, 9, &p, 8, UINT64_MAX - 1, 4)) == RC_INVAL,
 	   "one of nothing, and those past the end");
 	ok(h_failed(&h, put_piece(&h, 9, &p, COORD_ALGO_FILE + 1, 0, 20), RC_INVAL,
-		    "an algorithm's file of 4194305 bytes: not 1 to 4194304"),
+		    "algorithm file: 4194305 bytes; must be 1 to 4194304"),
 	   "a file that is too long is refused with its first piece");
 	for (uint64_t i = 0; i < COORD_ALGO_UPLOADS - 1; i++)
 		put_piece(&h, 20 + i, &p, n, 0, 20);
 	ok(h_failed(&h, put_piece(&h, 40, &p, n, 0, 20), RC_BUSY,
-		    "8 files of algorithms come at this moment"),
+		    "8 algorithm files are being uploaded: try again later"),
 	   "so many come at a time");
 	h_gone(&h, 20);
 	ok(h_code(&h, put_piece(&h, 40, &p, n, 0, 20)) == 0, "a client that goes makes room");
@@ -184,7 +184,7 @@ test_limits(void)
 		snprintf(name, sizeof name, "a%d", i);
 		good &= h_code(&h, put_as(&h, 9, (struct put){.text = other, .name = name})) == 0;
 	}
-	snprintf(want, sizeof want, "there are %d algorithms of files already: remove one",
+	snprintf(want, sizeof want, "%d algorithms from files exist, which is the limit: remove one",
 		 COORD_MAX_ALGOS);
 	ok(good && h_failed(&h, put(&h, other), RC_BUSY, want), "so many algorithms");
 	ok(h_code(&h, put_as(&h, 9,
@@ -203,8 +203,8 @@ test_limits(void)
 		 HEAD("two", 2, 8000) "for c in 0..chunks - 1\n reduce 1.data[c] -> 0.data[c]\n"
 				      " copy 0.data[c] -> 1.data[c]\nend\n");
 	ok(h_failed(&h, put(&h, big.data), RC_INVAL,
-		    "file: it takes more work than the 536870912 units that one algorithm may: "
-		    "fewer ranks, chunks or steps"),
+		    "file: too much work: more than 536870912 units: use fewer ranks, chunks or "
+		    "steps"),
 	   "so much work");
 	buf_fini(&big);
 	h_fini(&h);
@@ -255,13 +255,14 @@ test_slow(void)
 	for (uint64_t i = 0; i < COORD_ALGO_UPLOADS; i++)
 		t[i] = put_as(&h, 20 + i, (struct put){.text = other, .name = "c", .lease = true});
 	ok(h_failed(&h, put_as(&h, 40, lease), RC_BUSY,
-		    "8 files of algorithms come at this moment"),
+		    "8 algorithm files are being uploaded: try again later"),
 	   "so many wait");
 	h_prove(&h);
 	h_advance(&h, H_TIMEOUT_MS);
 	t[0] = put_as(&h, 30, lease);
 	h_advance(&h, H_TIMEOUT_MS);
-	ok(h_code(&h, t[0]) == RC_TIMEOUT && strstr(h_text(&h, t[0]), "was not proven after 59."),
+	ok(h_code(&h, t[0]) == RC_TIMEOUT &&
+	       strstr(h_text(&h, t[0]), "was not verified within 59."),
 	   "a client's deadline passes meanwhile (%s)", h_text(&h, t[0]));
 	h_prove(&h);
 	ok(list_is(&h, "b 3, c 3, star 3"), "and what comes later is dropped");

@@ -87,11 +87,11 @@ t_exit(void)
 	ok(!strcmp(at(&h, 2)->loss->why, "ended with exit status 2"), "its exit status is told");
 	exited(&h, 99999, 9);
 	h.now += 3100;
-	ok(h_failed(
-	       &h, h_comm_init(&h, 9, 4, false), RC_FAILED,
-	       "4 devices wanted, 2 of 4 there; device 0000000000000002 (gpu 0) was lost 3.1 s "
-	       "ago: killed by signal 9; device 0000000000000003 (gpu 0) was lost 3.1 s ago: "
-	       "ended with exit status 2"),
+	ok(h_failed(&h, h_comm_init(&h, 9, 4, false), RC_FAILED,
+		    "needs 4 devices; 2 of 4 are available; device 0000000000000002 (gpu 0) was "
+		    "lost 3.1 s "
+		    "ago: killed by signal 9; device 0000000000000003 (gpu 0) was lost 3.1 s ago: "
+		    "ended with exit status 2"),
 	   "who wants more devices than there are hears of the lost ones");
 	tick(&h);
 	ok(h.spawned[2] == 0, "which stay lost");
@@ -113,7 +113,7 @@ t_broke(void)
 
 	begin(&h, GPUSIM_ON_FAILURE_ABORT, 2, 0);
 	h_step(&h, &ev);
-	ok(!strcmp(at(&h, 0)->loss->why, "its connection broke and nobody listens at ipc:///dev1"),
+	ok(!strcmp(at(&h, 0)->loss->why, "its connection broke and nothing listens at ipc:///dev1"),
 	   "where nobody knows the status, the connection is the reason");
 	killed(&h, 1);
 	ok(!strcmp(at(&h, 0)->loss->why, "killed by signal 9"), "until its parent tells");
@@ -153,8 +153,8 @@ t_respawn(void)
 	spawned(&h, 1, 778, NULL);
 	exited(&h, 778, 5 << 8);
 	ok(h_code(&h, t) == RC_FAILED &&
-	       strstr(h_text(&h, t), "killed by signal 9, was started again "
-				     "and ended with exit status 5"),
+	       strstr(h_text(&h, t),
+		      "killed by signal 9, was restarted and ended with exit status 5"),
 	   "one that cannot come is not waited for: %s", h_text(&h, t));
 	tick(&h);
 	ok(h.spawned[1] == 1, "nor started any more");
@@ -164,7 +164,7 @@ t_respawn(void)
 	h_advance(&h, H_RESPAWN_MS + 200);
 	u = h_comm_init(&h, 9, 2, false);
 	ok(h.spawned[1] == 2 && h_code(&h, t) > 0 && h_code(&h, u) == RC_FAILED &&
-	       strstr(h_text(&h, u), "was started again and did not come within 3.0s"),
+	       strstr(h_text(&h, u), "was restarted and did not register within 3.0s"),
 	   "nor is one that does not come in time: %s", h_text(&h, u));
 	ok(h_clean(&h), "all answers came once");
 	h_fini(&h);

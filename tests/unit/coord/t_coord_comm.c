@@ -30,7 +30,7 @@ t_init(void)
 	       a->optimeoutms == 10000,
 	   "an attach says who is who");
 	u = h_comm_init(&h, 10, 2, false);
-	ok(h_failed(&h, u, RC_BUSY, "busy: 2 devices wanted, 1 free of 4: comm 1 has 3"),
+	ok(h_failed(&h, u, RC_BUSY, "busy: needs 2 devices; 1 of 4 is free: comm 1 has 3"),
 	   "devices being attached are not free");
 	h_serve(&h);
 	r = h_code(&h, t) == 0 ? h_reply(&h, t)->comminit : NULL;
@@ -39,12 +39,12 @@ t_init(void)
 	   "the answer has the ranks in order");
 	ok(h_comm(&h, 9, 1) == 2, "the next communicator has the next number");
 	ok(h_failed(&h, h_comm_init(&h, 9, 0, false), RC_INVAL,
-		    "0 devices wanted; a communicator has at least one"),
+		    "0 devices requested: a communicator needs at least one"),
 	   "no devices are refused");
 	ok(h_failed(&h, h_comm_init(&h, 9, 2000, false), RC_INVAL,
-		    "2000 devices wanted; a communicator has at most 1024"),
+		    "2000 devices requested: a communicator has at most 1024"),
 	   "too many are refused");
-	ok(h_failed(&h, h_comm_init(&h, 9, 6, false), RC_NOTFOUND, "6 devices wanted, there are 4"),
+	ok(h_failed(&h, h_comm_init(&h, 9, 6, false), RC_NOTFOUND, "needs 6 devices; 4 exist"),
 	   "more than there are are refused");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -72,11 +72,11 @@ t_named(void)
 	h.alive[2] = false;
 	h_advance(&h, H_LOST_MS);
 	ok(h_failed(&h, init_named(&h, ids, 2), RC_UNREACHABLE,
-		    "device 0000000000000002 lost: no word from it for 5.0s"),
+		    "device 0000000000000002 lost: no heartbeat for 5.0s"),
 	   "a lost one is refused");
 	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY,
-		    "busy: 2 devices wanted, 1 free of 4: comm 1 has 3, comm 2 has 2; device "
-		    "0000000000000002 (gpu 0) was lost 0.0 s ago: no word from it for 5.0s"),
+		    "busy: needs 2 devices; 1 of 4 is free: comm 1 has 3, comm 2 has 2; device "
+		    "0000000000000002 (gpu 0) was lost 0.0 s ago: no heartbeat for 5.0s"),
 	   "devices of two communicators are not free");
 	h_fini(&h);
 }
@@ -107,7 +107,7 @@ t_attach_fails(void)
 	h_advance(&h, H_LOST_MS);
 	h_serve(&h);
 	ok(h_failed(&h, t, RC_UNREACHABLE,
-		    "rank 0 (device 0000000000000001) lost: no word from it for 5.0s"),
+		    "rank 0 (device 0000000000000001) lost: no heartbeat for 5.0s"),
 	   "a device lost while attaching fails it");
 	h.timeout_ms = 2000;
 	t = h_comm_init(&h, 9, 1, false);
@@ -225,8 +225,8 @@ t_join_some(void)
 	ok(h_code(&h, t) == 0 && same_paths(h_paths(&h, 1), "101010101"),
 	   "its paths are by sockets, the others' by memory");
 	ok(h_failed(&h, submit_direct(&h, 1, 3), RC_INVAL,
-		    "rank 0 operation 0: algorithm twoshot needs every rank's memory "
-		    "mapped, and some ranks of comm 1 are reached by sockets"),
+		    "rank 0 operation 0: algorithm twoshot needs peer memory between all ranks, "
+		    "but some ranks of comm 1 use sockets"),
 	   "one-sided algorithms are refused");
 	h_destroy(&h, 9, 1);
 	h_serve(&h);
@@ -320,7 +320,7 @@ t_paths_limit(void)
 	q.commid = h_comm(&h, 9, WIRE_MAX_PATHS + 1);
 	q.paths = true;
 	ok(h_failed(&h, h_ask(&h, 9, GET_COMM_STATUS, getcommstatus, &q), RC_INVAL,
-		    "comm 1 has 513 ranks; paths are told of at most 512"),
+		    "comm 1 has 513 ranks; paths are reported for at most 512"),
 	   "of more ranks than fit no paths are told");
 	h_destroy(&h, 9, 1);
 	h_serve(&h);
@@ -447,8 +447,8 @@ t_restart(void)
 	h_register(&h, 2);
 	h_serve(&h);
 	ok(h_failed(&h, t, RC_FAILED,
-		    "comm 1 rank 1 (device 0000000000000002) restarted: its part "
-		    "of the communicator is gone"),
+		    "comm 1 rank 1 (device 0000000000000002) restarted: its part of the "
+		    "communicator is lost"),
 	   "a restarted device fails what it was part of");
 	s = h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus;
 	ok(s->status == GPU_SIM__STATUS__FAILED && s->code == RC_FAILED &&
@@ -478,7 +478,7 @@ t_cancel(void)
 	h_devices(&h, 2);
 	t = h_comm_init(&h, 9, 2, false);
 	h_cancel(&h, t);
-	ok(h_failed(&h, t, RC_ABORTED, "commInit: the client has cancelled it"),
+	ok(h_failed(&h, t, RC_ABORTED, "commInit: cancelled by the client"),
 	   "a comm-init that is cancelled is answered");
 	h_serve(&h);
 	ok(h_count(&h, H_DETACH) == 0 && h_comm(&h, 9, 2) == 2, "and its devices are free again");

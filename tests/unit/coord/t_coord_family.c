@@ -154,20 +154,20 @@ test_split_fails(void)
 	h_devices(&h, 3);
 	make(&h, 7, 3);
 	ok(h_failed(&h, split(&h, 9, 0, 0, 0, 0), RC_NOTFOUND, "no communicator 9") &&
-	       h_failed(&h, split(&h, 1, 3, 0, 0, 0), RC_INVAL, "rank 3 of comm 1, which has 3"),
+	       h_failed(&h, split(&h, 1, 3, 0, 0, 0), RC_INVAL, "rank 3: comm 1 has 3 ranks"),
 	   "only ranks of a communicator split it");
 	a = split(&h, 1, 0, 0, 0, 0);
 	ok(h_failed(&h, split(&h, 1, 0, 0, 1, 0), RC_INVAL,
-		    "split of comm 1: rank 0 has come already"),
+		    "split of comm 1: rank 0 has joined already"),
 	   "a rank comes once");
 	b = split(&h, 1, 1, 1, 0, 0);
 	h_advance(&h, H_COMM_MS);
 	ok(h_failed(&h, a, RC_TIMEOUT,
-		    "split of comm 1: ranks 1-2 of 3 have not come while rank 0 waited for "
+		    "split of comm 1: ranks 1-2 of 3 have not joined while rank 0 waited for "
 		    "40.0s"),
 	   "ranks that are missing are told");
 	ok(h_failed(&h, b, RC_TIMEOUT,
-		    "split of comm 1: ranks 0, 2 of 3 have not come while rank 1 waited for "
+		    "split of comm 1: ranks 0, 2 of 3 have not joined while rank 1 waited for "
 		    "40.0s"),
 	   "and no rank's first split meets another's second");
 	a = split(&h, 1, 0, 0, 0, 0);
@@ -177,8 +177,9 @@ test_split_fails(void)
 	split(&h, 1, 2, 0, 0, 0);
 	ok(h_count(&h, H_ATTACH) == 0, "nothing is made for a client that is away");
 	h_advance(&h, 2000);
-	ok(h_failed(&h, a, RC_ABORTED, "its client has gone"), "which loses its seat");
-	ok(h_failed(&h, b, RC_FAILED, "comm 1: rank 0's process has gone"), "and fails the parent");
+	ok(h_failed(&h, a, RC_ABORTED, "the client disconnected"), "which loses its seat");
+	ok(h_failed(&h, b, RC_FAILED, "comm 1: rank 0's process has ended"),
+	   "and fails the parent");
 	h_serve(&h);
 	make(&h, 8, 3);
 	b = split(&h, 2, 1, 0, 0, 0);
@@ -233,14 +234,15 @@ test_shrink(void)
 	   "and the parent stays");
 	a = shrink(&h, 1, 0, 1, false);
 	ok(h_failed(&h, shrink(&h, 1, 2, 1, true), RC_INVAL,
-		    "shrink of comm 1: rank 2 says with abort, who came before without"),
+		    "shrink of comm 1: rank 2 shrinks with abort, earlier ranks without"),
 	   "all say the same of abort");
 	c = shrink(&h, 1, 1, 2, false);
 	h_advance(&h, H_COMM_MS);
 	ok(h_failed(&h, a, RC_TIMEOUT,
-		    "shrink of comm 1: rank 2 of 3 has not come while rank 0 waited for 40.0s") &&
-	       h_failed(&h, c, RC_TIMEOUT,
-			"shrink of comm 1: rank 0 of 3 has not come while rank 1 waited for 40.0s"),
+		    "shrink of comm 1: rank 2 of 3 has not joined while rank 0 waited for 40.0s") &&
+	       h_failed(
+		   &h, c, RC_TIMEOUT,
+		   "shrink of comm 1: rank 0 of 3 has not joined while rank 1 waited for 40.0s"),
 	   "an excluded rank is not missing");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -267,7 +269,7 @@ test_shrink_failed(void)
 	a = shrink(&h, 3, 0, 2, true);
 	ok(h_count(&h, H_ABORT) == 3 &&
 	       strcmp(h_reply(&h, h_status(&h, 5, 3, false))->getcommstatus->reason,
-		      "comm 3: rank 0 shrinks it with abort") == 0,
+		      "comm 3: aborted by the shrink of rank 0") == 0,
 	   "to shrink with abort ends the parent's operations at once");
 	h_serve(&h);
 	ok(h_code(&h, a) == -1, "and waits for the others");
@@ -305,8 +307,7 @@ test_grow(void)
 	       is_of(&h, t[3], "1234"),
 	   "new ranks are behind the old ones");
 	ok(h_failed(&h, grow(&h, 0, 2, 3, 70), RC_INVAL,
-		    "id 00000000000000000000000000000046 is used up: communicator 2 was made by "
-		    "it"),
+		    "id 00000000000000000000000000000046 is used up: it made communicator 2"),
 	   "an id is used once");
 	t[1] = grow(&h, 1, 1, 3, 71);
 	t[2] = grow(&h, 0, 2, 3, 71);
@@ -316,9 +317,9 @@ test_grow(void)
 	t[2] = grow(&h, 0, 2, 3, 72);
 	t[1] = grow(&h, 0, 1, 3, 72);
 	t[0] = grow(&h, 1, 0, 3, 72);
-	ok(h_failed(&h, t[1], RC_INVAL, "rank 1 is of comm 1, which has 2; not new") &&
+	ok(h_failed(&h, t[1], RC_INVAL, "rank 1 is not new: comm 1 has 2 ranks") &&
 	       h_failed(&h, grow(&h, 0, 0, 3, 72), RC_INVAL,
-			"rank 0 is of comm 1, which has 2; not new"),
+			"rank 0 is not new: comm 1 has 2 ranks"),
 	   "a new rank has no old one's place");
 	t[1] = grow(&h, 1, 1, 3, 0);
 	h_serve(&h);
@@ -339,37 +340,38 @@ test_grow_fails(void)
 	make(&h, 7, 2);
 	make(&h, 8, 2);
 	ok(h_failed(&h, grow(&h, 1, 0, 2, 0), RC_INVAL,
-		    "comm 1 of 2 ranks grows to more, at most 1024, not 2") &&
-	       h_failed(&h, grow(&h, 0, 2, 3, 0), RC_INVAL, "rank 2 is new, and names no id") &&
+		    "comm 1 of 2 ranks: can grow to at most 1024, not 2") &&
+	       h_failed(&h, grow(&h, 0, 2, 3, 0), RC_INVAL, "rank 2 is new but names no id") &&
 	       h_failed(&h, grow(&h, 0, 3, 3, 70), RC_INVAL,
-			"rank 3 of 3 ranks; there are at most 1024"),
+			"rank 3 of 3 ranks: the limit is 1024"),
 	   "calls that cannot be");
 	a = grow(&h, 1, 0, 3, 70);
 	ok(h_failed(&h, grow(&h, 1, 1, 4, 0), RC_INVAL,
-		    "grow of comm 1: rank 1 says 4 ranks, who came before says 3") &&
+		    "grow of comm 1: rank 1 gives 4 ranks, earlier ranks 3") &&
 	       h_failed(&h, grow(&h, 1, 1, 3, 71), RC_INVAL,
-			"grow of comm 1: rank 1 names another id than who came before") &&
+			"grow of comm 1: rank 1 names another id than earlier ranks") &&
 	       h_failed(&h, grow(&h, 2, 0, 3, 70), RC_INVAL,
 			"id 00000000000000000000000000000046 is to grow comm 1 already") &&
 	       h_failed(&h, grow(&h, 0, 3, 4, 70), RC_INVAL,
-			"grow of comm 1: rank 3 says 4 ranks, who came before says 3"),
+			"grow of comm 1: rank 3 gives 4 ranks, earlier ranks 3"),
 	   "calls that do not fit each other");
 	b = grow(&h, 2, 1, 4, 0);
 	c = grow(&h, 0, 2, 4, 72);
 	h_advance(&h, H_COMM_MS);
-	ok(h_failed(&h, a, RC_TIMEOUT,
-		    "grow of comm 1: ranks 1-2 of 3 have not come while rank 0 waited for 40.0s") &&
+	ok(h_failed(
+	       &h, a, RC_TIMEOUT,
+	       "grow of comm 1: ranks 1-2 of 3 have not joined while rank 0 waited for 40.0s") &&
 	       h_failed(&h, b, RC_TIMEOUT,
-			"grow of comm 2: ranks 0, 2-3 of 4 have not come while rank 1 waited for "
+			"grow of comm 2: ranks 0, 2-3 of 4 have not joined while rank 1 waited for "
 			"40.0s") &&
 	       h_failed(&h, c, RC_TIMEOUT,
-			"id 00000000000000000000000000000048: ranks 0-1, 3 of 4 have not come "
+			"id 00000000000000000000000000000048: ranks 0-1, 3 of 4 have not joined "
 			"while rank 2 waited for 40.0s"),
 	   "who does not come is told");
 	a = grow(&h, 0, 0, 1, 73);
 	ok(h_failed(&h, a, RC_INVAL,
-		    "id 00000000000000000000000000000049: no rank of a communicator names it to "
-		    "grow"),
+		    "id 00000000000000000000000000000049: no rank of a communicator has named this "
+		    "id to grow with"),
 	   "new ranks alone are no communicator");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);

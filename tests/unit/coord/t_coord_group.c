@@ -97,7 +97,7 @@ t_meet(void)
 	t[1] = submit_one(&h, 8, &o, 1);
 	ok(h_code(&h, t[1]) == -1 && h.ncall == 0, "one rank's submit waits for the other's");
 	ok(h_failed(&h, submit_one(&h, 7, &o, 1), RC_BUSY,
-		    "comm 1: rank 1 has a submit that waits for other ranks"),
+		    "comm 1: rank 1 already has a submit that waits for other ranks"),
 	   "a rank has one at a time");
 	t[0] = submit_one(&h, 9, &o, 0);
 	ok(h_code(&h, t[0]) == 0 && h_code(&h, t[1]) == 0 && h.ncall == 2 &&
@@ -175,7 +175,8 @@ t_group_bounds(void)
 	for (int i = 0; i < 4096 / 16; i++)
 		good = good && h_code(&h, h_submit(&h, 9, 1, &o, false)) == 0;
 	t = h_submit(&h, 9, 1, &o, false);
-	ok(good && h_failed(&h, t, RC_INVAL, "rank 0: 4112 operations in the group, at most 4096"),
+	ok(good &&
+	       h_failed(&h, t, RC_INVAL, "rank 0: 4112 operations in the group; the limit is 4096"),
 	   "a group's operations are bounded");
 	t = h_group_end(&h, 9, 1, true);
 	ok(h.ncall == 1 && h.call[0].req->run->n_ops == 4096, "what was taken is all run");
@@ -253,7 +254,7 @@ t_graph(void)
 	u = launch(&h, 1, 1, false);
 	ok(h_code(&h, u) == 0 && h_reply(&h, u)->submit->operation == 100,
 	   "all its iterations are counted");
-	ok(h_failed(&h, destroy(&h, 1), RC_BUSY, "graph 1: 2 of its runs are pending"),
+	ok(h_failed(&h, destroy(&h, 1), RC_BUSY, "graph 1: 2 of its launches are pending"),
 	   "a graph at work cannot be destroyed");
 	h_serve(&h);
 	ok(h_code(&h, t) == 0 && h_reply(&h, t)->submit->n_ranks == 2, "the launch is answered");
@@ -289,7 +290,7 @@ t_graph_fails(void)
 	h_ops_init(&o, 2);
 	h_coll(&o, 0, GPUSIM_SEND, 4, 1);
 	ok(h_failed(&h, create(&h, &o), RC_INVAL,
-		    "rank 0: send to rank 1 meets no recv; in a graph every one must"),
+		    "rank 0: send to rank 1 matches no recv; in a graph all must match"),
 	   "half a transfer is refused");
 	h_ops_init(&o, 2);
 	h_launch(&o, 0);

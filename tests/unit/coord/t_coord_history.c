@@ -69,7 +69,7 @@ t_story(void)
 	ok(r->n_events == 6 && r->last == 6 && r->events[5]->number == 6 &&
 	       r->events[5]->atms == H_EPOCH_MS + h.now,
 	   "events have numbers and a time");
-	ok(says(r, 0, GPU_SIM__EVENT_KIND__STARTED, "the coordinator has started") &&
+	ok(says(r, 0, GPU_SIM__EVENT_KIND__STARTED, "the coordinator started") &&
 	       says(r, 1, GPU_SIM__EVENT_KIND__JOINED,
 		    "device 0000000000000001 (gpu 0) joined at ipc:///dev1, pid 100501") &&
 	       says(r, 2, GPU_SIM__EVENT_KIND__JOINED,
@@ -84,7 +84,7 @@ t_story(void)
 		      "comm 1 has recovered: rank 1 (device 0000000000000002) lost"),
 	   "which recovers");
 	ok(says(r, 5, GPU_SIM__EVENT_KIND__RESTARTED,
-		"device 0000000000000002 (gpu 0) was started again, pid 201502"),
+		"device 0000000000000002 (gpu 0) was restarted, pid 201502"),
 	   "then somebody starts it again");
 	h.alive[1] = false;
 	h_advance(&h, H_LOST_MS + 200);
@@ -95,7 +95,7 @@ t_story(void)
 	ok(r->n_events == 3 && r->events[0]->kind == GPU_SIM__EVENT_KIND__LOST &&
 	       r->events[1]->kind == GPU_SIM__EVENT_KIND__COMM_FAILED &&
 	       says(r, 2, GPU_SIM__EVENT_KIND__BACK,
-		    "device 0000000000000001 (gpu 0), rank 0 of comm 1, is back"),
+		    "device 0000000000000001 (gpu 0), rank 0 of comm 1, has returned"),
 	   "a communicator fails, a device is back");
 	h_crash(&h);
 	h_advance(&h, H_BEAT_MS);
@@ -103,7 +103,7 @@ t_story(void)
 	r = events(&h, 0);
 	ok(r->n_events == 10 && r->last == 10 &&
 	       says(r, 9, GPU_SIM__EVENT_KIND__STARTED,
-		    "the coordinator was started again, with 2 devices and 1 communicator"),
+		    "the coordinator was restarted, with 2 devices and 1 communicator"),
 	   "all of it is there after a restart, and nothing twice");
 	ok(h_clean(&h), "all answers came once");
 	h_fini(&h);

@@ -56,7 +56,7 @@ t_requests(void)
 		last = h_status(&h, HOG, 1, true);
 	ok(h_code(&h, last) == -1, "1024 requests of a client wait");
 	ok(h_failed(&h, h_status(&h, HOG, 1, true), RC_BUSY,
-		    "1024 of this client's requests wait for an answer, which is its limit"),
+		    "1024 requests of this client are pending, which is its limit"),
 	   "and no more");
 	ok(h_code(&h, h_status(&h, OTHER, 1, true)) == -1 &&
 	       h_code(&h, h_status(&h, OTHER, 1, false)) == 0,
@@ -98,8 +98,8 @@ t_guests(void)
 	for (int i = 0; i < 64; i++)
 		good += h_code(&h, make_graph(&h, HOG)) == 0;
 	ok(good == 64 && h_failed(&h, make_graph(&h, HOG), RC_BUSY,
-				  "comm 1: 64 graphs are this client's, which is its limit on "
-				  "another's communicator"),
+				  "comm 1: this client has 64 graphs, which is its limit on "
+				  "another client's communicator"),
 	   "a client keeps at most 64 graphs on another's communicator");
 	ok(h_code(&h, make_graph(&h, OTHER)) == 0 && h_code(&h, make_graph(&h, OWNER)) == 0,
 	   "others, and who made it, keep theirs");
@@ -107,10 +107,9 @@ t_guests(void)
 	good = 0;
 	for (int i = 0; i < 256; i++)
 		good += h_code(&h, h_submit(&h, HOG, 1, &o, false)) == 0;
-	ok(good == 256 &&
-	       h_failed(&h, h_submit(&h, HOG, 1, &o, false), RC_BUSY,
-			"comm 1: 256 runs of this client are pending, which is its limit "
-			"on another's communicator"),
+	ok(good == 256 && h_failed(&h, h_submit(&h, HOG, 1, &o, false), RC_BUSY,
+				   "comm 1: 256 runs of this client are pending, which is its "
+				   "limit on another client's communicator"),
 	   "a client has at most 256 runs pending there");
 	good = 0;
 	for (int i = 0; i < 700; i++)
@@ -161,8 +160,7 @@ t_held(void)
 	while (h_code(&h, t = submit_large(&h, HOG)) == 0 && good < 1000)
 		good++;
 	ok(good > 80 && good < 96 && h_code(&h, t) == RC_BUSY &&
-	       strstr(h_text(&h, t),
-		      "MiB of this client's operations, at most 64; try again later"),
+	       strstr(h_text(&h, t), "MiB at the coordinator; the limit is 64; try again later"),
 	   "a client has at most 64 MiB of operations waiting");
 	printf("# %u submits: %s\n", good, h_text(&h, t));
 	ok(h_code(&h, submit_large(&h, OTHER)) == 0, "others get theirs in");

@@ -112,9 +112,10 @@ t_stuck(void)
 	h_refuse(&h, (size_t)h_find(&h, H_RUN, 2), RC_ABORTED, "told to");
 	h_refuse(&h, (size_t)h_find(&h, H_RUN, 3), RC_ABORTED, "told to");
 	h_serve(&h);
-	ok(h_failed(&h, t, RC_TIMEOUT,
-		    "comm 1: allreduce #0 (ring), step 2 of 6: rank 2 (device 0000000000000003) is "
-		    "stuck: it lives, and stands in step 2 of 6 for 0.9s; last progress 1.0s ago"),
+	ok(h_failed(
+	       &h, t, RC_TIMEOUT,
+	       "comm 1: allreduce #0 (ring), step 2 of 6: rank 2 (device 0000000000000003) is "
+	       "stuck: it is alive, and has been in step 2 of 6 for 0.9s; last progress 1.0s ago"),
 	   "the rank that stands still is named, and not its victim that another waited for");
 	h_fini(&h);
 	t = begin(&h, GPUSIM_ON_FAILURE_SHRINK);
@@ -142,10 +143,11 @@ t_apart(void)
 	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_ABORTED, "told to");
 	h_refuse(&h, (size_t)h_find(&h, H_RUN, 2), RC_ABORTED, "told to");
 	h_serve(&h);
-	ok(h_failed(&h, t, RC_TIMEOUT,
-		    "comm 1: allreduce #0 (ring), step 2 of 6: rank 1 (device 0000000000000002) "
-		    "gets nothing from rank 0 (device 0000000000000001) for 0.9s; last progress "
-		    "1.0s ago"),
+	ok(h_failed(
+	       &h, t, RC_TIMEOUT,
+	       "comm 1: allreduce #0 (ring), step 2 of 6: rank 1 (device 0000000000000002) "
+	       "has received nothing from rank 0 (device 0000000000000001) for 0.9s; last progress "
+	       "1.0s ago"),
 	   "where all wait for each other, the link is named that starves the one least far");
 	h_fini(&h);
 }

@@ -62,7 +62,7 @@ t_in_order(void)
 	h_devices(&h, 4);
 	take(&h, 1, 3);
 	ok(h_failed(&h, ask(&h, 2, 2, 0), RC_BUSY,
-		    "busy: 2 devices wanted, 1 free of 4: comm 1 of program 1 (pid 4701) has 3"),
+		    "busy: needs 2 devices; 1 of 4 is free: comm 1 of program 1 (pid 4701) has 3"),
 	   "who does not wait hears at once who has them");
 	large = ask(&h, 3, 4, 10000);
 	small = ask(&h, 4, 1, 10000);
@@ -70,7 +70,7 @@ t_in_order(void)
 	ok(h.ncall == 0 && h_code(&h, large) == -1 && h_code(&h, small) == -1,
 	   "who waits, waits; small ones do not overtake a large one");
 	ok(h_failed(&h, ask(&h, 6, 1, 0), RC_BUSY,
-		    "busy: 1 device wanted, 1 free of 4: comm 1 of program 1 (pid 4701) has 3, "
+		    "busy: needs 1 device; 1 of 4 is free: comm 1 of program 1 (pid 4701) has 3, "
 		    "program 3 "
 		    "(pid 4703) waits for 4"),
 	   "nor does one that does not wait");
@@ -97,7 +97,7 @@ t_time(void)
 	ok(h_code(&h, t) == -1, "it waits as long as it was to");
 	h_advance(&h, 100);
 	ok(h_failed(&h, t, RC_TIMEOUT,
-		    "waited 0.5 s: busy: 1 device wanted, 0 free of 2: comm 1 of program 1 (pid "
+		    "waited 0.5 s: busy: needs 1 device; 0 of 2 are free: comm 1 of program 1 (pid "
 		    "4701) has 2, "
 		    "program 3 (pid 4703) waits for 1"),
 	   "and no longer");
@@ -134,13 +134,13 @@ t_clients_go(void)
 	h_advance(&h, 1900);
 	ok(h_code(&h, third) == -1, "it may be away for a while");
 	h_advance(&h, 100);
-	ok(h_failed(&h, third, RC_ABORTED, "its client has gone"), "but not longer");
+	ok(h_failed(&h, third, RC_ABORTED, "the client disconnected"), "but not longer");
 	h_gone(&h, 2);
 	h_advance(&h, 600);
 	ok(h_failed(&h, ask(&h, 5, 2, 0), RC_BUSY,
-		    "busy: 2 devices wanted, 0 free of 3: comm 2 of program 3 (pid 4703) has 1, "
+		    "busy: needs 2 devices; 0 of 3 are free: comm 2 of program 3 (pid 4703) has 1, "
 		    "comm 3 of "
-		    "program 2 (pid 4702), which is gone: free in 1.4 s"),
+		    "program 2 (pid 4702), which disconnected: free in 1.4 s"),
 	   "a lease whose client is gone is told with its end");
 	third = ask(&h, 5, 2, 20000);
 	h_advance(&h, 1400);
@@ -158,14 +158,14 @@ t_lost(void)
 
 	h_init(&h);
 	h_devices(&h, 3);
-	ok(h_failed(&h, ask(&h, 1, 4, 10000), RC_NOTFOUND, "4 devices wanted, there are 3"),
+	ok(h_failed(&h, ask(&h, 1, 4, 10000), RC_NOTFOUND, "needs 4 devices; 3 exist"),
 	   "more than there are are not waited for");
 	h.alive[2] = false;
 	h_advance(&h, H_LOST_MS);
 	ok(h_failed(&h, ask(&h, 1, 3, 0), RC_FAILED,
-		    "3 devices wanted, 2 of 3 there; device 0000000000000002 (gpu 0) was lost 0.0 "
-		    "s ago: no "
-		    "word from it for 5.0s"),
+		    "needs 3 devices; 2 of 3 are available; device 0000000000000002 (gpu 0) was "
+		    "lost 0.0 "
+		    "s ago: no heartbeat for 5.0s"),
 	   "one that is lost is none that is in use");
 	all = ask(&h, 1, 3, 50000);
 	one = ask(&h, 2, 2, 50000);
@@ -183,7 +183,7 @@ t_lost(void)
 	h.timeout_ms = 4000000;
 	all = ask(&h, 1, 3, 3900000);
 	h_advance(&h, 3600000);
-	ok(h_failed(&h, all, RC_NOTFOUND, "3 devices wanted, there are 2"),
+	ok(h_failed(&h, all, RC_NOTFOUND, "needs 3 devices; 2 exist"),
 	   "one that is forgotten is waited for no more");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -201,7 +201,7 @@ t_grow(void)
 	b = take(&h, 2, 2);
 	t = grow(&h, 1, a, 1, 10000);
 	ok(h_failed(&h, grow(&h, 1, a, 1, 0), RC_BUSY,
-		    "busy: 1 device wanted, 0 free of 4: comm 1 of program 1 (pid 4701) has 2, "
+		    "busy: needs 1 device; 0 of 4 are free: comm 1 of program 1 (pid 4701) has 2, "
 		    "comm 2 of "
 		    "program 2 (pid 4702) has 2, a client waits for 1"),
 	   "without waiting it is busy");
@@ -238,7 +238,7 @@ t_restart(void)
 	ok(h_code(&h, first) == -1 && h_code(&h, second) == -1,
 	   "who asks again stands in line again");
 	ok(h_failed(&h, ask(&h, 4, 1, 0), RC_BUSY,
-		    "busy: 1 device wanted, 0 free of 2: comm 1 of program 1 (pid 4701) has 2, "
+		    "busy: needs 1 device; 0 of 2 are free: comm 1 of program 1 (pid 4701) has 2, "
 		    "program 2 "
 		    "(pid 4702) waits for 2"),
 	   "it is still known who has what");

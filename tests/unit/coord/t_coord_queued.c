@@ -158,8 +158,8 @@ test_plain(void)
 	q = call_of(7, 1, 2);
 	q.host = (char *)"another-host";
 	ok(is_plain(&h, q,
-		    "rank 1's process is not on the host of its device 0000000000000002, or of "
-		    "another user"),
+		    "rank 1's process is on another host than its device 0000000000000002, or "
+		    "belongs to another user"),
 	   "so does one on another host");
 	h_fini(&h);
 	h_init(&h);
@@ -167,7 +167,7 @@ test_plain(void)
 	q = call_of(7, 1, 2);
 	q.onfailure = GPU_SIM__ON_FAILURE__SHRINK;
 	ok(is_plain(&h, q,
-		    "ranks that enqueue operations themselves have the policy abort on failure"),
+		    "ranks that enqueue operations themselves need the policy abort on failure"),
 	   "and a policy that recovers");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -197,8 +197,8 @@ test_refused(void)
 	       h_failed(&h, h_ask(&h, 100, ALL_REDUCE_RING, allreducering, &ring), RC_INVAL, no),
 	   "the coordinator starts no operation of a queued communicator");
 	ok(h_failed(&h, h_shrink(&h, 100, 1, NULL, 0), RC_INVAL,
-		    "comm 1: its ranks enqueue operations themselves, so each calls for itself to "
-		    "shrink or grow it"),
+		    "comm 1: its ranks enqueue operations themselves, so each rank must call "
+		    "shrink or grow itself"),
 	   "and changes none of its ranks");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -231,11 +231,12 @@ test_left(void)
 	ok(h_code(&h, b) == 0 && comms(&h) == 0, "and it hears of the end");
 	ok(h_failed(&h, leave(&h, 1, 2), RC_NOTFOUND, "no communicator 1"), "then it is gone");
 	plain = h_comm(&h, 9, 2);
-	ok(h_failed(&h, leave(&h, plain, 0), RC_INVAL,
-		    "comm 2: a rank leaves only where ranks enqueue operations themselves"),
+	ok(h_failed(
+	       &h, leave(&h, plain, 0), RC_INVAL,
+	       "comm 2: ranks leave only communicators whose ranks enqueue operations themselves"),
 	   "a rank leaves no other communicator");
 	make(&h, 8, 2);
-	ok(h_failed(&h, leave(&h, 3, 2), RC_INVAL, "rank 2 of comm 3, which has 2"),
+	ok(h_failed(&h, leave(&h, 3, 2), RC_INVAL, "rank 2: comm 3 has 2 ranks"),
 	   "and a rank that there is not leaves none");
 	leave(&h, 3, 0);
 	h_gone(&h, 101);
@@ -437,7 +438,7 @@ test_deserted(void)
 	beat(&h, 1, 0);
 	h_step(&h, &tick);
 	ok(summary(&h)->status == GPU_SIM__STATUS__FAILED &&
-	       strcmp(summary(&h)->reason, "comm 1: rank 1's process has gone") == 0,
+	       strcmp(summary(&h)->reason, "comm 1: rank 1's process has ended") == 0,
 	   "without process a rank fails it, also when it has enqueued nothing yet");
 	h_serve(&h);
 	leave(&h, 1, 0);

@@ -175,7 +175,8 @@ t_respawn(void)
 	runs_aborted(&h);
 	serve_living(&h, false);
 	h_advance(&h, H_RESPAWN_MS + 100);
-	ok(h_code(&h, t) == RC_FAILED && strstr(h_text(&h, t), "it did not come back within 3."),
+	ok(h_code(&h, t) == RC_FAILED &&
+	       strstr(h_text(&h, t), "the device did not return within 3."),
 	   "who does not come back is named: %s", h_text(&h, t));
 	ok(h_clean(&h), "all answers came once");
 	h_fini(&h);
@@ -213,8 +214,7 @@ t_supervised(void)
 	h.inode[2] = 7;
 	come_back(&h, 2);
 	serve_living(&h, true);
-	ok(h_code(&h, t) == RC_RECOVERED &&
-	       strstr(h_text(&h, t), "the lost memory has to be filled again"),
+	ok(h_code(&h, t) == RC_RECOVERED && strstr(h_text(&h, t), "fill the lost memory again"),
 	   "one that comes back without its memory is told: %s", h_text(&h, t));
 	t = h_submit(&h, 9, 1, &o, true);
 	serve_living(&h, true);
@@ -244,7 +244,8 @@ t_overdue(void)
 	die(&h, 2);
 	runs_aborted(&h);
 	h_advance(&h, H_GRACE_MS);
-	ok(h_code(&h, t) > 0 && strstr(h_text(&h, t), "its time, with recoveries, is over"),
+	ok(h_code(&h, t) > 0 &&
+	       strstr(h_text(&h, t), "the time limit, recoveries included, is over"),
 	   "recoveries do not go on for ever: %s", h_text(&h, t));
 	h_fini(&h);
 }
@@ -326,7 +327,7 @@ t_outgrown(void)
 	   "another is taken for the ranks that are left");
 	serve_living(&h, true);
 	ok(h_code(&h, t) == 0 && strstr(h_reply(&h, t)->submit->note,
-					"algorithm star is for more ranks, so another was taken"),
+					"algorithm star is for more ranks, so another was used"),
 	   "which its caller is told");
 	launch.graphid = h_reply(&h, g)->graphcreate->graphid;
 	launch.iterations = 2;
@@ -375,7 +376,7 @@ t_not_again(void)
 	die(&h, 2);
 	runs_aborted(&h);
 	serve_living(&h, true);
-	ok(h_code(&h, t) == RC_RECOVERED && strstr(h_text(&h, t), "no meaning"),
+	ok(h_code(&h, t) == RC_RECOVERED && strstr(h_text(&h, t), "meaningless"),
 	   "a broadcast from the lost rank has no meaning: %s", h_text(&h, t));
 	h_ops_init(&o, 1);
 	h_launch(&o, 0);
@@ -614,7 +615,7 @@ t_lab_shrink(void)
 	   "a client that names two means the two that are left");
 	serve_living(&h, true);
 	ok(h_failed(&h, lab_ring(&h, 4), RC_INVAL,
-		    "memAddrs names rank 3 of communicator 1, which has 2"),
+		    "memAddrs names rank 3, but communicator 1 has 2 ranks"),
 	   "there never was a rank 3");
 	ok(h_clean(&h), "all answers came once");
 	h_fini(&h);
@@ -636,7 +637,7 @@ t_lab_not_again(void)
 	serve_living(&h, true);
 	ok(lab_status_is(&h, GPU_SIM__STATUS__FAILED) &&
 	       strstr(h_reply(&h, h_status(&h, 9, 1, true))->getcommstatus->reason,
-		      "the lost memory has to be filled again"),
+		      "fill the lost memory again"),
 	   "a rank's memory is lost: the status says so");
 	ok(h_code(&h, lab_ring(&h, 2)) == 0 && lab_status_is(&h, GPU_SIM__STATUS__IN_PROGRESS),
 	   "and the communicator goes on");
@@ -698,7 +699,7 @@ t_lab_spare(void)
 static void
 t_groups(void)
 {
-	const char *changed = "comm 1: the group's operations are of ranks that have changed";
+	const char *changed = "comm 1: the group's operations are for ranks that have changed";
 	struct harness h;
 	struct h_ops all, pair, left;
 	uint64_t t;

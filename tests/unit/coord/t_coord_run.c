@@ -315,7 +315,7 @@ t_lost(void)
 	ok(h_code(&h, t) == -1, "a silent device is given its time");
 	h_advance(&h, 100 + H_GRACE_MS);
 	ok(h_failed(&h, t, RC_UNREACHABLE,
-		    "comm 1 rank 1 (device 0000000000000002) lost: no word from it for 5.0s"),
+		    "comm 1 rank 1 (device 0000000000000002) lost: no heartbeat for 5.0s"),
 	   "a lost one ends the run");
 	h_destroy(&h, 9, 1);
 	h.alive[2] = true;
@@ -328,7 +328,7 @@ t_lost(void)
 	   "when nothing runs the others are told too: they may transfer");
 	t = h_submit(&h, 9, 2, &o, true);
 	ok(h_code(&h, t) == RC_FAILED &&
-	       strstr(h_text(&h, t), "comm 2 rank 1 (device 0000000000000002) lost: no word"),
+	       strstr(h_text(&h, t), "comm 2 rank 1 (device 0000000000000002) lost: no heartbeat"),
 	   "a run with a lost device is refused: %s", h_text(&h, t));
 	h_serve(&h);
 	t = h_status(&h, 9, 2, false);
@@ -370,7 +370,7 @@ t_deadline(void)
 		    "comm 1: still in progress after 2.9s, waiting for rank 1 "
 		    "(device 0000000000000002)"),
 	   "then hears what was waited for, in time");
-	ok(h_failed(&h, u, RC_TIMEOUT, "comm 1: still behind other runs, 2 in all"),
+	ok(h_failed(&h, u, RC_TIMEOUT, "comm 1: still queued, 2 runs in all"),
 	   "also of one that has not started");
 	h_serve(&h);
 	ok(h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus->status ==
@@ -427,7 +427,7 @@ t_lab(void)
 		    "memAddrs has no address for rank 2"),
 	   "a missing rank is named");
 	ok(h_failed(&h, all_reduce_ring(&h, 5, 3, 7), RC_INVAL,
-		    "memAddrs names rank 7 of communicator 1, which has 3"),
+		    "memAddrs names rank 7, but communicator 1 has 3 ranks"),
 	   "so is one too many");
 	h_fini(&h);
 }

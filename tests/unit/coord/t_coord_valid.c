@@ -30,12 +30,12 @@ static const struct {
 } cases[] = {
     {NULL, GPUSIM_ALLREDUCE, 10, 0, NONE},
     {NULL, GPUSIM_ALLREDUCE, (H_MAX - H_MIN) / 4, 0, PLACE},
-    {P "allreduce: the receive buffer overlaps the send buffer, and not as in place",
+    {P "allreduce: the receive buffer overlaps the send buffer, but not as an in-place operation",
      GPUSIM_ALLREDUCE, 10, 0, NEAR},
-    {P "alltoall: the receive buffer overlaps the send buffer, and not as in place",
+    {P "alltoall: the receive buffer overlaps the send buffer, but not as an in-place operation",
      GPUSIM_ALLTOALL, 9, 0, PLACE},
-    {P "allreduce: chunk of 1048577 bytes, at most 1048576", GPUSIM_ALLREDUCE, 10, 0, HUGE},
-    {P "the schedule is the coordinator's to give", GPUSIM_ALLREDUCE, 10, 0, FORGED},
+    {P "allreduce: chunk of 1048577 bytes: the limit is 1048576", GPUSIM_ALLREDUCE, 10, 0, HUGE},
+    {P "a call must not bring its own schedule", GPUSIM_ALLREDUCE, 10, 0, FORGED},
     {"collective 0 (allreduce): deterministic is 1 on rank 1 and 0 on rank 0", GPUSIM_ALLREDUCE, 10,
      0, EXACT},
     {P "allreduce: sendAddr 0x10000, 131073 elements of 4 bytes: outside the device's memory "
@@ -63,18 +63,18 @@ static const struct {
     {P "scatter: recvAddr is not given", GPUSIM_SCATTER, 10, 2, RECV0},
     {NULL, GPUSIM_REDUCESCATTER, 10, 0, NONE},
     {P "reduce-scatter: recvAddr is not given", GPUSIM_REDUCESCATTER, 10, 0, RECV0},
-    {P "broadcast: root 3 of a communicator of 3", GPUSIM_BROADCAST, 10, 3, NONE},
+    {P "broadcast: root 3: the communicator has 3 ranks", GPUSIM_BROADCAST, 10, 3, NONE},
     {NULL, GPUSIM_ALLTOALL, 9, 0, NONE},
     {P "alltoall: nelem 10 is not a multiple of 3 ranks", GPUSIM_ALLTOALL, 10, 0, NONE},
     {NULL, GPUSIM_BARRIER, 0, 0, SEND0},
-    {P "barrier: nelem is 1, a barrier has none", GPUSIM_BARRIER, 1, 0, NONE},
-    {P "collective number %u, there are %u", GPUSIM_NCOLLS, 10, 0, NONE},
-    {P "data type number %u, there are %u", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
-    {P "reduction number %u, there are %u", GPUSIM_ALLREDUCE, 10, 0, OP},
+    {P "barrier: nelem is 1; a barrier needs 0", GPUSIM_BARRIER, 1, 0, NONE},
+    {P "unknown collective number %u: must be less than %u", GPUSIM_NCOLLS, 10, 0, NONE},
+    {P "unknown data type number %u: must be less than %u", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
+    {P "unknown reduction number %u: must be less than %u", GPUSIM_ALLREDUCE, 10, 0, OP},
     {P "allreduce: band is for integers, not for f32", GPUSIM_ALLREDUCE, 10, 0, BITS},
     {NULL, GPUSIM_ALLGATHER, 9, 0, BITS},
-    {P "stream 64, the last is 63", GPUSIM_ALLREDUCE, 10, 0, STREAM},
-    {P "an operation of a kind this version does not know", GPUSIM_ALLREDUCE, 10, 0, KIND},
+    {P "stream 64: the last one is 63", GPUSIM_ALLREDUCE, 10, 0, STREAM},
+    {P "an operation of an unknown kind", GPUSIM_ALLREDUCE, 10, 0, KIND},
     {"collective 0 (allreduce): chunkBytes is 0 on rank 0 and 64 on rank 1", GPUSIM_ALLREDUCE, 10,
      0, CHUNK},
 };
@@ -185,7 +185,7 @@ t_ranks(struct harness *h)
 	h_allreduce(&o, 3, 10);
 	o.rank[1].rank = 3;
 	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
-		    "rank 3 of communicator 1, which has 3"),
+		    "rank 3: communicator 1 has 3 ranks"),
 	   "a rank out of range");
 	o.rank[1].rank = 2;
 	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL, "rank 2 is named twice"),
@@ -193,12 +193,12 @@ t_ranks(struct harness *h)
 	h_allreduce(&o, 3, 10);
 	o.nranks = 2;
 	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
-		    "rank 2 does not take part; a collective names every rank"),
+		    "rank 2 is missing; a collective needs every rank"),
 	   "a rank left out");
 	o.nranks = 3;
 	h_coll(&o, 1, GPUSIM_BARRIER, 0, 0);
 	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
-		    "rank 0 names 1 collectives and rank 1 2"),
+		    "rank 0 has 1 collectives, but rank 1 has 2"),
 	   "unequal numbers of collectives");
 }
 
@@ -243,7 +243,7 @@ t_differ(struct harness *h)
 	   "a send to itself");
 	o.coll[1][0].root = 3;
 	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
-		    P "send: peer 3 of a communicator of 3"),
+		    P "send: peer 3: the communicator has 3 ranks"),
 	   "a send to nobody");
 	ok(h_failed(h, h_submit(h, 9, 4, &o, false), RC_NOTFOUND, "no communicator 4"),
 	   "an unknown communicator");

@@ -59,13 +59,11 @@ test_all_come(void)
 	   "all hear of the same communicator");
 	ok(device(&h, a, 0) == 2 && device(&h, b, 1) == 3 && device(&h, c, 2) == 4,
 	   "with the ranks in order, over free devices");
-	ok(h_failed(&h, come(&h, 7, 1, 3), RC_INVAL,
-		    ID7 "it is used up: communicator 2 was made by it"),
+	ok(h_failed(&h, come(&h, 7, 1, 3), RC_INVAL, ID7 "used up: it made communicator 2"),
 	   "the id is used up");
 	h_destroy(&h, 9, 2);
 	h_serve(&h);
-	ok(h_failed(&h, come(&h, 7, 1, 3), RC_INVAL,
-		    ID7 "it is used up: communicator 2 was made by it"),
+	ok(h_failed(&h, come(&h, 7, 1, 3), RC_INVAL, ID7 "used up: it made communicator 2"),
 	   "and stays so when the communicator is gone");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -81,20 +79,18 @@ test_disagree(void)
 	h_init(&h);
 	h_devices(&h, 4);
 	a = come(&h, 7, 0, 2);
-	ok(h_failed(&h, come(&h, 7, 0, 2), RC_INVAL, ID7 "rank 0 has come already"),
+	ok(h_failed(&h, come(&h, 7, 0, 2), RC_INVAL, ID7 "rank 0 has joined already"),
 	   "a rank comes once");
-	ok(h_failed(&h, come(&h, 7, 1, 3), RC_INVAL,
-		    ID7 "rank 1 says 3 ranks, who came before says 2"),
+	ok(h_failed(&h, come(&h, 7, 1, 3), RC_INVAL, ID7 "rank 1 gives 3 ranks, earlier ranks 2"),
 	   "all say the same number of ranks");
-	ok(h_failed(&h, come(&h, 7, 2, 2), RC_INVAL,
-		    ID7 "rank 2 of 2 ranks, which are counted from 0") &&
+	ok(h_failed(&h, come(&h, 7, 2, 2), RC_INVAL, ID7 "rank 2 of 2 ranks: ranks count from 0") &&
 	       h_failed(&h, come(&h, 7, 0, 0), RC_INVAL,
-			ID7 "0 ranks; a communicator has 1 to 1024") &&
+			ID7 "0 ranks: a communicator has 1 to 1024") &&
 	       h_failed(&h, come(&h, 7, 0, 1025), RC_INVAL,
-			ID7 "1025 ranks; a communicator has 1 to 1024"),
+			ID7 "1025 ranks: a communicator has 1 to 1024"),
 	   "ranks are below their number, which has its limits");
 	ok(h_failed(&h, come(&h, 0, 0, 2), RC_INVAL,
-		    "id 00000000000000000000000000000000: an id of zeros, which no unique-id is"),
+		    "id 00000000000000000000000000000000: the id is all zeros"),
 	   "nobody meets by an id that was left empty");
 	q.idlow = 7;
 	q.rank = 1;
@@ -102,12 +98,13 @@ test_disagree(void)
 	q.onfailure = GPU_SIM__ON_FAILURE__SHRINK;
 	b = h_ask(&h, 101, COMM_INIT_RANK, comminitrank, &q);
 	ok(h_failed(&h, b, RC_INVAL,
-		    ID7 "rank 1 wants another lease, policy on failure or timeout than who came "
-			"before"),
+		    ID7
+		    "rank 1 gives another lease, policy on failure or timeout than earlier ranks"),
 	   "all say the same of the communicator");
 	q.onfailure = (GpuSim__OnFailure)9;
 	b = h_ask(&h, 101, COMM_INIT_RANK, comminitrank, &q);
-	ok(h_failed(&h, b, RC_INVAL, ID7 "policy on failure number 9, there are 4"),
+	ok(h_failed(&h, b, RC_INVAL,
+		    ID7 "policy on failure: unknown number 9, must be less than 4"),
 	   "a policy that there is not is refused");
 	b = come(&h, 7, 1, 2);
 	h_serve(&h);
@@ -158,7 +155,7 @@ test_devices(void)
 	h.alive[4] = false;
 	h_advance(&h, H_LOST_MS);
 	ok(h_failed(&h, come_on(&h, 1, 3, 4), RC_UNREACHABLE,
-		    ID7 "device 0000000000000004 lost: no word from it for 5.0s"),
+		    ID7 "device 0000000000000004 lost: no heartbeat for 5.0s"),
 	   "and one that is lost");
 	b = come_on(&h, 1, 3, 1);
 	c = come_on(&h, 2, 3, 0);
@@ -173,8 +170,8 @@ test_devices(void)
 	h_comm(&h, 9, 2);
 	a = come_on(&h, 0, 2, 0);
 	b = come_on(&h, 1, 2, 0);
-	ok(h_failed(&h, a, RC_BUSY, ID7 "busy: 2 devices wanted, 1 free of 3: comm 1 has 2") &&
-	       h_failed(&h, b, RC_BUSY, ID7 "busy: 2 devices wanted, 1 free of 3: comm 1 has 2"),
+	ok(h_failed(&h, a, RC_BUSY, ID7 "busy: needs 2 devices; 1 of 3 is free: comm 1 has 2") &&
+	       h_failed(&h, b, RC_BUSY, ID7 "busy: needs 2 devices; 1 of 3 is free: comm 1 has 2"),
 	   "too few free devices: each hears it");
 	h_destroy(&h, 9, 1);
 	h_serve(&h);
@@ -183,7 +180,7 @@ test_devices(void)
 	h_advance(&h, H_LOST_MS);
 	b = come_on(&h, 1, 2, 0);
 	ok(h_failed(&h, a, RC_UNREACHABLE,
-		    ID7 "device 0000000000000002 lost: no word from it for 5.0s") &&
+		    ID7 "device 0000000000000002 lost: no heartbeat for 5.0s") &&
 	       h_code(&h, b) == RC_UNREACHABLE,
 	   "a device that is lost while its rank waits ends it, by the same id another may begin");
 	ok(h_clean(&h), "every request was answered once");
@@ -233,13 +230,13 @@ test_missing(void)
 	for (int i = 0; i < 2; i++)
 		same += h_failed(
 		    &h, t[i], RC_TIMEOUT,
-		    ID7 "ranks 0-1, 3-5, 7 of 8 have not come while rank 2 waited for 4.9s");
+		    ID7 "ranks 0-1, 3-5, 7 of 8 have not joined while rank 2 waited for 4.9s");
 	ok(same == 2, "the first that waits no longer ends it, and each hears who is missing");
 	h.timeout_ms = H_TIMEOUT_MS;
 	t[0] = come(&h, 7, 1, 2);
 	h_advance(&h, H_COMM_MS);
 	ok(h_failed(&h, t[0], RC_TIMEOUT,
-		    ID7 "rank 0 of 2 has not come while rank 1 waited for 40.0s"),
+		    ID7 "rank 0 of 2 has not joined while rank 1 waited for 40.0s"),
 	   "nobody waits longer than a communicator's timeout");
 	for (uint32_t r = 1; r < 1024; r += 2)
 		last = come(&h, 7, r, 1024);
@@ -280,7 +277,7 @@ test_killed(void)
 	q.numranks = 2;
 	c = h_ask(&h, 50, COMM_INIT_RANK, comminitrank, &q);
 	h_serve(&h);
-	ok(h_failed(&h, a, RC_ABORTED, "its client had gone, and another came in its place") &&
+	ok(h_failed(&h, a, RC_ABORTED, "the client disconnected, and another took the rank") &&
 	       COMM(&h, b) == 1 && COMM(&h, c) == 1,
 	   "another has its place at once");
 	h_destroy(&h, 9, 1);
@@ -299,7 +296,7 @@ test_killed(void)
 	b = come(&h, 9, 1, 3);
 	h_gone(&h, 100);
 	h_advance(&h, 2100);
-	ok(h_failed(&h, a, RC_ABORTED, "its client has gone"), "its place is kept for a while");
+	ok(h_failed(&h, a, RC_ABORTED, "the client disconnected"), "its place is kept for a while");
 	b = come(&h, 9, 1, 3);
 	ok(h_code(&h, b) == -1, "then the id is as new");
 	ok(h_clean(&h), "every request was answered once");
@@ -389,8 +386,7 @@ test_restart(void)
 	h_crash(&h);
 	h_advance(&h, 100);
 	h_serve(&h);
-	ok(h_failed(&h, come(&h, 7, 1, 2), RC_INVAL,
-		    ID7 "it is used up: communicator 1 was made by it"),
+	ok(h_failed(&h, come(&h, 7, 1, 2), RC_INVAL, ID7 "used up: it made communicator 1"),
 	   "the id of a communicator is known after a restart");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);

@@ -1,4 +1,5 @@
-/* Layouts and numbers of the CUDA runtime's interface, as CUDA 12.4 has them: programs are compiled against either. */
+/* Layouts and numbers of the CUDA runtime's interface, as in CUDA 12.4: programs are compiled
+ * against either. */
 #include <stddef.h>
 
 #include "cuda_runtime_api.h"

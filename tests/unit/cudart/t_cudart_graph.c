@@ -1,4 +1,4 @@
-/* Graphs' order and lanes: random graphs against what any launch has to keep. */
+/* Graphs' order and lanes: random graphs against the constraints of any launch. */
 #include <string.h>
 
 #include "chance.h"
@@ -16,7 +16,7 @@ below(unsigned n)
 	return (unsigned)(xorshift_star(&seed) % n);
 }
 
-/* A graph without circles whose nodes are not in order. */
+/* A graph without cycles whose nodes are not in order. */
 static struct CUgraph_st *
 random_graph(struct op *o, unsigned n)
 {
@@ -42,7 +42,7 @@ random_graph(struct op *o, unsigned n)
 	return g;
 }
 
-/* Whether step a is sure to have ended when b runs: in b's lane before it, or awaited on the way. */
+/* Return true if step a must have ended when b runs: before it in b's lane, or waited for. */
 static bool
 follows(const struct step *v, size_t b, size_t a)
 {

@@ -1,4 +1,4 @@
-/* The runtime when queues fail: what is sticky, what is dropped, what is forgiven; and when a device ends. */
+/* The runtime when queues fail: sticky errors, dropped work, cleared errors; and the end of a device. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>

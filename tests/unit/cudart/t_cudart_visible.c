@@ -1,4 +1,4 @@
-/* CUDA_VISIBLE_DEVICES: a case a line. */
+/* CUDA_VISIBLE_DEVICES: one case a line. */
 #include <string.h>
 
 #include "cudart/visible.h"

@@ -1,4 +1,4 @@
-/* The threads of a block on one thread of the system: order, barriers, warps, exits, deadlocks, shared memory. */
+/* The threads of a block on one system thread: order, barriers, warps, exits, deadlocks, shared memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,7 +122,7 @@ warps(void *const *args)
 	bad += __gpusim_warp(GPUSIM_WARP_UMAX, ~0u, lane, 0) != here - 1;
 	bad += (__gpusim_warp(GPUSIM_WARP_MATCH, ~0u, lane % 2, 0) >> lane & 1) != 1;
 	bad += __gpusim_warp(GPUSIM_WARP_MATCH_ALL, ~0u, lane, 0) != (here == 1 ? 1u : 0u);
-	/* Halves apart. */
+	/* Both halves separately. */
 	bad += __gpusim_warp(GPUSIM_WARP_OR, lane < 16 ? 0xffffu : 0xffff0000u, UINT64_C(1) << lane,
 			     0) >>
 		   (lane < 16 ? 16 : 32) !=
@@ -130,7 +130,7 @@ warps(void *const *args)
 	nseen++;
 }
 
-/* Lanes that come to a line together. */
+/* Lanes that reach a line together. */
 static void
 active(void *const *args)
 {

@@ -288,7 +288,7 @@ test_request(void)
 	}
 	wrong.inode++;
 	ok(ask(c, &wrong, &err) == RC_BADDATA &&
-	       strstr(err.text, "cannot take over the memory of device feedfacecafe0020"),
+	       strstr(err.text, "cannot adopt the memory of device feedfacecafe0020"),
 	   "a device refuses: %s", err.text);
 	ok(ask(c, &from, &err) == RC_OK && read_byte(c, addr[1] + 1234, &byte) == RC_OK &&
 	       byte == 2,

@@ -164,9 +164,9 @@ test_skip(void)
 		ring_put(&q[r], &c);
 	}
 	ring_wait(&q[1]);
-	ok(strstr(ring_error(&q[1]), "rank 0 does not run its allreduce: copy: destination"),
+	ok(strstr(ring_error(&q[1]), "rank 0 skipped its allreduce: copy: destination"),
 	   "a rank that passes over its part fails the others: %s", ring_error(&q[1]));
-	ok(cmdqs_report(cmdqs[0], &report) && strstr(report.reason, "rank 0 does not run") &&
+	ok(cmdqs_report(cmdqs[0], &report) && strstr(report.reason, "rank 0 skipped") &&
 	       record[0]->state == CMDQ_COMM_FAILED,
 	   "and says so");
 	for (uint32_t r = 0; r < 2; r++) {
@@ -286,7 +286,8 @@ test_broken(void)
 	cmdq_publish(&q.page->tail, &q.page->device_sleeps, CMDQ_SIZE + 1);
 	while (!atomic_load(&q.page->closed))
 		sched_yield();
-	ok(strstr(ring_error(&q), "its client has broken it"), "a broken tail: %s", ring_error(&q));
+	ok(strstr(ring_error(&q), "its client has corrupted it"), "a broken tail: %s",
+	   ring_error(&q));
 	ring_close(&q);
 }
 

@@ -108,7 +108,7 @@ sgd(enum gpusim_dtype type)
 	ok(kt_refuses(RC_INVAL, "sgd", ARGS(SGD(&s), R("momentum", 0.9))),
 	   "sgd %s: momentum wants a velocity", name);
 	ok(kt_refuses(RC_INVAL, "sgd", ARGS(SGD(&s), U("v", s.v), U("nesterov", 1))),
-	   "sgd %s: nesterov wants a momentum", name);
+	   "sgd %s: nesterov needs a momentum", name);
 	v = kt_at(s.v);
 	memset(v, 0x7f, 8);
 	ok(kt_run("sgd", ARGS(SGD(&s), U("v", s.v))) == RC_OK &&

@@ -288,7 +288,7 @@ test_attach(void)
 	   "an older epoch is refused with both epochs");
 	w.addr = "ipc:///y";
 	is(attach(&w, 4, 9, 3),
-	   "answer 4: invalid argument, communicator 9 is at epoch 3 already, of other ranks; ",
+	   "answer 4: invalid argument, communicator 9 is already at epoch 3 with other ranks; ",
 	   "the same epoch with other ranks is refused");
 	is(attach(&w, 5, 9, 4), "attach; answer 5: ok; ", "a newer epoch");
 	w.attach = RC_NOMEM;
@@ -320,8 +320,8 @@ test_attach_bounds(void)
 		good += strcmp(attach(&w, c, c, 1), want) == 0;
 	}
 	ok(good == PROTOCOL_MAX_COMMS, "so many communicators");
-	is(attach(&w, 1, 1000, 1),
-	   "answer 1: busy, a device takes part in at most 256 communicators; ", "and no more");
+	is(attach(&w, 1, 1000, 1), "answer 1: busy, a device can be in at most 256 communicators; ",
+	   "and no more");
 	is(attach(&w, 2, 7, 2), "attach; answer 2: ok; ", "but a newer epoch of one");
 	w.instance = 78;
 	good = 0;
@@ -358,13 +358,14 @@ test_join_abort_detach(void)
 {
 	struct world w = world();
 
-	is(join(&w, 1, 9, 1), "answer 1: not found, no communicator 9 here; ", "join: unknown");
+	is(join(&w, 1, 9, 1), "answer 1: not found, no communicator 9 on this device; ",
+	   "join: unknown");
 	attach(&w, 1, 9, 3);
 	is(join(&w, 1, 9, 3), "join; answer 1: ok; ", "join");
 	is(join(&w, 1, 9, 2), "answer 1: aborted, epoch 2 is over, communicator 9 is at epoch 3; ",
 	   "join: an older epoch");
 	is(join(&w, 1, 9, 4),
-	   "answer 1: not found, no epoch 4 here, communicator 9 is at epoch 3; ",
+	   "answer 1: not found, no epoch 4: communicator 9 is at epoch 3; ",
 	   "join: one that is not there yet");
 	is(abort_comm(&w, 1, 9, 2, "x"),
 	   "answer 1: aborted, epoch 2 is over, communicator 9 is at epoch 3; ",
@@ -387,7 +388,8 @@ test_join_abort_detach(void)
 	   "detach from an older epoch does not end the newer");
 	is(detach(&w, 1, 9), "abort 9/4 (the communicator was destroyed); detach 9; answer 1: ok; ",
 	   "detach");
-	is(detach(&w, 1, 9), "answer 1: not found, no communicator 9 here; ", "detach again");
+	is(detach(&w, 1, 9), "answer 1: not found, no communicator 9 on this device; ",
+	   "detach again");
 	protocol_free(w.p);
 }
 
@@ -399,21 +401,21 @@ test_graphs(void)
 	struct world w = world();
 	unsigned good = 0;
 
-	is(define(&w, 1, 9, 50, 1), "answer 1: not found, no communicator 9 here; ",
+	is(define(&w, 1, 9, 50, 1), "answer 1: not found, no communicator 9 on this device; ",
 	   "a graph of no communicator here");
 	attach(&w, 1, 9, 1);
 	is(define(&w, 1, 9, 0, 1), "answer 1: invalid argument, a graph needs a number; ",
 	   "graph 0");
 	is(define(&w, 1, 9, 50, 1), "define; answer 1: ok; ", "a graph");
 	is(define(&w, 1, 9, 50, 1), "answer 1: ok; ", "the same again is accepted as it is");
-	is(define(&w, 1, 9, 50, 2), "answer 1: invalid argument, graph 50 is defined already; ",
+	is(define(&w, 1, 9, 50, 2), "answer 1: invalid argument, graph 50 is already defined; ",
 	   "another under its number is refused");
 	is(define(&w, 1, 0, 51, 1), "define; answer 1: ok; ", "one without a communicator");
 	w.attach = RC_NOTFOUND;
 	is(define(&w, 1, 9, 52, 1), "define; answer 1: not found, the transport will not; ",
 	   "one that cannot be");
 	w.attach = RC_OK;
-	is(run_as(&w, 1, 9, 1, 1, 52, false), "answer 1: not found, no graph 52 here; ",
+	is(run_as(&w, 1, 9, 1, 1, 52, false), "answer 1: not found, no graph 52 on this device; ",
 	   "is not there");
 	is(run_as(&w, 1, 9, 1, 1, 51, false),
 	   "answer 1: invalid argument, graph 51 is of communicator 0, not 9; ",
@@ -421,10 +423,10 @@ test_graphs(void)
 	is(run_as(&w, 1, 9, 1, 1, 50, false), "start for 1 keep; ", "a graph's run");
 	is(attach(&w, 1, 9, 1), "answer 1: ok; ", "attached again as it was: graphs stay");
 	is(attach(&w, 1, 9, 2), "attach; drop; ", "attached anew: they go");
-	is(run_as(&w, 1, 9, 2, 1, 50, false), "answer 1: not found, no graph 50 here; ",
+	is(run_as(&w, 1, 9, 2, 1, 50, false), "answer 1: not found, no graph 50 on this device; ",
 	   "and are gone");
 	is(drop(&w, 1, 51), "drop; answer 1: ok; ", "dropped");
-	is(drop(&w, 1, 51), "answer 1: not found, no graph 51 here; ", "dropped again");
+	is(drop(&w, 1, 51), "answer 1: not found, no graph 51 on this device; ", "dropped again");
 	for (uint64_t g = 100; g < 100 + PROTOCOL_MAX_GRAPHS; g++)
 		good += strcmp(define(&w, 1, 0, g, 1), "define; answer 1: ok; ") == 0;
 	ok(good == PROTOCOL_MAX_GRAPHS, "so many graphs");
@@ -444,11 +446,12 @@ test_once(void)
 	uint64_t first;
 
 	attach(&w, 1, 9, 3);
-	is(run(&w, 1, 8, 3, 1), "answer 1: failed, no communicator 8 here; ", "of none here");
+	is(run(&w, 1, 8, 3, 1), "answer 1: failed, no communicator 8 on this device; ",
+	   "of none here");
 	is(run(&w, 1, 9, 2, 1),
 	   "answer 1: aborted, epoch 2 is over, communicator 9 is at epoch 3; ",
 	   "of an epoch that is over");
-	is(run(&w, 1, 9, 4, 1), "answer 1: failed, no epoch 4 here, communicator 9 is at epoch 3; ",
+	is(run(&w, 1, 9, 4, 1), "answer 1: failed, no epoch 4: communicator 9 is at epoch 3; ",
 	   "of one that is not there yet");
 	is(run(&w, 1, 9, 3, 5), "start for 1 keep; ", "a run");
 	first = w.start;

@@ -1,4 +1,4 @@
-/* A cluster of one's own, as a C program has one; gpuctl run's is in tests/bats/run.bats. */
+/* A cluster of a C program; tests/bats/run.bats has the cluster of gpuctl run. */
 #include "launch/launch.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "programs.h"
 #include "tap.h"
 
-/* Whether nothing is left: no child, no folder. */
+/* Return true if nothing is left: no child, no folder. */
 static bool
 left_nothing(const char *folder)
 {
@@ -37,7 +37,7 @@ refusals(void)
 	ok(launch_start(&cfg, &l, &err) == RC_INVAL && !l, "no port for each: %s", err.text);
 }
 
-/* The reason comes back as a sentence, and nothing stays. */
+/* The reason is returned as a message, and nothing is left. */
 static void
 failures(void)
 {
@@ -53,7 +53,7 @@ failures(void)
 	ok(waitpid(-1, NULL, WNOHANG) < 0, "no process is left of it");
 }
 
-/* Of a program that is killed. */
+/* The cluster of a killed program. */
 static void
 sudden_end(void)
 {
@@ -77,7 +77,7 @@ sudden_end(void)
 	ok(read(told[0], folder, sizeof folder - 1) > 0 && folder[0] == '/', "started in %s",
 	   folder);
 	waitpid(pid, NULL, 0);
-	/* The keeper and the guardian hold nothing of ours but the pipe, which ends with them. */
+	/* The keeper and the guardian hold only the pipe of this program, which ends with them. */
 	while (read(told[0], (char[1]){0}, 1) > 0)
 		continue;
 	ok(access(folder, F_OK) != 0, "a program that is killed leaves nothing behind");

@@ -1,4 +1,4 @@
-/* Layouts and numbers of NCCL's interface, as NCCL 2.27 has them: programs are compiled against either header. */
+/* Layouts and numbers of NCCL's interface, as in NCCL 2.27: programs are compiled against either header. */
 #include <stddef.h>
 #include <string.h>
 

@@ -109,7 +109,7 @@ test_pieces(void)
 	ok(nccl_piece(o, most) == most, "a short launch is one piece");
 	ok(nccl_piece(o, most + 50) == 100, "a set stays whole");
 	ok(nccl_check_sets(o, most + 50, &err) == RC_OK, "and has room then");
-	ok(nccl_check_sets(o, most + 101, &err) == RC_INVAL && strstr(err.text, "at most 512"),
+	ok(nccl_check_sets(o, most + 101, &err) == RC_INVAL && strstr(err.text, "limit is 512"),
 	   "%s", err.text);
 	for (size_t i = 0; i < 2 * CMDQ_SIZE; i++)
 		o[i] = op(0, 0, 0, GPUSIM_ALLREDUCE, 1, 8);

@@ -1,4 +1,4 @@
-/* What libnccl reads: configurations, ids, NCCL_ALGO. */
+/* Inputs of libnccl: configurations, ids, NCCL_ALGO. */
 #include <string.h>
 
 #include "nccl/algos.h"

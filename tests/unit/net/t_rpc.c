@@ -243,7 +243,7 @@ test_watch(const char *addr, const char *name)
 	child_kill(&srv);
 	told_wait(&told);
 	ok(call_echo(c, 9, WATCHDOG_S * 2000, &err) == RC_UNREACHABLE &&
-	       strstr(err.text, "nobody listens there"),
+	       strstr(err.text, "nothing listens there"),
 	   "%s: who watches is told of its end without a call, and the next says so", name);
 	printf("# %s\n", err.text);
 	told_wait(&told);
@@ -623,7 +623,7 @@ test_pending(void)
 	       n < sizeof answer && raw_read(fd, answer, n) &&
 	       wire_reply_unpack(answer + 4, n - 4, &reply, NULL) == RC_OK;
 	ok(good && wire_reply_rc(reply, &err) == RC_BUSY &&
-	       strstr(err.text, "MiB wait for their answers on this connection, at most 128"),
+	       strstr(err.text, "MiB; the limit is 128"),
 	   "a peer whose requests take too much memory is refused more");
 	printf("# after %u: %s\n", i, err.text);
 	ok(call_once(rpc_server_address(s), LONG_MS, &err) == RC_OK, "others are served");

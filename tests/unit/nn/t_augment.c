@@ -1,4 +1,4 @@
-/* What becomes of training images: a function of seed, epoch and image, spread evenly. */
+/* Augmentation of training images: a function of seed, epoch and image, spread evenly. */
 #include "nn/augment.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ test_data(void)
 	   "nor may the border be all that is left of them");
 }
 
-/* So many images of N have a row, a column, a side. */
+/* Counts of N images for each row, column and side. */
 struct counts {
 	unsigned row[2 * AUGMENT_PAD + 1], column[2 * AUGMENT_PAD + 1], flip[2];
 };
@@ -82,7 +82,7 @@ test_draws(void)
 	augment_draws(3, 5, 1, items, 3, draws);
 	ok(draws[0] == augment_draw(3, 5, 1, 8) && draws[2] == augment_draw(3, 5, 1, 7),
 	   "it is the image that counts, not its place");
-	/* Who resumes a training of yesterday's program relies on it. */
+	/* Resuming a training of an older program relies on it. */
 	ok(augment_draw(3, 1, 0, 0) == 0x701, "and it is today what it was");
 }
 

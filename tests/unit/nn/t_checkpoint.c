@@ -1,4 +1,4 @@
-/* A folder of checkpoints: written whole, two kept, damaged ones passed over, options compared. */
+/* A folder of checkpoints: written whole, two kept, damaged ones skipped, options compared. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ static float params[NPARAMS], state[2][NPARAMS];
 static unsigned damaged;
 static char reason[512];
 
-/* A training after so many steps; the weights tell which. */
+/* A training after some steps; the weights show how many. */
 static struct checkpoint
 after(uint64_t steps)
 {
@@ -105,7 +105,7 @@ on_damaged(void *arg, const char *text)
 	snprintf(reason, sizeof reason, "%s", text);
 }
 
-/* Is the newest whole one that of so many steps, all of it? */
+/* Is the newest whole checkpoint the one after these steps, with all its data? */
 static bool
 newest_is(uint64_t steps)
 {
@@ -227,7 +227,7 @@ test_damaged(void)
 	empty();
 }
 
-/* A file whose name says other steps than it holds, a model where a checkpoint is due. */
+/* A file whose name does not match its steps; a model in place of a checkpoint. */
 static void
 test_foreign(void)
 {
@@ -252,7 +252,7 @@ test_foreign(void)
 	empty();
 }
 
-/* In a process of its own, which the kernel kills at the limit-th byte of a file. */
+/* In a separate process, which the kernel kills at the limit-th byte of a file. */
 static bool
 killed_writing(rlim_t limit)
 {

@@ -55,8 +55,8 @@ test_untaught(void)
 {
 	put_all();
 	put_labels(names[3], 3, 7);
-	ok(refused(RC_BADDATA, "t10k-labels-idx1-ubyte: label 7 of item 2, but those to train with "
-			       "end at 6"),
+	ok(refused(RC_BADDATA,
+		   "t10k-labels-idx1-ubyte: label 7 of item 2; the largest training label is 6"),
 	   "a class that is only tested");
 }
 
@@ -130,7 +130,7 @@ test_refusals(void)
 		put_all();
 	}
 	put_labels(names[1], 4, 3);
-	ok(refused(RC_BADDATA, "train-images-idx3-ubyte: 5 images but 4 labels in"),
+	ok(refused(RC_BADDATA, "train-images-idx3-ubyte: 5 images, but 4 labels in"),
 	   "a label too few");
 	put_images(names[1], 5, 2);
 	ok(refused(RC_BADDATA, "train-labels-idx1-ubyte: mislabelled: 3 dimensions"),
@@ -140,14 +140,14 @@ test_refusals(void)
 	ok(refused(RC_BADDATA, "t10k-images-idx3-ubyte: mislabelled: 1 dimensions"),
 	   "labels called images");
 	put_images(names[2], 3, 3);
-	ok(refused(RC_BADDATA, "train images are 2x3 but t10k images 3x3"), "two image sizes");
+	ok(refused(RC_BADDATA, "train images are 2x3, but t10k images are 3x3"), "two image sizes");
 	put_all();
 	ok(truncate(in_folder(names[2]), 20) == 0 &&
 	       refused(RC_BADDATA, "t10k-images-idx3-ubyte: truncated"),
 	   "a truncated file");
 }
 
-/* 200 images to train and 50 to test, each with bytes of its own: its number in both. */
+/* 200 images to train and 50 to test, each with unique bytes: its number. */
 static void
 put_numbered(void)
 {
@@ -169,8 +169,8 @@ put_numbered(void)
 }
 
 /*
- * The numbers there are of each image in all parts; false when one comes twice, or with a label that
- * is not its own. *crossed: how many have left the part of their file.
+ * Count each image in all parts; false if an image is there twice, or with a wrong label. *crossed:
+ * the images outside of their file's part.
  */
 static bool
 each_once(const struct dataset *ds, uint32_t *crossed)
@@ -249,11 +249,11 @@ test_bad_split(void)
 		enum rc rc;
 		const char *want;
 	} row[] = {
-	    {{.train = 0.8, .test = 0.3}, RC_INVAL, "split: 0.8, 0 and 0.3 are more than 1"},
-	    {{.train = -0.1, .test = 0.3}, RC_INVAL, "split: -0.1 is no fraction"},
-	    {{.train = __builtin_nan(""), .test = 0.3}, RC_INVAL, "is no fraction"},
-	    {{.validation = 1}, RC_BADDATA, "of 200 samples the split 0,1,0 leaves none to train"},
-	    {{.test = 0.5}, RC_BADDATA, "of 250 samples the split 0,0,0.5 leaves none to train on"},
+	    {{.train = 0.8, .test = 0.3}, RC_INVAL, "split: 0.8, 0 and 0.3 sum to more than 1"},
+	    {{.train = -0.1, .test = 0.3}, RC_INVAL, "split: -0.1 is not a fraction"},
+	    {{.train = __builtin_nan(""), .test = 0.3}, RC_INVAL, "is not a fraction"},
+	    {{.validation = 1}, RC_BADDATA, "the split 0,1,0 of 200 samples leaves none to train"},
+	    {{.test = 0.5}, RC_BADDATA, "the split 0,0,0.5 of 250 samples leaves none to train on"},
 	    {{.train = 0.5, .test = 0.001}, RC_BADDATA, "leaves none to test with"},
 	};
 	struct dataset ds;
@@ -306,7 +306,7 @@ test_scales(void)
 	   "the checksum tells the scales apart");
 }
 
-/* Features each by itself, and one that is the same everywhere. */
+/* Features are scaled separately; one of them is constant. */
 static void
 test_feature_scales(void)
 {

@@ -1,6 +1,6 @@
 /*
- * The gradients of every model, by differences; and those of several ranks against one rank's with the
- * whole batch. What emission names is run at once, on one device memory that holds all ranks.
+ * The gradients of every model, by finite differences; and the gradients of several ranks against one rank
+ * with the whole batch. Emitted kernels run at once, on one device memory that holds all ranks.
  */
 #include "nn/emit.h"
 
@@ -20,7 +20,7 @@
 
 static struct devmem *mem;
 static struct err err;
-static bool failed; /* a kernel refused something */
+static bool failed; /* a kernel failed */
 
 static void *
 at(uint64_t addr)
@@ -83,7 +83,7 @@ struct trial {
 	struct emit_batch batch;
 };
 
-/* Lay it out from *next; samples `first` and on of the batch are a rank's. */
+/* Lay a net out from *next; the rank's samples begin at `first` of the batch. */
 static void
 place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, uint64_t *next)
 {
@@ -106,7 +106,7 @@ place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, 
 	    (struct emit_batch){.nranks = n, .place = t->place, .rows = t->rows, .total = total};
 }
 
-/* The same parameters on all ranks; sample i is the i-th of a series that a seed gives. */
+/* The same parameters on all ranks; sample i is the i-th of a seeded series. */
 static void
 fill(struct trial *t, uint64_t seed)
 {
@@ -116,7 +116,7 @@ fill(struct trial *t, uint64_t seed)
 
 	net_init(&t->net, seed, params);
 	rng_init(&rng, seed + 1);
-	for (uint64_t k = 0; k < t->net.nparams; k++) /* gamma and beta not all alike */
+	for (uint64_t k = 0; k < t->net.nparams; k++) /* gamma and beta with different values */
 		params[k] += rng_uniform(&rng, -0.02f, 0.02f);
 	for (unsigned r = 0; r < t->batch.nranks; r++) {
 		for (uint64_t k = 0; k < n; k++)
@@ -156,8 +156,8 @@ gradient(const struct trial *t, uint64_t i)
 	return sum;
 }
 
-/* Some of each node's parameters moved to and fro. A corner of a rectifier or of a largest value
- * within the step would spoil it: then a smaller step must do. */
+/* Move some of each node's parameters up and down. A kink of a ReLU or a maximum within the step
+ * would spoil the difference: then try a smaller step. */
 static bool
 differences_agree(struct trial *t, unsigned tries)
 {
@@ -205,14 +205,14 @@ same_gradients(const struct trial *one, const struct trial *many)
 		largest = fmax(largest, fabs(a));
 		off = fmax(off, fabs(a - b));
 	}
-	/* Statistics are not a sum: each rank has those of the whole batch. */
+	/* Statistics are not a sum: each rank has the whole batch's. */
 	for (uint64_t i = n; i < n + one->net.nstats; i++)
 		off = fmax(off, fabs(gradient(one, i) - gradient(many, i) / many->batch.nranks));
 	printf("# largest gradient %g, off by %g\n", largest, off);
 	return largest > 1e-6 && off <= 1e-11 * fmax(largest, 1);
 }
 
-/* The statistics of each batch norm against those of its input, element by element. */
+/* The statistics of each batch norm against a computation from its input, element by element. */
 static bool
 statistics_agree(const struct trial *t)
 {

@@ -1,4 +1,4 @@
-/* IDX files, raw and gzipped: what is read, and every refusal with its reason. */
+/* IDX files, raw and gzipped: accepted files, and every error with its message. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ static const uint8_t images[16 + 24] = {0, 0, 8, 3, 0, 0, 0, 3,	  0,  0,
 
 static const struct idx untouched = {.ndim = 99, .nbytes = 77};
 
-/* True when the bytes are refused with rc RC_BADDATA, "x.idx: ...want...", and idx untouched. */
+/* True if the bytes are rejected with RC_BADDATA, "x.idx: ...want...", and idx untouched. */
 static bool
 refused(const void *bytes, size_t nbytes, const char *want)
 {
@@ -92,9 +92,9 @@ test_large(void)
 	       memcmp(idx.data, raw + 8, ndata) == 0,
 	   "a million gzipped bytes");
 	idx_fini(&idx);
-	ok(refused(packed, n - 9, "end early"), "truncated in the last block");
-	ok(refused(packed, n - 8, "end early"), "truncated before the checksum");
-	ok(refused(packed, n - 1, "end early"), "truncated in the length");
+	ok(refused(packed, n - 9, "are truncated"), "truncated in the last block");
+	ok(refused(packed, n - 8, "are truncated"), "truncated before the checksum");
+	ok(refused(packed, n - 1, "are truncated"), "truncated in the length");
 	packed[n / 2] ^= 0xff;
 	ok(refused(packed, n, "gzip"), "a flipped byte in the middle");
 	packed[n / 2] ^= 0xff;
@@ -122,7 +122,7 @@ test_refusals(void)
 	n = gzip(images, sizeof images, packed, sizeof packed);
 	good = true;
 	for (size_t i = 1; i < n; i++)
-		good = good && refused(packed, i, i < 2 ? "too few" : "end early");
+		good = good && refused(packed, i, i < 2 ? "too few" : "are truncated");
 	ok(good, "every truncation of a gzipped file");
 	ok(refused(b, sizeof images + 1, "trailing bytes"), "trailing bytes, raw");
 	n = gzip(b, sizeof images + 1, packed, sizeof packed);
@@ -152,7 +152,7 @@ test_refusals(void)
 	ok(refused(packed, n, "type 0x00"), "gzipped zeros");
 }
 
-/* With 1 GiB of address space, a claim that were believed would be RC_NOMEM, not RC_BADDATA. */
+/* With 1 GiB of address space, allocating by the claim would give RC_NOMEM, not RC_BADDATA. */
 static void
 test_claims(void)
 {
@@ -170,7 +170,7 @@ test_claims(void)
 	memcpy(h, (const uint8_t[]){0, 0, 8, 2, 0, 1, 0, 0, 0, 1, 0, 1}, 12);
 	ok(refused(h, 12, "more than the limit of 4294967296"), "one byte row over the limit");
 	h[11] = 0;
-	ok(refused(h, 12, "need 4294967308 bytes, the file has 12"), "4 GiB claimed, raw");
+	ok(refused(h, 12, "need 4294967308 bytes; the file has 12"), "4 GiB claimed, raw");
 	n = gzip(h, 12, packed, sizeof packed);
 	ok(refused(packed, n, "cannot hold them"), "4 GiB claimed, gzipped");
 	setrlimit(RLIMIT_AS, &old);
@@ -206,7 +206,7 @@ test_files(void)
 	idx_fini(&idx);
 	if (truncate(path, 39) != 0 || idx_read(path, &idx, &err) != RC_BADDATA)
 		snprintf(err.text, sizeof err.text, "not refused");
-	ok(strstr(err.text, "/images: truncated: dimensions 3x2x4 need 40 bytes, the file has 39"),
+	ok(strstr(err.text, "/images: truncated: dimensions 3x2x4 need 40 bytes; the file has 39"),
 	   "a truncated raw file");
 	unlink(path);
 	rmdir(dir);

@@ -1,4 +1,4 @@
-/* PNG and JPEG become pixels or are refused; pixels in another size. */
+/* PNG and JPEG become pixels or are rejected; pixels in another size. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ paint(uint8_t *rgb)
 		}
 }
 
-/* Largest difference from what was painted; 999 when it cannot be read. */
+/* Largest difference from the original; 999 if the file cannot be read. */
 static int
 difference(const struct picture *p, const uint8_t *rgb)
 {
@@ -153,11 +153,11 @@ test_jpeg(void)
 	free(p.bytes);
 	memset(other, 100, sizeof other);
 	p = make_jpeg(ROWS, COLS, 4, 0, other);
-	ok(refused(p.bytes, p.nbytes, "a JPEG of four inks"), "a CMYK JPEG");
+	ok(refused(p.bytes, p.nbytes, "a CMYK JPEG; only grey"), "a CMYK JPEG");
 	free(p.bytes);
 }
 
-/* Is every beginning of the file refused? A JPEG may do without its last marker's two bytes. */
+/* Is every prefix of the file rejected? A JPEG may lack the two bytes of its last marker. */
 static bool
 beginnings_refused(const struct picture *p, size_t most)
 {
@@ -166,7 +166,8 @@ beginnings_refused(const struct picture *p, size_t most)
 	for (size_t n = 0; n <= most; n++) {
 		struct image im = {0};
 		struct err err = {0};
-		void *copy = malloc(n + 1); /* of its own, so that reading beyond it is seen */
+		void *copy =
+		    malloc(n + 1); /* a separate allocation, so that overreads are detected */
 
 		memcpy(copy, p->bytes, n);
 		if (image_decode(copy, n, "x", &im, &err) != RC_BADDATA || !err.text[0]) {
@@ -198,7 +199,8 @@ test_damage(void)
 	claim_png(&p, COLS, ROWS + 1);
 	ok(refused(p.bytes, p.nbytes, "damaged PNG"), "a PNG with fewer rows than it claims");
 	claim_png(&p, 30000, 30000);
-	ok(refused(p.bytes, p.nbytes, "an image of 30000x30000 pixels, the limit is 32768 a side"),
+	ok(refused(p.bytes, p.nbytes,
+		   "an image of 30000x30000 pixels; the limits are 32768 a side"),
 	   "a PNG that claims 900 million pixels");
 	claim_png(&p, 900000, 1);
 	ok(refused(p.bytes, p.nbytes, "an image of 900000x1 pixels"), "one that claims a long row");
@@ -230,7 +232,7 @@ test_many_scans(void)
 	free(p.bytes);
 }
 
-/* What a resize is said to make, in double. Returns the largest difference. */
+/* The documented result of a resize, in double. Returns the largest difference. */
 static double
 naive(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channel, const uint8_t *got)
 {

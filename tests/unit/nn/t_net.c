@@ -55,7 +55,7 @@ sound(const struct net *n, uint64_t nbytes)
 	return end == 0;
 }
 
-/* Parameters without gaps, inputs before what takes them, statistics behind the parameters. */
+/* Parameters without gaps, inputs before the nodes that take them, statistics after the parameters. */
 static bool
 consistent(const struct net *n)
 {
@@ -131,9 +131,9 @@ refusals(void)
 	struct err err = {0};
 
 	ok(refused(&c, (struct net_shape){1, 5, 5}, 10, "items have 25 values"), "wrong inputs");
-	ok(refused(&c, digits, 11, "there are 11 classes"), "too few outputs");
+	ok(refused(&c, digits, 11, "the data have 11 classes"), "too few outputs");
 	c.model = NET_LENET;
-	ok(refused(&c, digits, 10, "only an mlp"), "lenet has no layers to choose");
+	ok(refused(&c, digits, 10, "to mlp alone"), "lenet has no layers to choose");
 	ok(refused(&(struct net_config){.model = NET_LENET}, (struct net_shape){4, 1, 1}, 3,
 		   "too small"),
 	   "lenet of four features");

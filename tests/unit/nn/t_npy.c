@@ -37,7 +37,7 @@ refused(const char *what, const char *want)
 		printf("# %d %s\n", (int)rc, err.text);
 }
 
-/* A header with that dictionary, and n bytes behind it. */
+/* A header with that dictionary, and n bytes after it. */
 static void
 make_raw(unsigned version, const char *dictionary, const void *data, size_t n)
 {
@@ -81,7 +81,7 @@ test_types(void)
 	}
 	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
 		make(none[i], "(1,)", "0123456789abcdef", 8);
-		refused(none[i], "its type is none of bool, u1 to u8");
+		refused(none[i], "its type must be bool, u1 to u8");
 	}
 }
 
@@ -117,7 +117,7 @@ test_headers(void)
 			ok(false, "%zu of its bytes: %d", n, (int)rc);
 	}
 	(void)buf_add(&file, "x", 1);
-	refused("a byte too many", "its shape needs another number of bytes than 25");
+	refused("a byte too many", "its shape does not match its size of 25");
 	make("|u1", "()", "x", 1);
 	ok(parse(&a, &err) == RC_OK && a.ndim == 0, "a scalar %s", err.text);
 	make_raw(2, "{\"shape\": (3L, ), 'descr':'|u1','fortran_order':True}  \n", "abc", 3);
@@ -129,7 +129,7 @@ test_headers(void)
 	refused("version 4", "version 4 of .npy");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		make_raw(1, bad[i], "abc", 3);
-		refused(bad[i], "its header is not of an array of numbers");
+		refused(bad[i], "its header does not describe an array of numbers");
 	}
 	make_raw(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
 		 "abc", 3);
@@ -139,7 +139,7 @@ test_headers(void)
 	refused("something else", "not a .npy file");
 }
 
-/* The shape of samples, "CxRxC u8"; or the sentence. */
+/* The shape of samples, "CxRxC u8"; or the error message. */
 static const char *
 shape_of(const char *type, const char *shape, const void *data, size_t n)
 {
@@ -181,9 +181,9 @@ test_shapes(void)
 		   {"|u1", "(2, 3, 4, 5)", 120, "3x4x5 u8"},
 		   {"<i2", "(2, 4, 5, 1)", 80, "1x4x5 u8"},
 		   {"|u1", "(2, 1, 4, 5)", 40, "1x4x5 u8"},
-		   {"|u1", "(2, 4, 5, 4)", 160, "a: images of 4 channels or 4, not 1 or 3"},
-		   {"|u1", "(2, 1, 1, 1, 1)", 2, "a: 5 dimensions, samples have 1 to 4"},
-		   {"|u1", "()", 1, "a: 0 dimensions, samples have 1 to 4"},
+		   {"|u1", "(2, 4, 5, 4)", 160, "a: images of 4 or 4 channels; needs 1 or 3"},
+		   {"|u1", "(2, 1, 1, 1, 1)", 2, "a: 5 dimensions; samples have 1 to 4"},
+		   {"|u1", "()", 1, "a: 0 dimensions; samples have 1 to 4"},
 		   {"|u1", "(0, 4)", 0, "a: dimension 0 is 0, not 1 to 4294967295"},
 		   {"|u1", "(4, 0)", 0, "a: dimension 1 is 0, not 1 to 16777216"}};
 
@@ -233,10 +233,10 @@ test_copies(void)
 	ok(copies("<i2", "(2, 2)", words, 8, 2, f, &err) && f[0] == 1 && f[3] == 4,
 	   "whole numbers as features");
 	ok(!copies("<f8", "(1, 2)", finite, 16, 1, f, &err) && err.rc == RC_BADDATA &&
-	       strstr(err.text, "a: value 1 of sample 0 is no finite 32-bit number"),
+	       strstr(err.text, "a: value 1 of sample 0 is not a finite 32-bit number"),
 	   "a number that is too large");
 	ok(!copies("<f8", "(2,)", nan_, 16, 2, f, &err) && strstr(err.text, "value 0 of sample 0"),
-	   "no number");
+	   "not a number");
 	make_raw(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2,2), }", "abcd", 4);
 	{
 		struct ndarray_items items;
@@ -248,7 +248,7 @@ test_copies(void)
 	}
 }
 
-/* The labels as text, "0 1 2 of 3"; or the sentence. */
+/* The labels as text, "0 1 2 of 3"; or the error message. */
 static const char *
 labels_of(const char *type, const char *shape, const void *data, size_t n)
 {
@@ -287,18 +287,15 @@ test_labels(void)
 	LABELS("0 2 255 of 256", "<f8", "(3,)", reals, 24);
 	LABELS("2 1 0 of 3", "|u1", "(3, 1)", "\2\1\0", 3);
 	LABELS("1 2 of 3", "<i4", "(2, 3)", hot, 24);
-	LABELS("a: row 0 is not one 1 and zeros, as one-hot labels are", "<i4", "(1, 3)", hot + 6,
-	       12);
-	LABELS("a: row 0 is not one 1 and zeros, as one-hot labels are", "<i4", "(1, 3)", hot + 9,
-	       12);
-	LABELS("a: row 0 is not one 1 and zeros, as one-hot labels are", "<i4", "(1, 3)", hot + 12,
-	       12);
-	LABELS("a: label 0.5 of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 3, 8);
-	LABELS("a: label -1 of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 4, 8);
-	LABELS("a: label 256 of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 5, 8);
-	LABELS("a: label nan of sample 0, labels are 0 to 255", "<f8", "(1,)", reals + 6, 8);
-	LABELS("a: labels are [n], or [n, classes]", "<f8", "(1, 1, 1)", reals, 8);
-	LABELS("a: labels are [n], or [n, classes]", "<f8", "(1, 0)", reals, 0);
+	LABELS("a: row 0 is not one-hot: one 1, and zeros", "<i4", "(1, 3)", hot + 6, 12);
+	LABELS("a: row 0 is not one-hot: one 1, and zeros", "<i4", "(1, 3)", hot + 9, 12);
+	LABELS("a: row 0 is not one-hot: one 1, and zeros", "<i4", "(1, 3)", hot + 12, 12);
+	LABELS("a: label 0.5 of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 3, 8);
+	LABELS("a: label -1 of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 4, 8);
+	LABELS("a: label 256 of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 5, 8);
+	LABELS("a: label nan of sample 0; labels are 0 to 255", "<f8", "(1,)", reals + 6, 8);
+	LABELS("a: labels must be [n] or [n, classes]", "<f8", "(1, 1, 1)", reals, 8);
+	LABELS("a: labels must be [n] or [n, classes]", "<f8", "(1, 0)", reals, 0);
 }
 
 int

@@ -1,4 +1,4 @@
-/* .npz files: the very bytes, the way back, atomic replacement, and every refusal. */
+/* .npz files: exact bytes, reading back, atomic replacement, and every error. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -73,7 +73,7 @@ is_model(const struct npz *npz)
 static void
 test_bytes(void)
 {
-	/* What python's zipfile and numpy.save make of one scalar, by the formats' documents. */
+	/* The output of python's zipfile and numpy.save for one scalar, by the formats' documents. */
 	static const char npy[] =
 	    "\x93NUMPY\x01\0\x76\0{'descr': '<i8', 'fortran_order': False, 'shape': (), }";
 	static const struct npz_array one = {"epoch", NPZ_I64, 0, {0}, &epoch};
@@ -166,7 +166,7 @@ test_write_refusals(void)
 	npz_fini(&npz);
 }
 
-/* A file system that is full, by a limit on the size of files. */
+/* A full file system, simulated by a limit on the size of files. */
 static void
 test_full(void)
 {
@@ -191,7 +191,7 @@ test_full(void)
 	npz_fini(&npz);
 }
 
-/* Refused with RC_BADDATA "m: ...", output untouched. */
+/* Rejected with RC_BADDATA "m: ...", output untouched. */
 static bool
 refused(const void *bytes, size_t nbytes)
 {
@@ -204,7 +204,7 @@ refused(const void *bytes, size_t nbytes)
 	return rc == RC_BADDATA && strncmp(err.text, "m: ", 3) == 0 && npz.narrays == 77;
 }
 
-/* Read as the arrays that they were. */
+/* The arrays read back equal those written. */
 static bool
 same(const void *bytes, size_t nbytes)
 {
@@ -325,7 +325,7 @@ take_w0(void *arg, const struct npz_array *a)
 	return strcmp(a->name, "w0") == 0 && a->ndim == 2 && a->dim[0] == 2 && a->dim[1] == 3;
 }
 
-/* Only what is wanted is unpacked: 64 MiB of zeros with a wrong checksum are not looked at. */
+/* Only requested arrays are unpacked: 64 MiB of zeros with a wrong checksum are ignored. */
 static void
 test_some(void)
 {

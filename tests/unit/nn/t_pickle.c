@@ -1,4 +1,4 @@
-/* Pickles: what Python 2 and 3 write, and all else refused, whatever it would call. */
+/* Pickles: the output of Python 2 and 3 is read, all else is rejected, whatever it would call. */
 #include "nn/pickle.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ refused(const char *what, const void *bytes, size_t nbytes, const char *want)
 {
 	struct pickle *p = NULL;
 	struct err err = {0};
-	void *copy = malloc(nbytes + 1); /* so that a sanitizer sees its end */
+	void *copy = malloc(nbytes + 1); /* so that a sanitizer detects overreads */
 	enum rc rc;
 
 	if (nbytes)
@@ -96,11 +96,11 @@ test_python2(void)
 			ok(false, "%zu of its bytes", n);
 			break;
 		}
-	ok(!p, "cut short anywhere it is refused");
+	ok(!p, "truncated anywhere it is refused");
 	buf_fini(&b);
 }
 
-/* As Python 3 writes it: bytes are text that is encoded. */
+/* As written by Python 3: bytes are encoded text. */
 static void
 test_python3(void)
 {
@@ -121,14 +121,14 @@ test_python3(void)
 	       pickle_length(pickle_get(p, "b")) == 1,
 	   "an array, bytes of nothing, and a list");
 	pickle_free(p);
-	REFUSED("a key without a value", "}(U\1au.", "no list or dictionary");
+	REFUSED("a key without a value", "}(U\1au.", "not a list or dictionary");
 }
 
 static void
 test_calls(void)
 {
 	REFUSED("os.system", "cposix\nsystem\n(U\6rm -rftR.",
-		"the pickle calls posix.system; nothing but arrays of numpy is read");
+		"the pickle calls posix.system; only arrays of numpy are supported");
 	REFUSED("eval",
 		"c__builtin__\neval\n(U\1"
 		"1tR.",
@@ -138,8 +138,8 @@ test_calls(void)
 		"calls numpy.core.multiarray.scalar");
 	REFUSED("a name with bytes that are no text", "c\x1b[2J\n\x07\n.", "calls ?[2J.?;");
 	REFUSED("a longer name", "cnumpyx\ndtype\n.", "calls numpyx.dtype");
-	REFUSED("a name without an end", "cnumpy", "cut short");
-	REFUSED("a call of a number", "K\1)R.", "a call of something that is no function");
+	REFUSED("a name without an end", "cnumpy", "truncated");
+	REFUSED("a call of a number", "K\1)R.", "a call of something that is not a function");
 	REFUSED("a call without a tuple", "cnumpy\ndtype\nK\1R.", "a call of something that is no");
 	REFUSED("a call of ndarray", "cnumpy\nndarray\n)R.", "a call of numpy.ndarray");
 	REFUSED("_reconstruct of a type",
@@ -155,26 +155,26 @@ test_calls(void)
 	REFUSED("half a character", "c_codecs\nencode\nX\1\0\0\0\xc3X\6\0\0\0latin1\x86R.",
 		"text that is not latin1");
 	REFUSED("a type of objects", "cnumpy\ndtype\nU\2O8K\0K\1\x87R.", "an array of type 'O8'");
-	REFUSED("a state of a list", "](K\1tb.", "a state of something that is no array");
+	REFUSED("a state of a list", "](K\1tb.", "a state of something that is not an array");
 	REFUSED("a type in structures",
 		"cnumpy\ndtype\nU\2u1\x85R(K\3U\1|N)NJ\1\1\1\1J\1\1\1\1K\0tb.",
 		"an array of structures");
 	REFUSED("a type of no order", "cnumpy\ndtype\nU\2u1\x85R(K\3U\1!NNNtb.",
-		"a numpy.dtype without an order of bytes");
+		"a numpy.dtype without a byte order");
 	REFUSED("an array of too few bytes",
 		ND "(K\1K\2K\3\x86" U1 "\x89U\5"
 		   "ABCDEtb.",
-		"an array whose shape needs another number of bytes");
+		"an array whose shape does not match its number of bytes");
 	REFUSED("an array of too many",
 		ND "(K\1J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86" U1 "\x89U\0tb.",
-		"an array whose shape needs another number of bytes");
+		"an array whose shape does not match its number of bytes");
 	REFUSED("an array of text", ND "(K\1K\1\x85" U1 "\x89X\1\0\0\0Atb.",
 		"an array whose state is not shape, type, order and bytes");
 	REFUSED("an array of nine dimensions",
 		ND "(K\1(K\1K\1K\1K\1K\1K\1K\1K\1K\1t" U1 "\x89U\1Atb.",
 		"an array of more than 8 dimensions");
 	REFUSED("a dimension below 0", ND "(K\1J\xff\xff\xff\xff\x85" U1 "\x89U\1Atb.",
-		"a dimension of an array that is no number");
+		"a dimension of an array that is not a number");
 }
 
 static void
@@ -185,26 +185,26 @@ test_opcodes(void)
 
 	refused("nothing", "", 0, "not a pickle of protocol 2");
 	refused("text", "(dp1\n.", 6, "not a pickle of protocol 2");
-	refused("protocol 4", "\x80\4\x95\0", 4, "a pickle of protocol 4, 2 is read");
-	REFUSED("no end", "N", "cut short");
-	REFUSED("no value", ".", "it does not end with one value");
-	REFUSED("two values", "NN.", "it does not end with one value");
-	REFUSED("a mark alone", "(.", "it does not end with one value");
-	REFUSED("bytes behind the end", "N.N", "bytes behind its end");
-	REFUSED("a string beyond the end", "T\xff\xff\xff\x7f.", "cut short");
+	refused("protocol 4", "\x80\4\x95\0", 4, "a pickle of protocol 4; only 2 is supported");
+	REFUSED("no end", "N", "truncated");
+	REFUSED("no value", ".", "the stack does not hold exactly one value at the end");
+	REFUSED("two values", "NN.", "the stack does not hold exactly one value at the end");
+	REFUSED("a mark alone", "(.", "the stack does not hold exactly one value at the end");
+	REFUSED("bytes behind the end", "N.N", "trailing bytes");
+	REFUSED("a string beyond the end", "T\xff\xff\xff\x7f.", "truncated");
 	REFUSED("a number of 9 bytes",
 		"\x8a\x09"
 		"123456789.",
 		"a number of more than 64 bits");
-	REFUSED("nothing kept", "h\5.", "a value that was not kept");
-	REFUSED("kept far away", "Nr\xff\xff\xff\x7f.", "values are kept out of their order");
-	REFUSED("nothing to keep", "q\1.", "nothing to keep");
-	REFUSED("a mark kept", "(q\1.", "nothing to keep");
+	REFUSED("nothing kept", "h\5.", "a memo index without a value");
+	REFUSED("kept far away", "Nr\xff\xff\xff\x7f.", "memo indices are out of order");
+	REFUSED("nothing to store in the memo", "q\1.", "nothing to store in the memo");
+	REFUSED("a mark kept", "(q\1.", "nothing to store in the memo");
 	REFUSED("a tuple of nothing", "\x87.", "too few values for a tuple");
 	REFUSED("a tuple over a mark", "N(N\x86.", "too few values for a tuple");
 	REFUSED("a tuple without a mark", "Nt.", "too few values for a tuple");
-	REFUSED("items without a list", "(Ne.", "values for something that is no list");
-	REFUSED("items of a dictionary in a list", "](NNu.", "no list or dictionary");
+	REFUSED("items without a list", "(Ne.", "values for something that is not a list");
+	REFUSED("items of a dictionary in a list", "](NNu.", "not a list or dictionary");
 	REFUSED("an item of nothing", "Na.", "too few values");
 	REFUSED("no mark", "]Ne.", "no mark");
 	for (unsigned op = 0; op < 256; op++) {
@@ -217,7 +217,7 @@ test_opcodes(void)
 		text[2] = (char)op;
 		text[3] = '.';
 		if (op % 16 == 1 || strchr("oidIlgpPQ\x81\x93\x95", (int)op))
-			refused("another opcode", text, 4, "is not one of those that are read");
+			refused("another opcode", text, 4, "is not supported");
 	}
 	/* Megabytes of the same text, encoded again and again. */
 	PUT(&b, "\x80\2]c_codecs\nencode\nq\0X\x80\0\0\0");
@@ -227,11 +227,11 @@ test_opcodes(void)
 	for (int i = 0; i < 100; i++)
 		PUT(&b, "h\0h\1R");
 	PUT(&b, ".");
-	refused("what grows beyond its bytes", b.data, b.len, "it encodes more than it holds");
+	refused("what grows beyond its bytes", b.data, b.len, "it encodes more bytes than it has");
 	buf_fini(&b);
 }
 
-/* A list that is in itself, and in many others. */
+/* A list that contains itself, and is in many others. */
 static void
 test_cycle(void)
 {

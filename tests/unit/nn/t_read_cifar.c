@@ -1,4 +1,4 @@
-/* CIFAR-10's binary version: where the files may lie, what is in them, what is refused. */
+/* CIFAR-10's binary version: places of the files, their contents, errors. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,37 +110,38 @@ test_refusals(void)
 
 	put_all();
 	put_records("c/data_batch_4.bin", 1, 0);
-	ok(refused(RC_FAILED, "no data_batch_3.bin here"),
+	ok(refused(RC_FAILED, "data_batch_3.bin not found"),
 	   "a batch that is missing between others");
 	take_away("c/data_batch_4.bin");
 	take_away("c/test_batch.bin");
-	ok(refused(RC_FAILED, "no test_batch.bin here"), "no test batch");
+	ok(refused(RC_FAILED, "test_batch.bin not found"), "no test batch");
 	put_all();
 	take_away("c/data_batch_1.bin");
-	ok(refused(RC_FAILED, "no data_batch_1.bin here"), "no first batch");
+	ok(refused(RC_FAILED, "data_batch_1.bin not found"), "no first batch");
 	put_text("c/data_batch_1.bin", "");
-	ok(refused(RC_BADDATA, "data_batch_1.bin: 0 bytes are no whole number of records of 3073"),
+	ok(refused(RC_BADDATA, "data_batch_1.bin: 0 bytes are not a multiple of the record's 3073"),
 	   "an empty batch");
 	put_all();
 	ok(truncate(in_folder("c/data_batch_2.bin"), 2 * RECORD - 1) == 0 &&
-	       refused(RC_BADDATA, "data_batch_2.bin: 6145 bytes are no whole number"),
-	   "a batch cut short");
+	       refused(RC_BADDATA, "data_batch_2.bin: 6145 bytes are not a multiple"),
+	   "a batch truncated");
 	put_all();
 	ok(truncate(in_folder("c/test_batch.bin"), 2 * RECORD + 1) == 0 &&
-	       refused(RC_BADDATA, "test_batch.bin: 6147 bytes are no whole number"),
+	       refused(RC_BADDATA, "test_batch.bin: 6147 bytes are not a multiple"),
 	   "a byte too many");
 	put_all();
 	b = make_records(2, 3);
 	b[RECORD] = 10;
 	put_bytes("c/data_batch_2.bin", b, 2 * RECORD);
 	free(b);
-	ok(refused(RC_BADDATA, "data_batch_2.bin: label 10 of record 1, CIFAR-10 has 0 to 9"),
+	ok(refused(RC_BADDATA,
+		   "data_batch_2.bin: label 10 of record 1; labels of CIFAR-10 are 0 to 9"),
 	   "a label of 10, as CIFAR-100 has");
 	put_all();
 	put_text("c/batches.meta.txt", "cat\ndog\n");
-	ok(refused(RC_BADDATA, "batches.meta.txt: 2 names of classes, not 10"), "two names");
+	ok(refused(RC_BADDATA, "batches.meta.txt: 2 class names; needs 10"), "two names");
 	put_text("c/batches.meta.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n");
-	ok(refused(RC_BADDATA, "batches.meta.txt: 11 names of classes, not 10"), "eleven names");
+	ok(refused(RC_BADDATA, "batches.meta.txt: 11 class names; needs 10"), "eleven names");
 	put_text("c/batches.meta.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n\x1b[2J\n");
 	ok(refused(RC_BADDATA, "batches.meta.txt: name 9 is not text"), "a name that is none");
 	put_bytes("c/batches.meta.txt", "a\0b", 3);
@@ -229,15 +230,14 @@ test_pickles(void)
 	put_text("c/batches.meta", "\x80\2N.");
 	ok(refused(RC_BADDATA, "batches.meta: no list 'label_names'"), "no names");
 	put_text("c/batches.meta", "\x80\2}U\x0blabel_names](U\3catU\3doges.");
-	ok(refused(RC_BADDATA, "batches.meta: 2 names of classes, not 10"), "two names");
+	ok(refused(RC_BADDATA, "batches.meta: 2 class names; needs 10"), "two names");
 	put_text("c/batches.meta", "\x80\2}U\x0blabel_names](NU\3doges.");
 	ok(refused(RC_BADDATA, "batches.meta: name 0 is not text"), "a name that is none");
 	take_away("c/batches.meta");
 	put_text("c/test_batch", "cos\nsystem\n(S'true'\ntR.");
 	ok(refused(RC_BADDATA, "test_batch: not a pickle of protocol 2"), "another protocol");
 	put_text("c/test_batch", "\x80\2cos\nsystem\n(U\4truetR.");
-	ok(refused(RC_BADDATA,
-		   "test_batch: the pickle calls os.system; nothing but arrays of numpy"),
+	ok(refused(RC_BADDATA, "test_batch: the pickle calls os.system; only arrays of numpy"),
 	   "a pickle that calls something");
 	put_text("c/test_batch", "\x80\2}.");
 	ok(refused(RC_BADDATA, "test_batch: no array 'data'"), "an empty dictionary");
@@ -250,12 +250,12 @@ test_pickles(void)
 	make_pickle(&b, 2, 100);
 	((char *)memmem(b.data, b.len, "(K\0K\1e", 6))[2] = 10;
 	put_bytes("c/test_batch", b.data, b.len);
-	ok(refused(RC_BADDATA, "test_batch: label 10 of record 0, CIFAR-10 has 0 to 9"),
+	ok(refused(RC_BADDATA, "test_batch: label 10 of record 0; labels of CIFAR-10 are 0 to 9"),
 	   "a label of 10");
 	make_pickle(&b, 2, 100);
 	memcpy(memmem(b.data, b.len, "(K\0K\1e", 6), "(M\0\0Ne", 6);
 	put_bytes("c/test_batch", b.data, b.len);
-	ok(refused(RC_BADDATA, "test_batch: 'labels' are no list of numbers"), "no number");
+	ok(refused(RC_BADDATA, "test_batch: 'labels' is not a list of numbers"), "not a number");
 	b.len = 0;
 	PUT(&b, "\x80\2}(U\6labels](K\1K\2eU\4data");
 	put_array(&b, 1, 3072, (char[3072]){0});
@@ -267,16 +267,17 @@ test_pickles(void)
 	put_array(&b, 1, 3071, (char[3072]){0});
 	PUT(&b, "u.");
 	put_bytes("c/test_batch", b.data, b.len);
-	ok(refused(RC_BADDATA, "test_batch: 'data' is not bytes of images, one a row of 3072"),
+	ok(refused(RC_BADDATA,
+		   "test_batch: 'data' is not an array of bytes with one image a row of 3072"),
 	   "images of another size");
 	take_away("c/test_batch");
-	ok(refused(RC_FAILED, "no test_batch here"), "no test batch");
+	ok(refused(RC_FAILED, "test_batch not found"), "no test batch");
 	put_pickle("c/data_batch_4", 1, 0, NULL);
-	ok(refused(RC_FAILED, "no data_batch_3 here"), "a batch that is missing");
+	ok(refused(RC_FAILED, "data_batch_3 not found"), "a batch that is missing");
 	put_text("c/data_batch_-1", "x");
 	put_text("c/data_batch_1000", "x");
 	put_text("c/data_batch_ 7", "x");
-	ok(refused(RC_FAILED, "no data_batch_3 here"), "names that are no batch's");
+	ok(refused(RC_FAILED, "data_batch_3 not found"), "names that are no batch's");
 	buf_fini(&b);
 }
 
@@ -320,7 +321,7 @@ test_archives(void)
 	put_pickle("x/data_batch_1", 3, 0, &b);
 	put_bytes("t.tar", b.data, b.len);
 	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
-			   "t.tar: data_batch_1: there are two of it"),
+			   "t.tar: data_batch_1: the batch exists twice"),
 	   "a batch twice");
 	b.len = 0;
 	put_pickle("data_batch_1", 3, 0, &b);
@@ -332,8 +333,8 @@ test_archives(void)
 	b.len -= 5000;
 	put_bytes("t.tar", b.data, b.len);
 	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
-			   "t.tar: the tar archive is cut short"),
-	   "cut short");
+			   "t.tar: the tar archive is truncated"),
+	   "truncated");
 	b.len = 0;
 	put_pickle("data_batch_1", 3, 0, &b);
 	put_bytes("t.tar", b.data, b.len);

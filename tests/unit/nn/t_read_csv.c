@@ -1,4 +1,4 @@
-/* Tables: decimals, records, what columns and classes are, and every refusal with its line. */
+/* Tables: decimals, records, the meaning of columns, classes, and every error with its line. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -90,7 +90,7 @@ test_whole(void)
 	   "whole numbers, with zeros on either side");
 }
 
-/* All fields of a text, "line:field|field/" a record, or the sentence that refuses it. */
+/* All fields of a text, "line:field|field/" a record, or the error message. */
 static const char *
 records(const void *text, size_t len)
 {
@@ -147,10 +147,10 @@ test_records(void)
 	    {"\"a\"\r\"b\"\r", "1:a/2:b/"},
 	    {"\"a\"\n\"b\",c\n", "1:a/2:b|c/"},
 	    {"\"a\"", "1:a/"},
-	    {"x\n\"a\nb\nc", "x:2: a quote is never closed"},
-	    {"\"", "x:1: a quote is never closed"},
+	    {"x\n\"a\nb\nc", "x:2: a quote is not closed"},
+	    {"\"", "x:1: a quote is not closed"},
 	    {"1\n\"a\"b,c", "x:2: text after a closing quote"},
-	    {"a\"b\",c", "x:1: a quote within a field that is not quoted"},
+	    {"a\"b\",c", "x:1: a quote in an unquoted field"},
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -160,10 +160,11 @@ test_records(void)
 		if (strcmp(got, row[i].want) != 0)
 			printf("# got %s\n", got);
 	}
-	ok(strcmp(records("a,b\n1,\0", 7), "x:2: a NUL byte: this is not text") == 0, "a NUL byte");
+	ok(strcmp(records("a,b\n1,\0", 7), "x:2: a NUL byte: the file is not text") == 0,
+	   "a NUL byte");
 }
 
-/* CR LF, quotes and the rest wherever a piece of the file ends. */
+/* CR LF, quotes and others at every possible end of a chunk of the file. */
 static void
 test_pieces(void)
 {
@@ -198,15 +199,16 @@ test_long(void)
 
 	memset(text, 'x', n);
 	text[1] = ',';
-	ok(strstr(records(text, n), "x:1: a line of more than 4 MiB"), "a line without end");
+	ok(strstr(records(text, n), "x:1: the line is longer than 4 MiB"), "a line without end");
 	text[0] = '"';
-	ok(strstr(records(text, n), "x:1: a quote is never closed"), "a quote without end");
+	ok(strstr(records(text, n), "x:1: a quote is not closed"), "a quote without end");
 	memset(text, ',', n);
-	ok(strstr(records(text, n), "x:1: a line of more than 262144 fields"), "too many fields");
+	ok(strstr(records(text, n), "x:1: the line has more than 262144 fields"),
+	   "too many fields");
 	free(text);
 }
 
-/* The data set in a text, or false and the sentence. */
+/* The data set in a text, or false and the error message. */
 static bool
 opens(const char *text, const struct dataset_options *o, struct dataset *ds, struct err *err)
 {
@@ -220,8 +222,7 @@ refused(const char *text, const struct dataset_options *o, const char *want)
 	return dataset_refused(put_text("t.csv", text), o, RC_BADDATA, want);
 }
 
-/* In half, so that both parts have samples: where sample i of the file has come to does not matter
- * to a sum. */
+/* Split in half, so that both parts have samples; sums do not depend on the split. */
 static const struct dataset_options half = {.train = 0.5, .test = 0.5};
 
 /* The sum of feature f over the samples of a label, in both parts. */
@@ -287,7 +288,7 @@ test_columns(void)
 	dataset_fini(&ds);
 }
 
-/* What n samples, each of one feature that is its number, are of: labels in the order of features. */
+/* The labels of n samples in the order of their only feature, which is the sample's number. */
 static bool
 classes_are(const char *text, const char *labels, const char *const *names)
 {
@@ -331,7 +332,7 @@ test_classes(void)
 	   "a quoted comma");
 }
 
-/* side x side pixels of so many channels: value (i + k) % 256 of sample i; labels 0 and 1. */
+/* side x side pixels with some channels: value (i + k) % 256 of sample i; labels 0 and 1. */
 static char *
 pixels(uint32_t side, uint32_t channels, bool header, bool first)
 {
@@ -414,7 +415,7 @@ test_pixels(void)
 	free(text);
 }
 
-/* Headerless pixels whose label is last, and whose first pixel is the same everywhere. */
+/* Pixels without a header, with the label last and a constant first pixel. */
 static void
 test_label_behind_pixels(void)
 {
@@ -445,9 +446,9 @@ test_refusals(void)
 	    {"", "t.csv: no samples"},
 	    {"\n\n", "t.csv: no samples"},
 	    {"x,y,label\n", "t.csv: no samples"},
-	    {"1\n2\n", "t.csv:1: one column is no table"},
-	    {"1,2,a\n3,4,b\n5,b\n", "t.csv:3: 2 fields, there were 3 before"},
-	    {"x,y,label\n1,2,3,0\n", "t.csv:2: 4 fields, there were 3 before"},
+	    {"1\n2\n", "t.csv:1: a table needs two columns"},
+	    {"1,2,a\n3,4,b\n5,b\n", "t.csv:3: 2 fields; the lines before have 3"},
+	    {"x,y,label\n1,2,3,0\n", "t.csv:2: 4 fields; the lines before have 3"},
 	    {"1,2,a\n\n3,,b\n", "t.csv:3: column 2 is empty"},
 	    {"x,y,label\n1,2,a\n3,4,\n", "t.csv:3: column 'label' is empty"},
 	    {"1,2,a\n3,nan,b\n", "t.csv:2: column 2: 'nan' is not finite"},
@@ -455,24 +456,25 @@ test_refusals(void)
 	    {"1,2,a\n3,1e99,b\n", "t.csv:2: column 2: '1e99' is too large for f32"},
 	    {"x,y,label\n1,2,a\n3,four,b\n", "t.csv:3: column 'y': 'four' is not a number"},
 	    {"1,2,a\n3,4\x01,b\n", "t.csv:2: column 2: '4?' is not a number"},
-	    {"x,y,z\n1,u,a\n", "t.csv:2: column 'y' and column 'z' are text: only the label"},
-	    {"1,2,a\n3,4,\"b\nc\"\n", "t.csv:2: column 3: 'b?c' is no name of a class"},
+	    {"x,y,z\n1,u,a\n", "t.csv:2: column 'y' and column 'z' are text, but only the label"},
+	    {"1,2,a\n3,4,\"b\nc\"\n", "t.csv:2: column 3: 'b?c' is not the name of a class"},
 	    {"1,2,0.5\n3,4,0.25\n",
-	     "the numbers in column 3 are not whole, so they are no classes"},
-	    {"1,2,a\n3,4,a\n", "column 3 has one class alone"},
-	    {"1,2,a\n3,4,\"b\n", "t.csv:2: a quote is never closed"},
+	     "the numbers in column 3 are not whole, so they are not classes"},
+	    {"1,2,a\n3,4,a\n", "column 3 has only one class"},
+	    {"1,2,a\n3,4,\"b\n", "t.csv:2: a quote is not closed"},
 	    {"\x89PNG\r\n\x1a\n1,2", "t.csv:"},
 	    {"\xff\xfe"
 	     "1,2",
-	     "t.csv: it is UTF-16, and UTF-8 is read"},
+	     "t.csv: the text is UTF-16; convert it to UTF-8"},
 	};
 	char text[8192], *p = text;
 
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
 		ok(refused(row[i].text, NULL, row[i].want), "refused: %s", row[i].want);
-	ok(refused("x,y,label\n1,2,a\n3,4,b\n", &named, "no column is called 'kind'"),
+	ok(refused("x,y,label\n1,2,a\n3,4,b\n", &named, "no column has the name 'kind'"),
 	   "no such column");
-	ok(refused("1,2,a\n3,4,b\n", &named, "no column is called 'kind': there is no header"),
+	ok(refused("1,2,a\n3,4,b\n", &named,
+		   "no column has the name 'kind': the file has no header"),
 	   "a column by name, and no header");
 	for (int i = 0; i < 60; i++)
 		p += sprintf(p, "%d,%d,%d\n", i % 3, i, i % 20 + 400);
@@ -489,7 +491,7 @@ test_refusals(void)
 	ok(refused(text, NULL, "is too long for a class"), "a class of 129 bytes");
 }
 
-/* In a sentence, a text is cut between characters. */
+/* In a message, a text is cut between characters. */
 static void
 test_show(void)
 {
@@ -532,12 +534,12 @@ test_folder_of_tables(void)
 	   "another number of columns: %s", err.text);
 	put_text("tables/test.csv", "y,label\n9,dog\n");
 	ok(dataset_open(in_folder("tables"), NULL, &ds, &err) == RC_BADDATA &&
-	       strstr(err.text, "column 'y', but") && strstr(err.text, "has column 'x' there"),
+	       strstr(err.text, "has column 'y' where") && strstr(err.text, "has column 'x'"),
 	   "other columns: %s", err.text);
 	take_away("tables/train.csv.gz");
 	ok(dataset_open(in_folder("tables"), &(struct dataset_options){.format = DATASET_CSV}, &ds,
 			&err) == RC_FAILED &&
-	       strstr(err.text, "no train.csv here"),
+	       strstr(err.text, "train.csv not found"),
 	   "no train.csv: %s", err.text);
 }
 

@@ -1,4 +1,4 @@
-/* Images in folders: layouts, classes, sizes, and what does not belong there. */
+/* Images in folders: layouts, classes, sizes, and files that do not belong there. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ refused(const struct dataset_options *o, enum rc want_rc, const char *want)
 	return dataset_refused(in_folder("f"), o, want_rc, want);
 }
 
-/* How many items of a class all parts have. */
+/* The number of items of a class in all parts. */
 static uint32_t
 count(const struct dataset *ds, uint8_t label)
 {
@@ -89,7 +89,7 @@ test_flat(void)
 	take_away("f");
 }
 
-/* parts: TRAIN and TEST as they are called. */
+/* parts: the names of TRAIN and TEST. */
 static void
 put_parts(const char *train, const char *test)
 {
@@ -143,7 +143,7 @@ test_parts(void)
 	   "and val %s", err.text);
 	dataset_fini(&ds);
 	put_class("f/test/three");
-	ok(refused(NULL, RC_BADDATA, "f/test/three: no such class to train on"),
+	ok(refused(NULL, RC_BADDATA, "f/test/three: the training part has no such class"),
 	   "a class to test alone");
 	take_away("f");
 	put_dir("f");
@@ -168,7 +168,7 @@ test_parts(void)
 	take_away("f");
 }
 
-/* Content decides, links are followed, what is no image is refused. */
+/* Content decides, links are followed, files that are not images are rejected. */
 static void
 test_files(void)
 {
@@ -200,24 +200,25 @@ test_files(void)
 	   "a pipe");
 	take_away("f/b/pipe.png");
 	put_dir("f/b/deeper");
-	ok(refused(NULL, RC_BADDATA, "f/b/deeper: a folder within a class"), "a folder in a class");
+	ok(refused(NULL, RC_BADDATA, "f/b/deeper: a folder in a class's folder"),
+	   "a folder in a class");
 	take_away("f/b/deeper");
 	put_image("f/stray.png", 2, 2, 0, 0, 0);
-	ok(refused(NULL, RC_BADDATA, "f/stray.png: an image that is in no class's folder"),
+	ok(refused(NULL, RC_BADDATA, "f/stray.png: the image is not in the folder of a class"),
 	   "an image beside the classes");
 	take_away("f/stray.png");
 	ok(truncate(in_folder("f/b/b.JPG"), 300) == 0 &&
 	       refused(NULL, RC_BADDATA, "f/b/b.JPG: damaged JPEG"),
-	   "a JPEG cut short");
+	   "a JPEG truncated");
 	take_away("f/b/b.JPG");
 	put_dir("f/c");
 	ok(refused(NULL, RC_BADDATA, "f/c: a class without images"), "an empty class");
 	take_away("f/c");
 	take_away("f/b");
-	ok(refused(NULL, RC_BADDATA, "f: one class alone, 'a'"), "one class");
+	ok(refused(NULL, RC_BADDATA, "f: only one class, 'a'"), "one class");
 	take_away("f/a");
-	ok(refused(NULL, RC_FAILED, "f: no data set here"), "nothing");
-	ok(refused(&folder_format, RC_BADDATA, "f: no folders of images here"),
+	ok(refused(NULL, RC_FAILED, "f: not a data set"), "nothing");
+	ok(refused(&folder_format, RC_BADDATA, "f: no folders of images found"),
 	   "nothing, and yet a folder of images");
 }
 

@@ -1,4 +1,4 @@
-/* Data sets of numpy's arrays: what they may be called, .npz and .npy, and what is refused. */
+/* Data sets of numpy's arrays: names, .npz and .npy, and errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,7 +152,7 @@ test_folder(void)
 	   "a file that is none");
 	take_away("d/x_test.npy");
 	ok(dataset_refused(in_folder("d"), NULL, RC_BADDATA,
-			   "d/y_test.npy: there are no samples for it"),
+			   "d/y_test.npy: its samples are missing"),
 	   "labels alone");
 	put_dir("e");
 	ok(dataset_refused(in_folder("e"), &npz, RC_BADDATA, "e: no arrays to train on"),
@@ -174,7 +174,7 @@ test_refusals(void)
 	refused("a model", "a.npz: no arrays to train on, such as x_train and y_train");
 	zip_begin(&archive);
 	add("x.npy", "|u1", "(4, 2, 2)", images, 16);
-	refused("no labels", "a.npz: x: there are no labels for it");
+	refused("no labels", "a.npz: x: its labels are missing");
 	zip_begin(&archive);
 	add("x.npy", "|u1", "(4, 2, 2)", images, 16);
 	add("y.npy", "<i8", "(3,)", classes, 24);
@@ -182,19 +182,19 @@ test_refusals(void)
 	zip_begin(&archive);
 	add("x.npy", "|u1", "(4, 2, 2)", images, 16);
 	add("images.npy", "|u1", "(4, 2, 2)", images, 16);
-	refused("two arrays for one", "a.npz: images: means the same as");
+	refused("two arrays for one", "a.npz: images: has the same meaning as");
 	zip_begin(&archive);
 	add("x.npy", "|u1", "(4, 2, 2)", images, 16);
 	add("y.npy", "<i8", "(4,)", classes, 32);
 	add("x_test.npy", "|u1", "(4, 4)", images, 16);
 	add("y_test.npy", "<i8", "(4,)", classes, 32);
-	refused("another shape", "a.npz: x_test: its samples are 4x1x1, those of ");
+	refused("another shape", "a.npz: x_test: its samples are 4x1x1, but ");
 	zip_begin(&archive);
 	add("x.npy", "|u1", "(2, 2, 2)", images, 8);
 	add("y.npy", "|u1", "(2,)", "\0\1", 2);
 	add("x_test.npy", "|u1", "(1, 2, 2)", images, 4);
 	add("y_test.npy", "|u1", "(1,)", "\2", 1);
-	refused("more classes", "a.npz: y_test: 3 classes, those to train on have 2");
+	refused("more classes", "a.npz: y_test: 3 classes; the training part has 2");
 	zip_begin(&archive);
 	zip_put(&archive, "x.npy", "hello", 5, false);
 	refused("no .npy", "a.npz: x: not a .npy file");
@@ -202,8 +202,8 @@ test_refusals(void)
 	archive.len -= 30;
 	put_bytes("a.npz", archive.data, archive.len);
 	ok(dataset_refused(in_folder("a.npz"), NULL, RC_BADDATA,
-			   "a.npz: no zip archive, or cut short"),
-	   "cut short");
+			   "a.npz: not a zip archive, or truncated"),
+	   "truncated");
 }
 
 int

@@ -1,4 +1,4 @@
-/* Samples that a net is asked about: IDX, PGM, PPM and tables, from files and from pipes. */
+/* Samples for inference: IDX, PGM, PPM and tables, from files and from pipes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ file_of(const void *bytes, size_t nbytes)
 	return fd;
 }
 
-/* All samples, one behind the other, into *out; *n counts those that came before what is wrong. */
+/* Read all samples, one after the other, into *out; *n counts the samples before an error. */
 static enum rc
 read_all(const void *bytes, size_t nbytes, struct net_shape shape, struct buf *out, unsigned *n)
 {
@@ -75,7 +75,7 @@ reads(const void *bytes, size_t nbytes, unsigned n, struct net_shape shape, cons
 	return good;
 }
 
-/* After so many samples. */
+/* An error after n samples. */
 static bool
 refused(const void *bytes, size_t nbytes, struct net_shape shape, unsigned n, const char *want)
 {
@@ -124,16 +124,16 @@ test_tables(void)
 	ok(reads(plain, sizeof plain - 1, 2, four, values, sizeof values), "a table");
 	ok(reads(header, sizeof header - 1, 2, four, values, sizeof values),
 	   "with a header, semicolons, CR LF and a blank line");
-	ok(refused("1,2,3\n", 6, four, 0, "x:1: 3 values, the model takes so many"),
+	ok(refused("1,2,3\n", 6, four, 0, "x:1: 3 values; the model takes so many"),
 	   "too few values");
-	ok(refused("1,2,3,4\n\n5\n", 11, four, 1, "x:3: 1 value, the model takes so many"),
+	ok(refused("1,2,3,4\n\n5\n", 11, four, 1, "x:3: 1 value; the model takes so many"),
 	   "too few in the second sample");
-	ok(refused("1,2,3,4\n1,2,x,4\n", 16, four, 1, "x:2: 'x' is no number"), "no number");
-	ok(refused("1,2,3,4\na,b,c,d\n", 16, four, 1, "x:2: 'a' is no number"), "a late header");
+	ok(refused("1,2,3,4\n1,2,x,4\n", 16, four, 1, "x:2: 'x' is not a number"), "not a number");
+	ok(refused("1,2,3,4\na,b,c,d\n", 16, four, 1, "x:2: 'a' is not a number"), "a late header");
 	ok(refused("1,2,3,nan\n", 10, four, 0, "x:1: 'nan' is not finite"), "not finite");
-	ok(refused(
-	       "a,b,c,d\n", 8, four, 0,
-	       "x:1: 'a' is no number and no file, and nothing follows; the model takes so many"),
+	ok(refused("a,b,c,d\n", 8, four, 0,
+		   "x:1: 'a' is neither a number nor a file, and nothing follows; the model takes "
+		   "so many"),
 	   "a header alone");
 }
 
@@ -147,26 +147,27 @@ test_refusals(void)
 	} row[] = {
 	    {"", 0, "x: no samples"},
 	    {"hello", 0,
-	     "x:1: 'hello' is no number and no file, and nothing follows; the model takes so "
+	     "x:1: 'hello' is neither a number nor a file, and nothing follows; the model takes so "
 	     "many"},
 	    {"P4 8 1 x", 0, "x: image 0: neither PNG, JPEG, PGM nor PPM"},
-	    {"P5", 0, "x: image 0: cut short"},
+	    {"P5", 0, "x: image 0: truncated"},
 	    {"P5 0 1 255 ", 0, "x: image 0: its width is not 1 to 32768"},
 	    {"P5 2 40000 255 ", 0, "x: image 0: its height is not 1 to 32768"},
 	    {"P5 99999999999999999999 1 255 ", 0, "x: image 0: its width is not 1 to 32768"},
 	    {"P5 -1 1 255 x", 0, "x: image 0: its width is not 1 to 32768"},
 	    {"P5 2 1 65535 xx", 0, "x: image 0: its largest value is not 1 to 255"},
 	    {"P5 2 1 0 x", 0, "x: image 0: its largest value is not 1 to 255"},
-	    {"P5 2 1 255", 0, "x: image 0: cut short"},
-	    {"P5 2 1 255 a", 0, "x: image 0: cut short"},
-	    {"P5 2 2 255 abcd", 0, "x: image 0 is 1x2x2, the model takes 1x1x2"},
-	    {"P6 2 1 255 abcdef", 0, "x: image 0 is 3x1x2, the model takes 1x1x2"},
-	    {"P2 2 1 255 1   ", 0, "x: image 0: cut short"},
-	    {"P2 2 1 255 1 x", 0, "x: image 0: a value is not 0 to its largest"},
-	    {"P2 2 1 10 1 11", 0, "x: image 0: a value is not 0 to its largest"},
-	    {"P5 2 1 10 \x01\x0b", 0, "x: image 0: a value is not 0 to its largest"},
+	    {"P5 2 1 255", 0, "x: image 0: truncated"},
+	    {"P5 2 1 255 a", 0, "x: image 0: truncated"},
+	    {"P5 2 2 255 abcd", 0, "x: image 0 is 1x2x2; the model takes 1x1x2"},
+	    {"P6 2 1 255 abcdef", 0, "x: image 0 is 3x1x2; the model takes 1x1x2"},
+	    {"P2 2 1 255 1   ", 0, "x: image 0: truncated"},
+	    {"P2 2 1 255 1 x", 0, "x: image 0: a value exceeds the largest value of the header"},
+	    {"P2 2 1 10 1 11", 0, "x: image 0: a value exceeds the largest value of the header"},
+	    {"P5 2 1 10 \x01\x0b", 0,
+	     "x: image 0: a value exceeds the largest value of the header"},
 	    {"P5 2 1 255 abhello", 1, "x: image 1: neither PNG, JPEG, PGM nor PPM"},
-	    {"P5 2 1 255 abP5 2 1 255 c", 1, "x: image 1: cut short"},
+	    {"P5 2 1 255 abP5 2 1 255 c", 1, "x: image 1: truncated"},
 	};
 	const struct net_shape pair = {1, 1, 2}, grey = {1, 2, 3};
 	uint8_t bad[sizeof idx + 1], packed[256];
@@ -175,26 +176,27 @@ test_refusals(void)
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
 		ok(refused(row[i].text, strlen(row[i].text), pair, row[i].before, row[i].want),
 		   "refused: %s", row[i].want);
-	ok(refused(idx, sizeof idx - 1, grey, 1, "x: image 1: cut short"), "IDX cut short");
-	ok(refused(idx, 9, grey, 0, "x: cut short in the header"), "... in its header");
-	ok(refused(idx, sizeof idx, pair, 0, "x: image 0 is 1x2x3, the model takes 1x1x2"),
+	ok(refused(idx, sizeof idx - 1, grey, 1, "x: image 1: truncated"), "IDX truncated");
+	ok(refused(idx, 9, grey, 0, "x: truncated in the header"), "... in its header");
+	ok(refused(idx, sizeof idx, pair, 0, "x: image 0 is 1x2x3; the model takes 1x1x2"),
 	   "IDX of another size");
 	memcpy(bad, idx, sizeof idx);
 	bad[sizeof idx] = 0;
-	ok(refused(bad, sizeof bad, grey, 2, "x: bytes behind the last image"), "IDX too long");
+	ok(refused(bad, sizeof bad, grey, 2, "x: trailing bytes after the last image"),
+	   "IDX too long");
 	bad[7] = 0;
 	ok(refused(bad, 16, grey, 0, "x: no images"), "IDX of none");
 	bad[3] = 1;
 	ok(refused(bad, 16, grey, 0, "x: not an IDX file of images of bytes"), "IDX of labels");
-	ok(refused(packed, n - 12, grey, 0, "x: the gzip data end early") ||
-	       refused(packed, n - 12, grey, 1, "x: the gzip data end early"),
-	   "gzip cut short");
+	ok(refused(packed, n - 12, grey, 0, "x: the gzip data are truncated") ||
+	       refused(packed, n - 12, grey, 1, "x: the gzip data are truncated"),
+	   "gzip truncated");
 	n = gzip("1,2,3\n", 6, packed, sizeof packed);
-	ok(refused(packed, n, grey, 0, "x:1: 3 values, the model takes so many"),
+	ok(refused(packed, n, grey, 0, "x:1: 3 values; the model takes so many"),
 	   "a gzipped table");
 }
 
-/* What has come is there without waiting for what has not. */
+/* Samples that have arrived are available without waiting for the rest. */
 static void
 test_pipe(void)
 {
@@ -271,19 +273,18 @@ test_arrays(void)
 	b.len = 0;
 	npy_put(&b, "<f4", "(1, 4)", own, sizeof own);
 	ok(reads(b.data, b.len, 1, four, own, sizeof own), "rows of features");
-	ok(refused(b.data, b.len, grey, 0, "x: samples are 4x1x1, the model takes so many"),
+	ok(refused(b.data, b.len, grey, 0, "x: samples are 4x1x1; the model takes so many"),
 	   "rows of another size");
 	b.len = 0;
 	npy_put(&b, "|O", "(1, 4)", own, sizeof own);
 	ok(refused(b.data, b.len, grey, 0,
-		   "x: its type is none of bool, u1 to u8, i1 to i8, f4 and f8"),
+		   "x: its type must be bool, u1 to u8, i1 to i8, f4 or f8"),
 	   "an array of objects");
 	zip_begin(&z);
 	zip_put(&z, "fc1.weight.npy", b.data, b.len, false);
 	zip_put(&z, "fc1.bias.npy", b.data, b.len, false);
 	zip_end_all(&z, "");
-	ok(refused(z.data, z.len, grey, 0,
-		   "x: no array of samples in it, such as x_test or images"),
+	ok(refused(z.data, z.len, grey, 0, "x: no array of samples, such as x_test or images"),
 	   "a model");
 	buf_fini(&b);
 	buf_fini(&z);
@@ -304,15 +305,15 @@ test_cifar10(void)
 	}
 	ok(reads(records, sizeof records, 2, shape, images, sizeof images), "records of CIFAR-10");
 	ok(reads(records + 3073, 3073, 1, shape, images + 3072, 3072), "... that begin with zeros");
-	ok(refused(records, sizeof records - 1, shape, 1, "x: image 1: cut short"),
-	   "... cut short");
+	ok(refused(records, sizeof records - 1, shape, 1, "x: image 1: truncated"),
+	   "... truncated");
 	records[3073] = 10;
 	ok(refused(records, sizeof records, shape, 1,
-		   "x: image 1: no record of CIFAR-10, nor anything else that is read"),
+		   "x: image 1: neither a record of CIFAR-10 nor another format that is supported"),
 	   "... with a label of 10");
 	put_batch(&b, 2, images, labels);
 	ok(reads(b.data, b.len, 2, shape, images, sizeof images), "a pickle");
-	ok(refused(b.data, b.len, grey, 0, "x: samples are 3x32x32, the model takes so many"),
+	ok(refused(b.data, b.len, grey, 0, "x: samples are 3x32x32; the model takes so many"),
 	   "... for another model");
 	tar_add(&tar, "c/data_batch_1", '0', b.data, b.len);
 	tar_end(&tar);
@@ -322,7 +323,7 @@ test_cifar10(void)
 	ok(refused(tar.data, tar.len, shape, 0, "x: no batch of CIFAR-10 in the archive"),
 	   "another archive");
 	ok(refused("\x80\2cos\nsystem\n.", 15, shape, 0,
-		   "x: the pickle calls os.system; nothing but arrays of numpy is read"),
+		   "x: the pickle calls os.system; only arrays of numpy are supported"),
 	   "another pickle");
 	buf_fini(&b);
 	buf_fini(&tar);
@@ -348,10 +349,10 @@ test_encoded(void)
 	(void)buf_add(&b, "\nP5 3 2 255 \1\2\3\4\5\6", 18);
 	ok(reads(b.data, b.len, 3, grey, twice, sizeof twice), "PNG, JPEG and PGM in turn");
 	for (size_t n = 1; all && n < png.nbytes; n++)
-		all = refused(png.bytes, n, grey, 0, "x: image 0: cut short");
+		all = refused(png.bytes, n, grey, 0, "x: image 0: truncated");
 	for (size_t n = 3; all && n < jpeg.nbytes; n++)
-		all = refused(jpeg.bytes, n, grey, 0, "x: image 0: cut short");
-	ok(all, "cut short anywhere");
+		all = refused(jpeg.bytes, n, grey, 0, "x: image 0: truncated");
+	ok(all, "truncated anywhere");
 	(void)buf_add(&b, "junk", 4);
 	ok(refused(b.data, b.len, grey, 3, "x: image 3: neither PNG, JPEG, PGM nor PPM"),
 	   "rubbish behind them");
@@ -361,7 +362,7 @@ test_encoded(void)
 	source = SAMPLES_FILE;
 	ok(reads(b.data, b.len, 1, grey, pixels, 6), "a file by itself is an image");
 	source = SAMPLES_STREAM;
-	ok(refused(png.bytes, png.nbytes, small, 0, "x: an image, and the model takes so many"),
+	ok(refused(png.bytes, png.nbytes, small, 0, "x: an image; the model takes so many"),
 	   "a model of features");
 	png.bytes[png.nbytes - 14] ^= 1;
 	ok(refused(png.bytes, png.nbytes, grey, 0, "x: image 0: damaged PNG: IDAT: CRC error") ||
@@ -423,7 +424,7 @@ test_files(void)
 	free(png.bytes);
 }
 
-/* On the scale of training, or refused. */
+/* On the scale of training, or rejected. */
 static void
 test_scale(void)
 {
@@ -437,17 +438,17 @@ test_scale(void)
 	ok(reads(b.data, b.len, 1, grey, bytes, sizeof bytes), "numbers that are bytes");
 	b.len = 0;
 	npy_put(&b, "<f4", "(1, 2, 3)", fractions, sizeof fractions);
-	ok(refused(b.data, b.len, grey, 0, "x: sample 0: value 2 is 0.5, the model takes so many"),
+	ok(refused(b.data, b.len, grey, 0, "x: sample 0: value 2 is 0.5; the model takes so many"),
 	   "fractions are none");
 	ok(refused("1,2,3,4,5,6\n1,2,3,4,5,256\n", 26, grey, 1,
-		   "x: sample 1: value 5 is 256, the model takes so many"),
+		   "x: sample 1: value 5 is 256; the model takes so many"),
 	   "nor is 256");
 	ok(refused("1,2,3,4,5,-1\n", 13, grey, 0,
-		   "x: sample 0: value 5 is -1, the model takes so many"),
+		   "x: sample 0: value 5 is -1; the model takes so many"),
 	   "nor -1");
 	values_wanted = SAMPLES_NUMBERS;
 	ok(reads(b.data, b.len, 1, grey, fractions, sizeof fractions), "numbers for numbers");
-	ok(refused(idx, sizeof idx, grey, 0, "x: images of bytes, the model takes so many"),
+	ok(refused(idx, sizeof idx, grey, 0, "x: images of bytes; the model takes so many"),
 	   "images of bytes are on another scale");
 	b.len = 0;
 	npy_put(&b, "|u1", "(1, 6)", own, sizeof own);

@@ -1,4 +1,4 @@
-/* Courses of the learning rate, against values that PyTorch's formulas give: StepLR,
+/* Schedules of the learning rate, against values from PyTorch's formulas: StepLR,
  * CosineAnnealingLR(T_max = steps) and OneCycleLR with their defaults, worked out by hand. */
 #include <math.h>
 
@@ -39,7 +39,7 @@ test_cosine(void)
 	ok(near(lr_factor(&s, 9, 5, 10), 0.024471741852423234), "cosine in the last step of ten");
 }
 
-/* Of ten steps the top is at 0.3 * 10 - 1 = 2, the end at 9. */
+/* With ten steps the top is at 0.3 * 10 - 1 = 2, the end at 9. */
 static void
 test_one_cycle(void)
 {
@@ -59,7 +59,7 @@ test_one_cycle(void)
 	for (unsigned i = 0; i < 10; i++)
 		good = good && near(lr_factor(&s, i, 5, 10), want[i]);
 	ok(good, "one-cycle of ten steps");
-	/* 100 steps: the top is at 29; half way up in step 14.5. */
+	/* 100 steps: the top is at 29; halfway up at step 14.5. */
 	ok(near(lr_factor(&s, 29, 5, 100), 1), "one-cycle: the top after 30 %%");
 	ok(near(lr_factor(&s, 14, 5, 100) + lr_factor(&s, 15, 5, 100), 1.04),
 	   "one-cycle: the way up is symmetrical");

@@ -1,4 +1,4 @@
-/* Tar archives: files in turn, what stands between them, what is damaged. */
+/* Tar archives: files in order, headers between them, damage. */
 #include "nn/tar.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "tars.h"
 #include "tap.h"
 
-/* What the archive holds, "NAME=LEN:FIRST BYTE;" for each that is taken; or the sentence. */
+/* The contents of the archive, "NAME=LEN:FIRST BYTE;" for each file that is taken; or the error message. */
 static const char *
 list(const struct buf *b)
 {
@@ -70,19 +70,19 @@ main(void)
 	b.len = 0;
 	tar_add(&b, "a", '0', bytes, 1000);
 	b.len -= 100;
-	is(&b, "t: the tar archive is cut short", "padding cut short");
+	is(&b, "t: the tar archive is truncated", "padding truncated");
 	b.len -= 500;
-	is(&b, "t: the tar archive is cut short", "a file cut short");
+	is(&b, "t: the tar archive is truncated", "a file truncated");
 	b.len = 0;
 	tar_add(&b, "-a", '0', bytes, 4000);
 	b.len -= 1000;
-	is(&b, "t: the tar archive is cut short", "what is skipped cut short");
+	is(&b, "t: the tar archive is truncated", "what is skipped truncated");
 	b.len = 0;
 	tar_add(&b, "a", '0', "hello", 5);
 	first = b.len;
 	tar_add(&b, "b", '0', "hello", 5);
 	b.len = first + 300;
-	is(&b, "t: the tar archive is cut short", "a header cut short");
+	is(&b, "t: the tar archive is truncated", "a header truncated");
 	b.len = first + 1024;
 	b.data[first] ^= 1;
 	is(&b, "t: the tar archive is damaged", "a name that its sum does not fit");

@@ -1,4 +1,4 @@
-/* Zip archives of other makers: stored, deflated, with what they put between; what is damaged. */
+/* Zip archives of other makers: stored, deflated, with extra data between; damage. */
 #include "nn/zip.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static struct buf archive;
 
-/* "NAME=CONTENT;" of each file; or the sentence. */
+/* "NAME=CONTENT;" of each file; or the error message. */
 static const char *
 list(void)
 {
@@ -56,7 +56,7 @@ make(void)
 	zip_end_all(&archive, "");
 }
 
-/* Each byte another: refused, or what it says is the same. */
+/* Change each byte: the archive is rejected, or its contents are the same. */
 static void
 test_damage(void)
 {
@@ -75,12 +75,12 @@ test_damage(void)
 	ok(changed == 0, "damage is told, or is of names and dates");
 	for (size_t n = archive.len; n-- > 0;) {
 		archive.len = n;
-		if (strcmp(list(), "z: no zip archive, or cut short") != 0) {
+		if (strcmp(list(), "z: not a zip archive, or truncated") != 0) {
 			ok(false, "%zu bytes: %s", n, list());
 			break;
 		}
 	}
-	ok(true, "cut short it is refused");
+	ok(true, "truncated it is rejected");
 }
 
 static void
@@ -95,7 +95,7 @@ test_refusals(void)
 	is("z: a.npy: encrypted", "an encrypted file");
 	central[8] = 0;
 	central[10] = 12;
-	is("z: a.npy: compressed by method 12, only deflate and none are read", "another method");
+	is("z: a.npy: compressed by method 12; supported are deflate and none", "another method");
 	central[10] = 0;
 	memset(central + 20, 0xff, 4);
 	is("z: a.npy: more than 4 GiB", "zip64");
@@ -107,7 +107,7 @@ test_refusals(void)
 	zip_put(&archive, "a", "1", 1, false);
 	zip_put(&archive, "a", "2", 1, false);
 	zip_end_all(&archive, "");
-	is("z: two files are called a", "a name twice");
+	is("z: two files have the name a", "a name twice");
 	memset(name, 'n', sizeof name);
 	name[sizeof name - 1] = '\0';
 	zip_begin(&archive);
@@ -117,7 +117,7 @@ test_refusals(void)
 	zip_begin(&archive);
 	zip_put(&archive, "\x1b[2J", "1", 1, false);
 	zip_end_all(&archive, "");
-	is("z: name 0 in the archive is not text", "a name that is no text");
+	is("z: name 0 in the archive is not text", "a name that is not text");
 }
 
 int

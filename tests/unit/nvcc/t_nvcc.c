@@ -1,4 +1,4 @@
-/* The rewriter of .cu sources: launches, kernels, marks, variables, PTX; and what it refuses. */
+/* The rewriter of .cu sources: launches, kernels, marks, variables, PTX; and errors. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@
 #define G	 "__gpusim_global__ void "
 #define CONFIG	 "(::gpusim_cuda::configure("
 
-/* Blanks mean nothing here: both texts are compared without them. */
+/* Both texts are compared without blanks. */
 static void
 squeeze(const char *s, size_t n, char *out, size_t room)
 {
@@ -180,15 +180,15 @@ static const struct pair refused[] = {
     {"__gpusim_managed__ int x;", "x.cu:1: error: __managed__"},
     {"= <<<1,2>>>();", "x.cu:1: error: <<< has no kernel before it"},
     {"k<<<1,2>> (a);", "x.cu:1: error: <<< has no >>>("},
-    {"k<<<1,2>>>(a;", "do not end"},
-    {"\n\n\"abc\n", "x.cu:3: error: this string does not end"},
-    {"/* x", "x.cu:1: error: this comment does not end"},
-    {"R\"a(b)\"", "raw string does not end"},
-    {"__gpusim_global__ int x;", "__global__ marks no function"},
-    {"void f() { extern __gpusim_shared__ int x; }", "wants an array"},
+    {"k<<<1,2>>>(a;", "are not closed"},
+    {"\n\n\"abc\n", "x.cu:3: error: unterminated string"},
+    {"/* x", "x.cu:1: error: unterminated comment"},
+    {"R\"a(b)\"", "unterminated raw string"},
+    {"__gpusim_global__ int x;", "__global__ must mark a function"},
+    {"void f() { extern __gpusim_shared__ int x; }", "needs an array"},
 };
 
-/* Lines stay lines: a message of the compiler names the user's. */
+/* Line numbers are kept: the compiler's messages name the user's lines. */
 static void
 test_lines(void)
 {

@@ -12,7 +12,7 @@ static struct err err;
 static enum rc
 read_args(const char **argv)
 {
-	static char *copy[64]; /* as main() has it; n borrows the strings */
+	static char *copy[64]; /* as in main(); n borrows the strings */
 	int argc = 0;
 
 	for (; argv[argc]; argc++)
@@ -87,7 +87,7 @@ test_file(void)
 	f = fopen(name, "w");
 	fputs(at, f);
 	fclose(f);
-	ok(read_args(ARGS("-optf", name)) == RC_INVAL && strstr(err.text, "in each other"),
+	ok(read_args(ARGS("-optf", name)) == RC_INVAL && strstr(err.text, "each other"),
 	   "a file of options that names itself is refused");
 	remove(name);
 	ok(read_args(ARGS("--options-file", name)) == RC_FAILED && strstr(err.text, name),
@@ -101,7 +101,7 @@ test_refusals(void)
 	   "an unknown option is refused, and the way around it told");
 	ok(read_args(ARGS("-ptx", "a.cu")) == RC_INVAL && strstr(err.text, "-ptx"),
 	   "code for a GPU is refused");
-	ok(read_args(ARGS("-c", "-o")) == RC_INVAL && strstr(err.text, "missing"),
+	ok(read_args(ARGS("-c", "-o")) == RC_INVAL && strstr(err.text, "needs a value"),
 	   "a missing value is told");
 	ok(read_args(ARGS("--shared=1")) == RC_INVAL && strstr(err.text, "no value"),
 	   "a value too many is told");

@@ -152,8 +152,8 @@ t_save(void)
 	ok(plot_save(&p, svg, &err) == RC_OK && access(svg, F_OK) == 0,
 	   "its picture goes to the file");
 	ok(plot_save(&p, png, &err) == RC_FAILED &&
-	       strcmp(err.text, "gnuplot: it has drawn no picture") == 0 && access(png, F_OK) != 0,
-	   "what is no picture does not");
+	       strcmp(err.text, "gnuplot: no picture in its output") == 0 && access(png, F_OK) != 0,
+	   "other output does not");
 	fake(dir, "#!/bin/sh\n/bin/echo '<?xml><svg></svg>'\nprintf 'first\\nline 3: oh dear\\n   "
 		  "^\\n' >&2\nexit 3\n");
 	ok(plot_save(&p, png, &err) == RC_FAILED &&

@@ -1,4 +1,4 @@
-/* Samples in messages: what is put is what is taken, and nothing else is. */
+/* Samples in messages: written and read back, and errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ begin(struct ps *ps)
 	ps_order(ps);
 }
 
-/* The rows of an item are those of the epoch's order. */
+/* The rows of an item follow the epoch's order. */
 static bool
 same(const struct ps *ps, uint32_t item, const struct minibatch *m)
 {
@@ -97,7 +97,7 @@ test_bounds(void)
 	ok(ps_item_check(&t, 1, &err) == RC_OK, "an item that just fits into a message");
 	large.batch++;
 	ok(ps_item_check(&t, 1, &err) == RC_INVAL && strstr(err.text, "items of 94953 samples: ") &&
-	       strstr(err.text, "which are 94952 samples of 11"),
+	       strstr(err.text, "holds 94952 samples of 11"),
 	   "one that does not is refused: %s", err.text);
 	t.data.channels = 1u << 20;
 	ok(ps_item_check(&t, 1, &err) == RC_INVAL, "nor may a sample be too long");

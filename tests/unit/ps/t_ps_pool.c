@@ -211,12 +211,12 @@ struct world {
 	struct pool *pool;
 	struct pool_config c;
 	struct actor actor[ACTORS];
-	struct pool_gradient mail[MAIL]; /* on their way */
+	struct pool_gradient mail[MAIL]; /* in flight */
 	uint32_t nmail;
 	uint64_t next_id;
 	uint32_t *applied;	   /* by item */
 	struct pool_update update; /* under way */
-	uint32_t slot_item[4096];  /* what was said of a slot last */
+	uint32_t slot_item[4096];  /* the last message about a slot */
 	uint64_t slot_version[4096];
 	bool updating, bad;
 	const char *why;
@@ -321,7 +321,7 @@ update(struct world *w)
 	}
 }
 
-/* An actor dies, or falls silent, or one that was silent is gone, or a new one comes. */
+/* An actor dies, or falls silent, or a silent one ends, or a new one joins. */
 static void
 happen(struct world *w, struct actor *a)
 {
@@ -360,7 +360,7 @@ step(struct world *w, bool calm)
 	}
 }
 
-/* An epoch under whatever happens; then calm weather, in which it must end. */
+/* An epoch with faults; then without, when it must end. */
 static void
 play_epoch(struct world *w, uint32_t epoch)
 {

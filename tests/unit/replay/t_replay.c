@@ -140,16 +140,16 @@ main(void)
 	replay_compare(same, other, &map, &r);
 	ok(r.differ == 2 &&
 	       strstr(r.first,
-		      "rank 1 (device 1): its result has the checksum 00000009, now 0000000a"),
+		      "rank 1 (device 1): recorded output checksum 00000009; replayed 0000000a"),
 	   "another result: %s", r.first);
 	failed = write_pair("failed", 0, 1, 9);
 	ok(story_unit_failed(failed, 0) || story_unit_failed(failed, 1), "a unit has failed");
 	replay_compare(same, failed, &map, &r);
-	ok(r.differ == 1 && strstr(r.first, "then it succeeded; now: peer lost"), "failed now: %s",
-	   r.first);
+	ok(r.differ == 1 && strstr(r.first, "recorded: it succeeded; replayed: peer lost"),
+	   "failed now: %s", r.first);
 	replay_compare(failed, same, &map, &r);
-	ok(r.differ == 1 && strstr(r.first, "then: peer lost; now it succeeded"), "failed then: %s",
-	   r.first);
+	ok(r.differ == 1 && strstr(r.first, "recorded: peer lost; replayed: it succeeded"),
+	   "failed then: %s", r.first);
 	open = write_pair("open", 0, -1, 9);
 	replay_compare(failed, open, &map, &r);
 	ok(r.differ == 0 && r.failed == 1, "failed both times, each in its way: %s", r.first);

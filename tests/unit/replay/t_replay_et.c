@@ -1,11 +1,13 @@
-/* Chakra's execution traces, written byte by byte: what is read, what fits, each cut and many damages. */
+/* Chakra's execution traces, written byte by byte: contents, checks, every truncation and many
+ * kinds of damage. */
 #include <string.h>
 
 #include "chance.h"
 #include "replay/et.h"
 #include "tap.h"
 
-/* A trace of one node: id 5, name "n", all-gather of 300 bytes of the group "g", duration 7, depends on what is given. */
+/* A trace of one node: id 5, name "n", all-gather of 300 bytes of the group "g", duration 7, with
+ * the given dependencies. */
 static size_t
 write_trace(unsigned char *to, int dep)
 {
@@ -63,7 +65,7 @@ main(void)
 	ok(read_ranks(&job, 1, 5, &err) == RC_BADDATA && strstr(err.text, "waits for itself"),
 	   "a node that waits for itself: %s", err.text);
 	et_job_fini(&job);
-	ok(read_ranks(&job, 1, 6, &err) == RC_BADDATA && strstr(err.text, "which is not there"),
+	ok(read_ranks(&job, 1, 6, &err) == RC_BADDATA && strstr(err.text, "which does not exist"),
 	   "a node that waits for none: %s", err.text);
 	et_job_fini(&job);
 	size = write_trace(bytes, 5);

@@ -249,7 +249,7 @@ test_torn(void)
 
 		spill(whole.data, cut);
 		s = open_at(dir, &out, &err);
-		notes += s && strstr(store_note(s), "nothing was promised") != NULL;
+		notes += s && strstr(store_note(s), "were not promised") != NULL;
 		store_close(s, STORE_KEEP, NULL);
 		buf_fini(&out);
 		got = state(&err);
@@ -343,7 +343,7 @@ test_foreign(void)
 	ok(refused(RC_BADDATA, "version 7"), "and a later version");
 	unlink(journal);
 	chmod(dir, 0770);
-	ok(refused(RC_FAILED, "ours alone"), "and a directory where others may write");
+	ok(refused(RC_FAILED, "writable by others"), "and a directory where others may write");
 	chmod(dir, 0700);
 	snprintf(other, sizeof other, "%s/mine", dir);
 	close(open(other, O_CREAT | O_CLOEXEC, 0600));

@@ -164,7 +164,7 @@ main(void)
 
 	folder_begin();
 	ok(tape_folder_list(folder, &list, &nlist, &err) == RC_FAILED &&
-	       strstr(err.text, "no recording"),
+	       strstr(err.text, "not a recording"),
 	   "an empty folder: %s", err.text);
 	ok(tape_folder_new(folder, &err) == RC_OK, "a folder without a recording is taken");
 	path = in_folder("device-0.rec");

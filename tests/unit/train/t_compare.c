@@ -1,4 +1,4 @@
-/* Trainings side by side: what is asked for, what runs report, and what is made of it. */
+/* Trainings side by side: requests, reports of runs, and results. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static struct err err;
 
-/* Whether the text is refused with a sentence that says why. */
+/* Return true if the text is rejected with the expected message. */
 static bool
 refuses(const char *text, const char *why)
 {
@@ -35,7 +35,7 @@ test_methods(void)
 	       refuses("ring", "'ring' is not a method") && refuses("p", "'p'") &&
 	       refuses("ps ", "'ps '"),
 	   "what is no method is refused");
-	ok(refuses("ps,local,ps", "ps is there twice"), "a method once");
+	ok(refuses("ps,local,ps", "ps is given twice"), "a method once");
 	for (unsigned m = 0; m < COMPARE_NMETHODS; m++)
 		for (unsigned k = 0; k < m; k++)
 			all = all && strcmp(compare_method_name((enum compare_method)m),
@@ -43,7 +43,7 @@ test_methods(void)
 	ok(all, "methods have names of their own");
 }
 
-/* What a run of a method and 3 workers is asked for, as flags in one line; the caller frees it. */
+/* The flags of a run of a method with 3 workers, in one line; the caller frees it. */
 static char *
 flags_of(enum compare_method m, struct train_config config)
 {
@@ -122,7 +122,7 @@ test_workers(void)
 	       r.workers[0] == 1 && r.workers[1] == 3 && r.workers[2] == 4,
 	   "numbers of workers are sorted");
 	ok(compare_workers((uint32_t[]){2, 2}, 2, &r, &err) == RC_INVAL && r.nworkers == 3 &&
-	       strstr(err.text, "2 is there twice"),
+	       strstr(err.text, "2 is given twice"),
 	   "each once");
 	ok(compare_workers((uint32_t[]){0}, 1, &r, &err) == RC_INVAL, "none is no number");
 	ok(compare_workers(NULL, 0, &r, &err) == RC_OK && r.nworkers == 3 && r.workers[2] == 4,
@@ -164,8 +164,8 @@ test_plan(void)
 	compare_fini(&c);
 	begin(&c, "ps", 9);
 	ok(compare_rounding(&c, &text) && c.run[1].batch == 14 &&
-	       strcmp(text.data, "images a step: 28 on 2 workers, as 27 cannot be shared out\n") ==
-		   0,
+	       strcmp(text.data,
+		      "images a step: 28 on 2 workers, as 27 cannot be divided evenly\n") == 0,
 	   "what does not divide is rounded, and said");
 	compare_fini(&c);
 	ok(compare_plan(&r, 1u << 31, &c, &err) == RC_INVAL, "too many images are refused");
@@ -218,7 +218,7 @@ give(struct compare *c, size_t i, const char *json)
 		tap_bail(err.text);
 }
 
-/* allreduce with all runs; ps without that of one worker; local without any. */
+/* allreduce with all runs; ps without the run of one worker; local without any. */
 static void
 begin_results(struct compare *c)
 {
@@ -316,7 +316,7 @@ test_differences(void)
 	ok(compare_table(&c, &table) && fits_terminal(table.data) &&
 	       strstr(table.data, "        4.00\nps               1    192  no result\n") &&
 	       strstr(table.data, "        1.00*\n") &&
-	       strstr(table.data, "no result*\n* is not") &&
+	       strstr(table.data, "no result*\n* differs") &&
 	       strstr(table.data, ":\n  ps: batch norm is over each worker's own samples\n  local: "
 				  "each worker trains alone"),
 	   "the table has a mark, and the reasons");
@@ -385,7 +385,7 @@ test_plot(void)
 	buf_fini(&text);
 }
 
-/* Epochs of no time, losses that are no numbers, one worker: still a plot. */
+/* Epochs without duration, losses that are not numbers, one worker: still a plot. */
 static void
 test_odd(void)
 {

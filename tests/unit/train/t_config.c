@@ -1,4 +1,4 @@
-/* Options of mnist-train: flags, files, which of them counts, and what is refused. */
+/* Options of mnist-train: flags, files, precedence, and errors. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ remove_files(void)
 		unlink(paths[--npaths]);
 }
 
-/* A file of a text, that is gone at the end of the program. */
+/* A file with a text, removed at the end of the program. */
 static const char *
 file(const char *text)
 {
@@ -129,7 +129,7 @@ test_defaults(void)
 	unsetenv("GPUSIM_ON_FAILURE");
 }
 
-/* Words of a table that has them, or names of another room's, in any case. */
+/* Words of a table, or names from another room, in upper or lower case. */
 static void
 test_words(void)
 {
@@ -151,11 +151,11 @@ test_words(void)
 	       PARSE("--channels", "Grey") == RC_OK && c.dataset.channels == 1 &&
 	       PARSE("--loss", "mse") == RC_OK && c.net.loss == NET_L2,
 	   "and by others");
-	REFUSED_FLAGS("--format: 'hdf5' is none of auto, idx, csv, cifar10, npz, folder",
+	REFUSED_FLAGS("--format: 'hdf5': must be one of auto, idx, csv, cifar10, npz, folder",
 		      "--format", "hdf5");
-	REFUSED_FLAGS("--augment: 'crop,' is none of none, crop, flip, crop,flip", "--augment",
+	REFUSED_FLAGS("--augment: 'crop,': must be one of none, crop, flip, crop,flip", "--augment",
 		      "crop,");
-	REFUSED_FLAGS("--channels: '2' is none of 1, 3", "--channels", "2");
+	REFUSED_FLAGS("--channels: '2': must be one of 1, 3", "--channels", "2");
 }
 
 static void
@@ -191,16 +191,16 @@ test_flags(void)
 	REFUSED_FLAGS("unknown option '--trainfraction=1'; -h lists them", "--trainfraction=1");
 	REFUSED_FLAGS("unexpected argument 'mnist'", "mnist");
 	REFUSED_FLAGS("--print-config=true: the option takes no value", "--print-config=true");
-	REFUSED_FLAGS("--activation: 'step' is none of linear, relu, sigmoid, tanh", "--activation",
+	REFUSED_FLAGS("--activation: 'step': must be one of linear, relu, sigmoid, tanh", "--activation",
 		      "step");
-	REFUSED_FLAGS("--sync: 'mpi' is none of allreduce, sendrecv, ps, local", "--sync", "mpi");
+	REFUSED_FLAGS("--sync: 'mpi': must be one of allreduce, sendrecv, ps, local", "--sync", "mpi");
 	REFUSED_FLAGS("--workers: '' is not a whole number", "--workers", "4,,3", "--compare",
 		      "ps");
 	ok(PARSE("--layers", "4") == RC_INVAL && PARSE("--layers", "4,0,3") == RC_INVAL &&
 	       PARSE("--split", "0.8,0.3") == RC_INVAL && PARSE("--split", "0.8") == RC_INVAL,
 	   "layers and splits that are none");
-	REFUSED_FLAGS("--image-size: '32x' is no size such as 32 or 32x48, to 1024", "--image-size",
-		      "32x");
+	REFUSED_FLAGS("--image-size: '32x' is not a size such as 32 or 32x48, at most 1024",
+		      "--image-size", "32x");
 	REFUSED_FLAGS("--resume: 'maybe' is neither true nor false", "--resume=maybe");
 	REFUSED_FLAGS("--save: '' is not a FILE", "--save", "");
 }
@@ -217,38 +217,37 @@ test_fit(void)
 	ok(PARSE("--compare", "allreduce,ps", "--workers", "1,2,4", "--staleness", "2") == RC_OK &&
 	       c.nworkers == 3 && c.workers[2] == 4 && c.devices == 0,
 	   "several workers to compare");
-	REFUSED_FLAGS("--devices: 3, and --workers 3 take 4", "--devices", "3", "--workers", "3",
-		      "--sync", "ps");
-	REFUSED_FLAGS("--workers: several only with --compare", "--workers", "1,2");
-	REFUSED_FLAGS("--devices: with --compare it is --workers that says how many", "--devices",
-		      "2", "--compare", "ps");
-	REFUSED_FLAGS("--devices: one that holds the weights and one that trains are due",
-		      "--devices", "1", "--sync", "ps");
-	REFUSED_FLAGS("--staleness: only with --sync ps", "--staleness", "1");
-	REFUSED_FLAGS("--feed: only with --sync ps", "--feed", "data");
+	REFUSED_FLAGS("--devices: 3 devices are given, but --workers 3 needs 4", "--devices", "3",
+		      "--workers", "3", "--sync", "ps");
+	REFUSED_FLAGS("--workers: several numbers need --compare", "--workers", "1,2");
+	REFUSED_FLAGS("--devices: use --workers with --compare", "--devices", "2", "--compare",
+		      "ps");
+	REFUSED_FLAGS("--devices: needs 2: one device holds the weights, one trains", "--devices",
+		      "1", "--sync", "ps");
+	REFUSED_FLAGS("--staleness: needs --sync ps", "--staleness", "1");
+	REFUSED_FLAGS("--feed: needs --sync ps", "--feed", "data");
 	ok(PARSE("--learn", "ipc:///x", "--feed", "data") == RC_OK && c.feed == FEED_DATA,
 	   "a learner that has no files");
 	config_fini(&c);
-	REFUSED_FLAGS("--ps-aggregate: only with --sync ps", "--ps-aggregate", "1", "--sync",
-		      "local");
-	REFUSED_FLAGS("--local-steps: only with --sync local", "--local-steps", "4");
-	REFUSED_FLAGS("--lr-step: only with --lr-schedule step", "--lr-step", "4", "--lr-schedule",
+	REFUSED_FLAGS("--ps-aggregate: needs --sync ps", "--ps-aggregate", "1", "--sync", "local");
+	REFUSED_FLAGS("--local-steps: needs --sync local", "--local-steps", "4");
+	REFUSED_FLAGS("--lr-step: needs --lr-schedule step", "--lr-step", "4", "--lr-schedule",
 		      "cosine");
-	REFUSED_FLAGS("--layers: only with --model mlp", "--layers", "4,3", "--model", "lenet");
-	REFUSED_FLAGS("--activation: only with --model mlp", "--activation", "tanh", "--model",
+	REFUSED_FLAGS("--layers: needs --model mlp", "--layers", "4,3", "--model", "lenet");
+	REFUSED_FLAGS("--activation: needs --model mlp", "--activation", "tanh", "--model",
 		      "softmax");
 	REFUSED_FLAGS("--resume: needs --checkpoint DIR", "--resume");
 	REFUSED_FLAGS("--checkpoint-every: needs --checkpoint DIR", "--checkpoint-every", "3");
-	REFUSED_FLAGS("--momentum: such an optimizer has some", "--momentum", "0", "--optimizer",
-		      "momentum");
-	REFUSED_FLAGS("--momentum: such an optimizer has some", "--momentum", "0", "--optimizer",
-		      "nesterov");
+	REFUSED_FLAGS("--momentum: this optimizer needs a momentum above 0", "--momentum", "0",
+		      "--optimizer", "momentum");
+	REFUSED_FLAGS("--momentum: this optimizer needs a momentum above 0", "--momentum", "0",
+		      "--optimizer", "nesterov");
 	REFUSED_FLAGS("--eval: needs --load FILE", "--eval");
-	REFUSED_FLAGS("--infer: not together with --eval", "--infer", "--eval", "--load", "x");
-	REFUSED_FLAGS("--eval: not together with --compare", "--eval", "--load", "x", "--compare",
+	REFUSED_FLAGS("--infer: cannot be used with --eval", "--infer", "--eval", "--load", "x");
+	REFUSED_FLAGS("--eval: cannot be used with --compare", "--eval", "--load", "x", "--compare",
 		      "ps");
-	REFUSED_FLAGS("--out: only with --compare", "--out", "x");
-	REFUSED_FLAGS("--backend: only for training with --sync allreduce", "--backend", "mpi",
+	REFUSED_FLAGS("--out: needs --compare", "--out", "x");
+	REFUSED_FLAGS("--backend: needs training with --sync allreduce", "--backend", "mpi",
 		      "--sync", "ps");
 }
 
@@ -282,9 +281,9 @@ test_text(void)
 	ok(parse_text("hidden_layer_neurons = 20,10") == RC_OK && c.net.nsizes == 4 &&
 	       c.net.size[3] == 0 && c.net.size[2] == 10,
 	   "hidden layers alone");
-	refused("lr = 0.1\nlr = 0.2\n", "f.ini:2: lr: given in line 1 already");
+	refused("lr = 0.1\nlr = 0.2\n", "f.ini:2: lr: already given in line 1");
 	refused("lr = 0.1\n\nlearning-rate = 0.2\n",
-		"f.ini:3: learning-rate: given in line 1 already");
+		"f.ini:3: learning-rate: already given in line 1");
 	refused("= 1\n", "f.ini:1: neither name = value nor [section]");
 	refused("epochs = many\n", "f.ini:1: epochs: 'many' is not a whole number");
 	refused("epochs = \n", "f.ini:1: epochs: '' is not a whole number");
@@ -293,9 +292,9 @@ test_text(void)
 	refused("[epochs\n", "f.ini:1: neither name = value nor [section]");
 	refused("epochs = 1\n\x1b[2J = 3\n", "f.ini:2: not text");
 	refused("eval = yes\n", "f.ini:1: eval: 'yes' is neither true nor false");
-	refused("config = x\n", "f.ini:1: config: not in a file");
-	refused("print-config = true\n", "f.ini:1: print-config: not in a file");
-	refused("\nstaleness = 1\n", "f.ini:2: staleness: only with --sync ps");
+	refused("config = x\n", "f.ini:1: config: not allowed in a file");
+	refused("print-config = true\n", "f.ini:1: print-config: not allowed in a file");
+	refused("\nstaleness = 1\n", "f.ini:2: staleness: needs --sync ps");
 	refused("hiddenLayerNeurons=3\nlayers=4,3\n",
 		"f.ini:1: layers and their neurons are both given");
 	refused("outputLayerNeurons=3\n", "f.ini:1: outputLayerNeurons needs the layers before it");
@@ -305,7 +304,7 @@ test_text(void)
 		"f.ini:1: the fractions sum to more than 1");
 }
 
-/* A name that is no option: left out with a sentence, or refused. */
+/* A name that is not an option: ignored with a message, or rejected. */
 static void
 unknown(const char *line, const char *want)
 {
@@ -349,7 +348,7 @@ test_unknown(void)
 	   "nothing is unknown");
 }
 
-/* Files as dotenv has them. */
+/* Files in the style of dotenv. */
 static void
 test_env(void)
 {
@@ -366,7 +365,7 @@ test_env(void)
 	       strcmp(c.label_dims.from, "f.ini:6: labelOnehotDims") == 0,
 	   "... and what the data have");
 	ok(parse_text("data='a #b'\nsave=\"c\\\"d;\\\\\\n\\t\\r\\$\"\nload= \"\"x\n") == RC_INVAL &&
-	       strcmp(err.text, "f.ini:3: text behind a closing quote") == 0,
+	       strcmp(err.text, "f.ini:3: text after a closing quote") == 0,
 	   "behind a quote only a comment may stand");
 	ok(parse_text("data='a #b'\nsave=\"c\\\"d;\\\\\\n\\t\\r\\$\";x\n") == RC_INVAL,
 	   "which a blank separates");
@@ -433,7 +432,7 @@ test_dims(void)
 		snprintf(text, sizeof text, "inputdataDims='%s'\n", none[i]);
 		all = all && check_dims(text) == RC_INVAL;
 	}
-	ok(all, "what is no shape");
+	ok(all, "what is not a shape");
 	ok(check_dims("inputdataDims=30x30\n") == RC_BADDATA &&
 	       strcmp(err.text, "f.ini:1: inputdataDims: 30x30, but a sample of DATA has 784 "
 				"values, 1x28x28 (100 of 120 samples train)") == 0,
@@ -447,7 +446,7 @@ test_dims(void)
 	       check_dims("labelOnehotDims=(60000,10)\ntrain-items=100\n") == RC_OK,
 	   "as many samples as there are, or of which some are chosen");
 	refused("inputdataDims=many\n",
-		"f.ini:1: inputdataDims: 'many' is no shape such as 784, 28x28 or (60000, 784)");
+		"f.ini:1: inputdataDims: 'many' is not a shape such as 784, 28x28 or (60000, 784)");
 }
 
 static void
@@ -467,7 +466,7 @@ test_lines(void)
 	ok(parse_text(text) == RC_OK && c.lr == 3, "blanks and comments do not count");
 }
 
-/* Flags win, later files over earlier ones. */
+/* Flags override files, later files override earlier ones. */
 static void
 test_order(void)
 {
@@ -503,7 +502,7 @@ test_order(void)
 	ok(PARSE("--config", "/tmp") == RC_FAILED, "a folder");
 }
 
-/* What is printed gives the same again, and so do the flags. */
+/* The printed configuration gives the same again, and so do the flags. */
 static void
 round_trip(const char *what)
 {

@@ -1,4 +1,4 @@
-/* Models in files, and what a net's last layer says. */
+/* Models in files, and the meaning of a net's last layer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ make_task(const struct train_config *c, struct net_shape input, uint32_t nclasse
 	return t;
 }
 
-/* Saved and loaded by a configuration that names no net, it is the same. */
+/* A model that is saved, and loaded by a configuration without a net, is the same. */
 static void
 round_trip(const struct train_config *c, struct net_shape input, uint32_t nclasses,
 	   const char *const *names, const char *what)
@@ -88,7 +88,7 @@ test_round_trips(void)
 	round_trip(&resnet, (struct net_shape){3, 8, 8}, 3, names, "resnet9");
 }
 
-/* A file of a softmax net of 2 values and 2 classes with another text about itself. */
+/* A file of a softmax net of 2 values and 2 classes with another description. */
 static enum rc
 load_with(const char *about, bool *known)
 {
@@ -118,25 +118,26 @@ test_refusals(void)
 	static const struct {
 		const char *about, *want;
 	} row[] = {
-	    {"", "gpusim.net names no input or no classes"},
-	    {"model softmax\ninput 1x1x2\n", "gpusim.net names no input or no classes"},
-	    {"model softmax\ninput 1x0x2\nclasses 2\n", "names no input or no classes"},
-	    {"model softmax", "gpusim.net is no text of lines"},
-	    {"model\n", "gpusim.net: 'model' is no name and value"},
-	    {"model vgg\n", "gpusim.net: model: 'vgg' is none of"},
-	    {"layer 3\n", "gpusim.net: nothing is called 'layer'"},
-	    {"model softmax\ninput 1x2\nclasses 2\n", "gpusim.net: input: '1x2' is no shape"},
-	    {"model softmax\ninput 1x-2x1\nclasses 2\n", "gpusim.net: input: '1x-2x1' is no shape"},
+	    {"", "gpusim.net has no input or no classes"},
+	    {"model softmax\ninput 1x1x2\n", "gpusim.net has no input or no classes"},
+	    {"model softmax\ninput 1x0x2\nclasses 2\n", "has no input or no classes"},
+	    {"model softmax", "gpusim.net is not text in lines"},
+	    {"model\n", "gpusim.net: 'model' is not a name and a value"},
+	    {"model vgg\n", "gpusim.net: model: 'vgg': must be one of"},
+	    {"layer 3\n", "gpusim.net: unknown name 'layer'"},
+	    {"model softmax\ninput 1x2\nclasses 2\n", "gpusim.net: input: '1x2' is not a shape"},
+	    {"model softmax\ninput 1x-2x1\nclasses 2\n",
+	     "gpusim.net: input: '1x-2x1' is not a shape"},
 	    {"model softmax\ninput 1x99999999x1\n",
-	     "gpusim.net: input: '1x99999999x1' is no shape"},
+	     "gpusim.net: input: '1x99999999x1' is not a shape"},
 	    {"model softmax\ninput 1x1x2\nitems u16\n",
-	     "gpusim.net: items: 'u16' is none of u8, f32"},
+	     "gpusim.net: items: 'u16': must be one of u8, f32"},
 	    {"model softmax\ninput 1x1x2\nclasses 0\n", "classes: 0 is out of range (1 to 65536)"},
 	    {"model softmax\ninput 1x1x2\nclasses 9999999\n",
 	     "classes: 9999999 is out of range (1 to 65536)"},
 	    {"model softmax\ninput 1x1x2\nclasses 3\n", "fc1.weight is [2, 2]"},
-	    {"model lenet\ninput 1x28x28\nclasses 2\n", "no array conv1.weight"},
-	    {"model softmax\ninput 2x1x1\nclasses 2\n", "no input.scale of 2 channels"},
+	    {"model lenet\ninput 1x28x28\nclasses 2\n", "array conv1.weight of lenet"},
+	    {"model softmax\ninput 2x1x1\nclasses 2\n", "needs input.scale for 2 channels"},
 	};
 	bool known = true;
 

@@ -1,4 +1,4 @@
-/* Which samples are used when: none is left out, none used twice, whoever works. */
+/* The order of samples: none is left out, none used twice, for any number of workers. */
 #include "train/order.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Ranks in threads, whose kernels run at once and whose sums are made under a barrier: what several
- * learn is what one does with the same global batch.
+ * Ranks in threads, whose kernels run at once and whose sums are made under a barrier: several
+ * ranks learn the same as one with the same global batch.
  */
 #include "train/rank.h"
 
@@ -32,7 +32,7 @@ struct member {
 	float *weights;
 };
 
-/* Says the reason and ends, as a job would that is taken down. */
+/* Print the reason and exit, as an aborted job would. */
 static void
 bail(const struct err *err)
 {
@@ -62,7 +62,7 @@ launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *ar
 		bail(&err);
 }
 
-/* Rank 0 adds up, in the order of ranks, and everybody copies. */
+/* Rank 0 adds up, in the order of ranks, and all others copy. */
 static void
 add_up(struct member *m, enum gpusim_dtype type, void *v, size_t n)
 {
@@ -114,7 +114,7 @@ live(void *arg)
 	return NULL;
 }
 
-/* Train on so many ranks with a global batch of that of the task, which is one rank's. */
+/* Train on some ranks with the same global batch as one rank. */
 static void
 train(const struct task *task, uint32_t nranks, struct member *m)
 {
@@ -167,7 +167,7 @@ make_part(struct rng *rng, uint32_t n, uint64_t item, uint32_t nclasses)
 		exit(1);
 	for (uint32_t i = 0; i < n; i++) {
 		p.labels[i] = (uint8_t)(i % nclasses);
-		/* Noise, and a stripe that tells the class. */
+		/* Noise, and a stripe that shows the class. */
 		for (uint64_t k = 0; k < item; k++)
 			items[i * item + k] = (uint8_t)(rng_below(rng, 100) +
 							(k % nclasses == p.labels[i] ? 150 : 0));
@@ -213,7 +213,7 @@ distance(const struct member *a, const struct member *b)
 	return most;
 }
 
-/* The member's tasks are gone by now: `task` stands for them. */
+/* The members' tasks have been freed: `task` replaces them. */
 static bool
 same(const struct task *task, struct member *a, struct member *b, double tolerance)
 {
@@ -308,7 +308,7 @@ test_options(void)
 	task_fini(&task);
 }
 
-/* Batch norm is that of all ranks' rows together. */
+/* Batch norm covers all ranks' rows together. */
 static void
 test_batchnorm(void)
 {
@@ -328,7 +328,7 @@ test_batchnorm(void)
 	task_fini(&task);
 }
 
-/* Whether ranks that are 1, 2 and 3 learn the same bits of a deterministic training. */
+/* Do 1, 2 and 3 ranks learn the same bits in a deterministic training? */
 static bool
 repeats(const struct train_config *config, uint32_t side, uint32_t ntrain, uint32_t ntest)
 {
@@ -349,7 +349,8 @@ repeats(const struct train_config *config, uint32_t side, uint32_t ntrain, uint3
 	return good;
 }
 
-/* Neither samples, batches nor tests are multiples of leaves; there are fewer leaves than ranks at the end. */
+/* Neither samples, batches nor tests are multiples of leaves; there are fewer leaves than ranks at
+ * the end. */
 static void
 test_deterministic(void)
 {

@@ -1,4 +1,4 @@
-/* A world in words: each test sets one up, and looks for the sentence. */
+/* A world in words: each test sets one up, and looks for a sentence. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct stage {
 	uint32_t tracer[RANKS];
 	char client[RANKS]; /* the state of the process of a queue, and of a thread */
 	struct world_holder holder;
-	bool alone; /* communicators are told of by recorders */
+	bool alone; /* communicators are only known from recorders */
 	struct buf text;
 	struct explanation how;
 };
@@ -159,7 +159,7 @@ test_idle(void)
 	stage_init(&g);
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_IDLE, "comm 7 (4 ranks, epoch 1): is idle.", "Nothing waits."),
-	   "nothing is at hand");
+	   "there is no operation");
 }
 
 static void
@@ -172,7 +172,8 @@ test_stopped(void)
 	g.process[2] = 'T';
 	stage_explain(&g);
 	ok(SAYS(
-	       &g, EXPLAIN_WAITS, "allreduce #7 (4 ranks, 8 MiB of f32, sum) waits since 5.",
+	       &g, EXPLAIN_WAITS,
+	       "allreduce #7 (4 ranks, 8 MiB of f32, sum) has been waiting for 5.",
 	       "rank 2 (device 0000000000000003, pid 4712) is stopped in step 3 of 6; rank 3 waits "
 	       "for it; ranks 0 and 1 wait in turn.",
 	       "To go on: kill -CONT 4712, or gpuctl comm-abort 7. It fails by itself after 30.0 s "
@@ -247,9 +248,9 @@ test_apart(void)
 	enter(&g, 2, GPUSIM_ALLREDUCE, 7, 2, 2);
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
-		"live, and neither hears the other: the network between them is cut",
-		"mend the network"),
-	   "two ranks do not hear each other");
+		"are alive, but receive nothing from each other: the network between them is cut",
+		"repair the network"),
+	   "two ranks receive nothing from each other");
 }
 
 static void
@@ -286,7 +287,8 @@ test_calls(void)
 	g.comm.n_calls = 3;
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
-		"allreduce of 1 KiB of f64, sum waits since 2.5 s: rank 3 has not called it; ranks "
+		"allreduce of 1 KiB of f64, sum has been waiting for 2.5 s: rank 3 has not called "
+		"it; ranks "
 		"0-2 have",
 		"they do not agree: rank 0 calls allreduce of 1 KiB of f64, sum, and rank 2 "
 		"allreduce of 2 KiB of f64, sum"),
@@ -309,7 +311,7 @@ test_group(void)
 	g.comm.pid = 99;
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
-		"a group is open since 3.0 s and has not ended: it holds 4 operations of client "
+		"a group has been open for 3.0 s: it holds 4 operations of client "
 		"0000000000000009 (lab, pid 99)",
 		"end the group, or gpuctl comm-abort 7"),
 	   "a group that never ends");
@@ -339,7 +341,7 @@ test_tasks(void)
 	strcpy(busy(&g, 1, FLIGHT_TASK_KERNEL)->name, "spin");
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
-		"pid 4711) has not come to it: its stream runs kernel spin for 5.",
+		"pid 4711) has not reached it: its stream runs kernel spin for 5.",
 		"wait for the kernel") &&
 	       strcmp(g.how.cause, "kernel") == 0,
 	   "a kernel runs before it");
@@ -350,7 +352,7 @@ test_tasks(void)
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
 		"waits for a host function of its program, pid 99, which computes (thread 98)",
-		"look where thread 98 of pid 99 stands"),
+		"see where thread 98 of pid 99 is blocked"),
 	   "a host function computes");
 	stage_init(&g);
 	ring_but(&g, 1);
@@ -370,9 +372,9 @@ test_tasks(void)
 	now->device = 1;
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS, "its stream waits for an event of another stream for 5.",
-		"; that one is in allreduce #7 of comm 7, where it waits for rank 3") &&
+		"; that stream is in allreduce #7 of comm 7, where it waits for rank 3") &&
 	       strcmp(g.how.cause, "event") == 0,
-	   "an event behind the operation itself, on another device");
+	   "an event after the operation itself, on another device");
 	stage_init(&g);
 	ring_but(&g, 1);
 	busy(&g, 1, FLIGHT_TASK_COPY)->what = FLIGHT_NTASKS;
@@ -401,7 +403,7 @@ test_marks(void)
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS, "is in no operation, and the next one will wait: rank 1") &&
 	       strcmp(g.how.cause, "group") == 0,
-	   "and nothing is at hand");
+	   "without an operation");
 	stage_init(&g);
 	ring_but(&g, 1);
 	flight_mark(&g.w[1], &group, NULL);
@@ -464,8 +466,7 @@ test_circles(void)
 	enter(&g, 0, GPUSIM_SEND, 100, 1, 2)->op.flags = FLIGHT_SENDS;
 	enter(&g, 1, GPUSIM_RECV, 100, 1, 1)->op.flags = FLIGHT_RECEIVES;
 	stage_explain(&g);
-	ok(SAYS(&g, EXPLAIN_WAITS, "the network between them is cut"),
-	   "a pair that belongs together");
+	ok(SAYS(&g, EXPLAIN_WAITS, "the network between them is cut"), "a matching pair");
 }
 
 static void
@@ -489,8 +490,7 @@ test_processes(void)
 	g.holder.process = 'T';
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
-		"is in no operation: client 0000000000000009 (lab, pid 99), whose it is, is "
-		"stopped.",
+		"is in no operation: its client 0000000000000009 (lab, pid 99) is stopped.",
 		"To go on: kill -CONT 99, or gpuctl comm-abort 7."),
 	   "the client that holds it is stopped");
 	stage_init(&g);
@@ -502,7 +502,7 @@ test_processes(void)
 	stage_explain(&g);
 	ok(SAYS(&g, EXPLAIN_WAITS,
 		"Its client 0000000000000009 (lab, pid 99) is held by a debugger, pid 77."),
-	   "also while an operation is at hand");
+	   "also during an operation");
 }
 
 /* An operation of rank r has ended; *wait: for a rank, in it. */

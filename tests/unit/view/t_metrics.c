@@ -1,6 +1,6 @@
 /*
- * Metrics of a world: every family is described, histograms add up, sums never go back when devices die or begin
- * again, and there are not many more lines with many devices.
+ * Metrics of a world: every family is described, histograms add up, sums never decrease when devices
+ * die or restart, and many devices do not add many lines.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ stage_init(struct stage *s, size_t ndevices)
 	}
 }
 
-/* n operations of so many bytes and ns each. */
+/* n operations of the given bytes and ns each. */
 static void
 work(struct stage *s, size_t device, size_t ring, unsigned coll, unsigned n, uint64_t nbytes,
      uint64_t ns)
@@ -121,7 +121,7 @@ text_of(struct stage *s, struct metrics *m, enum metrics_form form)
 	return s->text.data;
 }
 
-/* Is that line there? */
+/* Return true if the text has the line. */
 static bool
 has(const char *text, const char *line)
 {
@@ -144,7 +144,8 @@ count_lines(const char *text)
 	return n;
 }
 
-/* Each sample belongs to the family that HELP and TYPE before it named, and each family is there once. */
+/* Each sample belongs to the family that HELP and TYPE before it named, and each family appears
+ * once. */
 static bool
 is_described(const char *text, bool open)
 {
@@ -206,7 +207,7 @@ t_text(struct stage *s)
 	       has(text, "process_cpu_seconds_total 1.500000000") &&
 	       has(text, "process_start_time_seconds 1999999987.655000000") &&
 	       !strstr(text, "process_max_fds"),
-	   "of the process what is known");
+	   "the known values of the process");
 	ok(has(text, "gpusim_requests_total{kind=\"submit\"} 77") &&
 	       has(text, "gpusim_events_total{kind=\"given-up\"} 4") &&
 	       has(text,
@@ -276,7 +277,7 @@ t_open(struct stage *s)
 	       has(text, "gpusim_requests_total{kind=\"submit\"} 77"),
 	   "such as these");
 	ok(strlen(text) > 6 && strcmp(text + strlen(text) - 6, "# EOF\n") == 0,
-	   "and the end is said");
+	   "and the end is marked");
 }
 
 static void
@@ -298,26 +299,26 @@ t_sums(struct stage *s)
 	   "a sum over devices and rings");
 	ok(has(text_of(s, m, METRICS_PROMETHEUS),
 	       "gpusim_operations_total{collective=\"broadcast\"} 17"),
-	   "which looking again does not change");
+	   "which a second look does not change");
 	s->device[1].recorder = NULL;
 	work(s, 0, 0, GPUSIM_BROADCAST, 1, 8, 2000);
 	text = text_of(s, m, METRICS_PROMETHEUS);
 	ok(has(text, "gpusim_operations_total{collective=\"broadcast\"} 18") &&
 	       has(text,
 		   "gpusim_device_sent_bytes_total{device=\"00000000000a0001\",gpu=\"1\"} 56"),
-	   "a recorder that cannot be read takes nothing away");
+	   "a recorder that cannot be read does not reduce a sum");
 	s->w.ndevices = 1;
 	text = text_of(s, m, METRICS_PROMETHEUS);
 	ok(has(text, "gpusim_operations_total{collective=\"broadcast\"} 18") &&
 	       !strstr(text, "00000000000a0001"),
-	   "nor does a device that is forgotten, but of that there is nothing more");
+	   "nor does a forgotten device, which has no more samples");
 	s->w.ndevices = 2;
 	s->device[1].recorder = &s->recorder[1];
 	s->recorder[1].header.incarnation++;
 	work(s, 1, 0, GPUSIM_BROADCAST, 1, 8, 2000);
 	ok(has(text_of(s, m, METRICS_PROMETHEUS),
 	       "gpusim_operations_total{collective=\"broadcast\"} 19"),
-	   "a process that goes on in the same area counts on");
+	   "a new process in the same area continues the counters");
 	s->recorder[1].header.incarnation++;
 	memset(s->ring[1], 0, sizeof s->ring[1]);
 	work(s, 1, 0, GPUSIM_BROADCAST, 3, 8, 2000);
@@ -328,7 +329,7 @@ t_sums(struct stage *s)
 	       has(text,
 		   "gpusim_operation_duration_seconds_count{collective=\"broadcast\",size=\"1K\"} "
 		   "22"),
-	   "one whose area begins again at 0 too");
+	   "so does one whose area restarts at 0");
 	memcpy(&was, &s->ring[1][0].ring, sizeof was);
 	memset(s->ring[1], 0, sizeof s->ring[1]);
 	text = text_of(s, m, METRICS_PROMETHEUS);

@@ -433,7 +433,7 @@ test_others(void)
 	ok(count("\"text\":\"drop of \\\"rank\\\" 1 \xc3\xa4\"") == 1 && count("\"s\":\"p\"") >= 1,
 	   "a fault at its moment, with its text");
 	ok(count("\"comm\":7,\"epoch\":3,\"seq\":99") == 1,
-	   "a wait without its operation says whose it is");
+	   "a wait without its operation names it");
 	ok(is_array() && nests(), "all in an array");
 	end_pair(&p);
 }
@@ -499,7 +499,7 @@ test_bounds(void)
 	ok(count("\"name\":\"queue 1\"") == 1 && count("\"name\":\"queue 2, stream 5\"") == 1,
 	   "a queue's stream, where it has one with a number");
 	ok(count("\"lost_records\":12,\"damaged_records\":3,\"steps_left_out\":") == 1,
-	   "the trace says what it lacks");
+	   "the trace reports what it lacks");
 	timeline_new(keep, NULL, 1000, &t, &err);
 	disk_full = true;
 	p = timeline_process(t, &meta);

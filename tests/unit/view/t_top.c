@@ -163,9 +163,9 @@ test_between(void)
 	       shows(&t->device[0], TOP_BUSY, "90%") &&
 	       shows(&t->device[0], TOP_OP, "allreduce #7 8M ring") &&
 	       shows(&t->device[0], TOP_STEP, "-"),
-	   "who has worked runs, also between two operations");
+	   "a device that has worked is running, also between two operations");
 	ok(t->device[1].state == TOP_IDLE && shows(&t->device[1], TOP_BUSY, "0%"),
-	   "who has hardly worked is idle");
+	   "a device that has hardly worked is idle");
 	ok(shows(&t->device[2], TOP_BUSY, "100%"), "a stream is busy all of the time at most");
 	ok(t->device[3].state == TOP_RUNS, "of a communicator that has ended, too");
 	rates_between(now, before, &r);
@@ -173,7 +173,7 @@ test_between(void)
 	top_free(t);
 	ok(top_new(now, NULL, &t, NULL) == RC_OK && t->device[0].state == TOP_IDLE &&
 	       t->device[3].state == TOP_FREE,
-	   "of one moment alone nothing else is known");
+	   "a single world has no more information");
 	top_free(t);
 	world_free(before);
 	world_free(now);
@@ -280,23 +280,23 @@ test_culprit(void)
 	top_free(t);
 	w->device[3].process = 'S';
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[3].blamed,
-	   "in a circle it is the one that is furthest behind");
+	   "in a cycle it is the one with the least progress");
 	top_free(t);
 	put_live(w, 2, 1, 0, 2 * SECOND);
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->comm[0].culprit == TOP_NOBODY && !*t->culprit,
-	   "of two that are equally far behind it is neither");
+	   "of two that are equally far it is neither");
 	top_free(t);
 	w->device[3].recorder->ring[1].ring.live.turn = 14;
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[3].state == TOP_IDLE &&
 	       t->device[3].blamed && strstr(t->culprit, "in no operation"),
-	   "one that has not come is waited for, too");
+	   "so is a rank that has not entered the operation");
 	top_free(t);
 	w->device[3].recorder->ring[1].ring.live.turn = 13;
 	for (size_t i = 0; i < N; i++)
 		put_live(w, i, 1, i == 1 ? 3 : -1, 2 * SECOND);
 	w->device[2].process = 'T';
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[2].blamed && !t->device[0].blamed,
-	   "who waits for one that does not say for whom it waits, waits for the stopped one");
+	   "a chain that ends at a rank without a recorded wait ends at the stopped one");
 	top_free(t);
 	w->device[2].process = 'S';
 	w->status->comms[0]->n_deviceids = 0;
@@ -305,7 +305,7 @@ test_culprit(void)
 	world_free(w);
 }
 
-/* A device whose recorder is off: heartbeats tell. */
+/* A device whose recorder is off: heartbeats report. */
 static void
 test_told(void)
 {
@@ -333,7 +333,7 @@ test_told(void)
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[1].state == TOP_WAITS &&
 	       shows(&t->device[1], TOP_OP, "#41") && shows(&t->device[1], TOP_WAIT, "r0:0.9s") &&
 	       t->device[3].blamed && !strcmp(t->device[1].note, "its recorder is off"),
-	   "what heartbeats told of a device without a recorder");
+	   "the progress that heartbeats reported of a device without a recorder");
 	top_free(t);
 	world_free(w);
 }

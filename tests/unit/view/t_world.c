@@ -115,16 +115,16 @@ test_processes(struct world *w)
 	w->status->devices[0]->pid = (uint32_t)pid;
 	world_processes(w);
 	ok(w->device[0].process == 'T' && w->device[1].process == 0,
-	   "a stopped one of this host is told; one of another host is not");
+	   "a stopped process of this host is reported; one of another host is not");
 	kill(pid, SIGKILL);
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
 	ok(world_process((uint32_t)pid, NULL) == 'Z', "a dead one is a zombie");
 	waitpid(pid, &status, 0);
 	ok(world_process((uint32_t)pid, NULL) == 'X' && world_process(0, NULL) == 0,
-	   "one that is gone");
+	   "one that does not exist");
 }
 
-/* The report in b is refused with this. */
+/* The report in b is rejected with this message. */
 static bool
 refused(const struct buf *b, const char *why)
 {
@@ -162,7 +162,7 @@ test_report(struct world *w, struct area *a)
 	       back->device[0].recorder->ring[0].nrecords == 40,
 	   "a device's process and all of its records");
 	ok(!back->device[1].recorder && strcmp(back->device[1].why_not, "its file?is gone") == 0,
-	   "why another's is not there");
+	   "why another's is missing");
 	ok(back->coordinator && !back->events && world_comm(back, 7), "the rest");
 	world_free(back);
 	b.data[b.len / 2] ^= 4;

@@ -157,8 +157,8 @@ test_refused(void)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-	    {"hosts = 1\n[failures]\na = 1\n", "hosts and days must be said"},
-	    {"hosts = 1\ndays = 1\n", "there is no failure"},
+	    {"hosts = 1\n[failures]\na = 1\n", "hosts and days are missing"},
+	    {"hosts = 1\ndays = 1\n", "[failures] is empty"},
 	    {"hosts = 0\ndays = 1\n", "f:1: hosts"},
 	    {"hosts = 1\ndays = 1\n[failures]\na = -1\n", "f:4:"},
 	    {"hosts = 1\ndays = 1\n[other]\na = 1\n", "f:4:"},

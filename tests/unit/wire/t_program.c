@@ -60,7 +60,7 @@ test_ops(void)
 	list_copy(&l, 0, 1, a, 1);
 	refused(1, RC_INVAL, "op 0 (copy): destination");
 	list_add(&l, 0, GPU_SIM__OP__KIND__NOT_SET);
-	refused(1, RC_INVAL, "no known kind");
+	refused(1, RC_INVAL, "unknown kind");
 	list_launch(&l, 0, "frobnicate", NULL, 0);
 	refused(1, RC_NOTFOUND, "op 0 (frobnicate): no kernel 'frobnicate'");
 	list_launch(&l, 0, "fill", NULL, 0);
@@ -97,7 +97,7 @@ test_collectives(void)
 	allreduce(a, b, UINT64_MAX);
 	refused(1, RC_INVAL, "send buffer");
 	allreduce(a, b, UINT64_MAX)->dtype = GPU_SIM__DATA_TYPE__F64;
-	refused(1, RC_INVAL, "do not fit");
+	refused(1, RC_INVAL, "too many for any memory");
 	allreduce(a, devmem_max(d->mem) - 4, 8);
 	refused(1, RC_INVAL, "op 0 (allreduce): receive buffer");
 	allreduce(a, a + 4, 8);

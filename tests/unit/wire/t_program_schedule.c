@@ -107,7 +107,7 @@ test_numbers(void)
 	     "a buffer that there is not"},
 	    {FIELD(1, KIND), 0xff << 8 | STEP_RECV_REDUCE, "unknown flags",
 	     "flags that there are not"},
-	    {4 * NRANKS, 3, "for 3 ranks, there are 2", "a schedule for others"},
+	    {4 * NRANKS, 3, "for 3 ranks, not 2", "a schedule for others"},
 	    {4 * NRANKS, UINT32_MAX, "a bad schedule", "one for too many"},
 	    {4 * RANK, 1, "rank 1 step 0", "another rank's"},
 	    {4 * COLL, GPUSIM_BARRIER, "a bad schedule", "a collective that has none"},
@@ -177,26 +177,26 @@ test_references(void)
 	call(&none, 3)->scheduleof = 1;
 	built(NULL, "operations that name an earlier one's schedule");
 	call(&none, N)->scheduleof = 1;
-	built("op 0 carries no schedule for it", "its own");
+	built("op 0 carries no schedule for this algorithm", "its own");
 	call(&none, N)->scheduleof = 2;
 	call(&good, N);
-	built("op 1 carries no schedule for it", "a later one's");
+	built("op 1 carries no schedule for this algorithm", "a later one's");
 	call(&good, N);
 	call(&none, N)->scheduleof = UINT32_MAX;
-	built("carries no schedule for it", "one that there is not");
+	built("carries no schedule for this algorithm", "one that there is not");
 	list_memset(&l, 0, a, 0, 4);
 	call(&none, N)->scheduleof = 1;
-	built("op 0 carries no schedule for it", "a memset's");
+	built("op 0 carries no schedule for this algorithm", "a memset's");
 	call(&good, N);
 	call(&none, N)->scheduleof = 1;
 	call(&none, N)->scheduleof = 2;
-	built("op 1 carries no schedule for it", "one that itself names another's");
+	built("op 1 carries no schedule for this algorithm", "one that itself names another's");
 	call(&good, N);
 	call(&good, N)->scheduleof = 1;
-	built("op 0 carries no schedule for it", "one with a schedule");
+	built("op 0 carries no schedule for this algorithm", "one with a schedule");
 	call(&good, N);
 	list_coll(&l, 0, GPUSIM_BROADCAST, a, b, N)->scheduleof = 1;
-	built("algorithm mine is one of allreduce", "another collective");
+	built("algorithm mine is for allreduce, not ", "another collective");
 }
 
 int

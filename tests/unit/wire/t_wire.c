@@ -169,18 +169,18 @@ test_envelope(void)
 
 	run_make(&r);
 	r.req.version = WIRE_VERSION + 1;
-	ok(refused(&r.req, "version 2 of the wire, this is 1"), "a later version");
+	ok(refused(&r.req, "protocol version 2, expected 1"), "a later version");
 	r.req.version = 0;
-	ok(refused(&r.req, "version 0 "), "no version");
+	ok(refused(&r.req, "version 0,"), "no version");
 	r.req.version = WIRE_VERSION;
 	r.req.clientid = 0;
 	ok(refused(&r.req, "without a client id"), "no client id");
 	r.req.clientid = 7;
 	r.req.seq = 0;
 	ok(refused(&r.req, "sequence number"), "no sequence number");
-	ok(refused(&blank, "a kind this version does not know"), "no body");
+	ok(refused(&blank, "unknown kind"), "no body");
 	ok(wire_request_unpack(unknown, sizeof unknown, &q, &err) == RC_BADDATA && !q &&
-	       strstr(err.text, "does not know"),
+	       strstr(err.text, "unknown kind"),
 	   "a body of an unknown kind");
 	ok(wire_request_unpack("rubbish", 7, &q, &err) == RC_BADDATA && !q &&
 	       wire_request_unpack(NULL, 0, &q, &err) == RC_BADDATA && !q,
@@ -257,12 +257,12 @@ test_counts(void)
 	r.launch.n_args = WIRE_MAX_ARGS;
 	ok(try_request(&r.req, &err) == RC_OK, "%d arguments", WIRE_MAX_ARGS);
 	r.launch.n_args++;
-	ok(refused(&r.req, "args: 33 entries, at most 32"), "an argument more");
+	ok(refused(&r.req, "args: 33 entries: the limit is 32"), "an argument more");
 	r.body.ops = ops;
 	r.body.n_ops = WIRE_MAX_OPS;
 	ok(try_request(&r.req, &err) == RC_OK, "%d operations", WIRE_MAX_OPS);
 	r.body.n_ops++;
-	ok(refused(&r.req, "ops: 4097 entries, at most 4096"), "an operation more");
+	ok(refused(&r.req, "ops: 4097 entries: the limit is 4096"), "an operation more");
 
 	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
 	req.submit = &submit;
@@ -270,7 +270,7 @@ test_counts(void)
 	submit.n_ranks = WIRE_MAX_RANKS;
 	ok(try_request(&req, &err) == RC_OK, "%d ranks", WIRE_MAX_RANKS);
 	submit.n_ranks++;
-	ok(refused(&req, "ranks: 1025 entries, at most 1024"), "a rank more");
+	ok(refused(&req, "ranks: 1025 entries: the limit is 1024"), "a rank more");
 	submit.n_ranks = 1;
 	rank.ops = ops;
 	rank.n_ops = WIRE_MAX_OPS + 1;
@@ -297,7 +297,7 @@ test_schedule(void)
 	coll.schedule = (ProtobufCBinaryData){WIRE_SCHEDULE_MAX, bytes};
 	ok(try_request(&r.req, &err) == RC_OK, "a schedule of %u bytes", WIRE_SCHEDULE_MAX);
 	coll.schedule.len++;
-	ok(refused(&r.req, "schedule: 262145 bytes, at most 262144"), "a byte more");
+	ok(refused(&r.req, "schedule: 262145 bytes: the limit is 262144"), "a byte more");
 }
 
 static void
@@ -508,7 +508,7 @@ test_oversize(void)
 	wire_request_free(q);
 	q = NULL;
 	ok(wire_request_unpack(big, WIRE_CONTROL_MAX + 1, &q, &err) == RC_BADDATA && !q &&
-	       strcmp(err.text, "message of 1048577 bytes, at most 1048576") == 0,
+	       strcmp(err.text, "message of 1048577 bytes: the limit is 1048576") == 0,
 	   "a request above the limit");
 	ok(wire_reply_unpack(big, WIRE_CONTROL_MAX + 1, &reply, &err) == RC_BADDATA && !reply,
 	   "a reply above the limit");

@@ -479,7 +479,8 @@ test_inject(void)
 		rc = xport_inject(w.x[1], WORLD_COMM, 6, 0, seq++, NULL, 0, &err);
 	ok(rc == RC_BUSY && seq == XPORT_WINDOW + 2, "not beyond the window: %s", err.text);
 	err = (struct err){0};
-	ok(xport_end(o, XPORT_COMPLETE, &err) == RC_BADDATA && strstr(err.text, "more than is due"),
+	ok(xport_end(o, XPORT_COMPLETE, &err) == RC_BADDATA &&
+	       strstr(err.text, "more than expected"),
 	   "chunks left at the end are an error: %s", err.text);
 	world_close(&w);
 }

@@ -265,7 +265,8 @@ test_damaged(void)
 	   "a chunk that came damaged is asked for again");
 	drain(&w, p);
 	ok(xport_damaged(w.x[1]) == 1 && filed(&w, 1) == 1, "counted and not kept");
-	ok(strstr(said, "operation 1: chunk 1 from rank 0 (device 00000000000000d0) came damaged"),
+	ok(strstr(said,
+		  "operation 1: chunk 1 from rank 0 (device 00000000000000d0) arrived damaged"),
 	   "and named: %s", said);
 	puppet_send(p, puppet_frame(p, 1, DATA, 1, 1), "b", 1);
 	o = op_begin(&w, 1, 1);

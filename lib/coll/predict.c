@@ -1,13 +1,13 @@
-#include "coll/foretell.h"
+#include "coll/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "coll/check.h"
 
-#define LOOKED_AT 4 /* ranks that are compared before one stands for all */
+#define LOOKED_AT 4 /* ranks that are compared before one represents all */
 
-/* Does one rank's plan show that all will be too many? */
+/* Return true if the last rank's plan shows that all ranks' steps will be too many. */
 static bool
 hopeless(const struct plan_args *all, const char *algo)
 {
@@ -18,12 +18,12 @@ hopeless(const struct plan_args *all, const char *algo)
 	if (!plan_args_of(all, all->nranks - 1, &a))
 		return false;
 	(void)plan_build(&a, algo, &plan, NULL);
-	too_many = (double)plan.nstep * all->nranks > 2.0 * FORETELL_MAX_STEPS;
+	too_many = (double)plan.nstep * all->nranks > 2.0 * PREDICT_MAX_STEPS;
 	plan_fini(&plan);
 	return too_many;
 }
 
-/* All ranks' plans. *fit is false when they are too many; that is no error. */
+/* Build all ranks' plans. *fit is false when they have too many steps; that is not an error. */
 static enum rc
 build(const struct plan_args *all, const char *algo, struct plan **out, bool *fit, struct err *err)
 {
@@ -43,7 +43,7 @@ build(const struct plan_args *all, const char *algo, struct plan **out, bool *fi
 			continue;
 		rc = plan_build(&a, algo, &plans[r], err);
 		nstep += plans[r].nstep;
-		if (nstep > FORETELL_MAX_STEPS)
+		if (nstep > PREDICT_MAX_STEPS)
 			*fit = false;
 	}
 	if (!*fit || rc != RC_OK) {
@@ -54,7 +54,7 @@ build(const struct plan_args *all, const char *algo, struct plan **out, bool *fi
 	return RC_OK;
 }
 
-/* Do ranks a and b the same, each with its own neighbours? */
+/* Return true if ranks a and b do the same, each with its own neighbours. */
 static bool
 alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
 {
@@ -72,7 +72,7 @@ alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32
 	return true;
 }
 
-/* One rank's plan, if it stands for all; *fit is false when it does not. */
+/* Build rank 0's plan; *fit is false when it does not represent all ranks. */
 static enum rc
 build_one(const struct plan_args *all, const char *algo, struct plan *out, bool *fit,
 	  struct err *err)
@@ -101,7 +101,7 @@ build_one(const struct plan_args *all, const char *algo, struct plan *out, bool 
 
 static enum rc
 whole(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
-      struct foretelling *out, bool *fit, struct err *err)
+      struct prediction *out, bool *fit, struct err *err)
 {
 	struct plan_counts counts;
 	struct plan *plans = NULL;
@@ -119,7 +119,7 @@ whole(const struct plan_args *a, const char *algo, size_t elem, const struct cos
 
 static enum rc
 by_shift(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
-	 struct foretelling *out, bool *fit, struct err *err)
+	 struct prediction *out, bool *fit, struct err *err)
 {
 	struct plan one = {0};
 	struct plan_counts counts;
@@ -129,20 +129,20 @@ by_shift(const struct plan_args *a, const char *algo, size_t elem, const struct 
 		plan_count(&one, 1, &counts);
 		out->rounds = counts.rounds;
 		out->max_messages = counts.max_messages;
-		out->how = FORETOLD_SHIFT;
+		out->how = PREDICT_SHIFT;
 		rc = plan_simulate_shifted(&one, 1, a->nranks, elem, m, &out->us, err);
 	}
 	plan_fini(&one);
 	return rc;
 }
 
-/* The longest vector that fits, halving it, and half of that. */
+/* Halve the vector until the plans fit, simulate that length and half of it, and extrapolate. */
 static enum rc
 by_slope(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
-	 struct foretelling *out, struct err *err)
+	 struct prediction *out, struct err *err)
 {
 	struct plan_args part = *a;
-	struct foretelling longer, shorter;
+	struct prediction longer, shorter;
 	double grow;
 	bool fit = false;
 	enum rc rc = RC_OK;
@@ -152,7 +152,7 @@ by_slope(const struct plan_args *a, const char *algo, size_t elem, const struct 
 		rc = whole(&part, algo, elem, m, &longer, &fit, err);
 	}
 	if (rc == RC_OK && !fit)
-		return err_set(err, RC_INVAL, "more than %u steps", FORETELL_MAX_STEPS);
+		return err_set(err, RC_INVAL, "more than %u steps", PREDICT_MAX_STEPS);
 	grow = (double)part.nelem;
 	part.nelem = part.nelem / 2 / a->nranks * a->nranks;
 	if (rc == RC_OK)
@@ -160,7 +160,7 @@ by_slope(const struct plan_args *a, const char *algo, size_t elem, const struct 
 	if (rc != RC_OK)
 		return rc;
 	*out = longer;
-	out->how = FORETOLD_SLOPE;
+	out->how = PREDICT_SLOPE;
 	grow = ((double)a->nelem - grow) / (grow - (double)part.nelem);
 	out->us += grow * (longer.us - shorter.us);
 	out->max_messages +=
@@ -169,10 +169,10 @@ by_slope(const struct plan_args *a, const char *algo, size_t elem, const struct 
 }
 
 enum rc
-foretell(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
-	 struct foretelling *out, struct err *err)
+predict(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
+	struct prediction *out, struct err *err)
 {
-	struct foretelling f = {.how = FORETOLD_WHOLE};
+	struct prediction f = {.how = PREDICT_WHOLE};
 	bool fit = false;
 	enum rc rc = RC_OK;
 
