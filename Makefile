@@ -59,7 +59,7 @@ else
 say = @printf '  %-6s %s\n' $(2) '$(3)'; $(1)
 endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
-link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
+link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1) $(link_end),LD,$@)
 
 ROOMS    := base wire tape net grpc store mem coll algo cluster synth whatif flight xport dev coord client view drain plot launch replay bench chaos nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
@@ -222,9 +222,10 @@ archive = $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a))
 gpuctl_libs := $(patsubst -l%,%,$(nng_libs) $(filter -l%,$(curses_libs))) expat protobuf-c z m c
 STATIC ?= $(if $(SAN),0,$(if $(filter $(words $(gpuctl_libs)),$(words $(foreach l,$(gpuctl_libs),$(call archive,$l)))),1,0))
 ifeq ($(STATIC),1)
-# ld warns of getaddrinfo: a static program asks files and DNS itself, and loads libraries for other sources of names.
-$(BUILD)/bin/gpuctl: private house_ldflags += -static \
-    $(if $(shell $(LD) --help | grep -e --no-warnings),-Wl$(comma)--no-warnings)
+# ld warns of getaddrinfo: a static program asks files and DNS itself, and loads libraries for other sources of names. What
+# ld says is shown when it fails; with ld's --no-warnings it would not fail on undefined symbols.
+$(BUILD)/bin/gpuctl: private house_ldflags += -static
+$(BUILD)/bin/gpuctl: private link_end = 2>$@.said || { cat $@.said >&2; rm -f $@.said; exit 1; }; rm -f $@.said
 endif
 $(BUILD)/bin/gpuctl: extra_libs := $(curses_libs) $(algo_libs)
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs) $(http_libs) $(algo_libs)

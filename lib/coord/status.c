@@ -39,6 +39,11 @@ tally_failures(const uint64_t counts[COUNT_POLICIES][COUNT_CODES], GpuSim__Failu
 	return n;
 }
 
+#define SHOW(name, reply) r->reply = c->counts.name;
+#define SHOW_EACH(name, reply, numbers) \
+	r->reply = c->counts.name;      \
+	r->n_##reply = gpu_sim__##numbers##__descriptor.n_values;
+
 /* Add the coordinator's counts to the answer, which borrows them. False: out of memory. */
 static bool
 tally_show(struct coord *c, struct tally *t, GpuSim__StatusResponse *r)
@@ -62,9 +67,7 @@ tally_show(struct coord *c, struct tally *t, GpuSim__StatusResponse *r)
 	r->n_recoveries = tally_failures(c->counts.recovered, t->recovered);
 	r->failures = t->failed;
 	r->n_failures = tally_failures(c->counts.failed, t->failed);
-	r->eventcounts = c->counts.event;
-	r->n_eventcounts = gpu_sim__event_kind__descriptor.n_values;
-	r->beatsmissed = c->counts.beats_missed;
+	COUNTERS(SHOW, SHOW_EACH)
 	return true;
 }
 

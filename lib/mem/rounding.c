@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 /* Properties of the partial results' type. */
 struct kind {
@@ -149,7 +150,7 @@ rounding_explains(enum gpusim_dtype t, enum gpusim_redop redop, const union numb
 	union number all = x[0];
 	struct reach r;
 
-	if (n < 3 || redop == GPUSIM_MIN || redop == GPUSIM_MAX) {
+	if (n < 3 || !redops[redop].rounds) {
 		for (uint32_t i = 1; i < n; i++)
 			all = number_fold(t, redop, all, x[i]);
 		want = result(t, redop, all.real, n);

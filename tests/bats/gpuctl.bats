@@ -1,6 +1,7 @@
 # gpuctl's verbs, end to end.
 # shellcheck disable=SC2001,SC2016,SC2030,SC2031
 load helper
+load verbs
 
 # machine N [OPTION...] SCRIPT - run a bash script with N devices. In it:
 #	try CMD...	run it, then print its exit status
@@ -653,38 +654,17 @@ END
 	assert_match 'slow +by=TIME'
 }
 
-# json CMD... - its output is one value of JSON; PATHS of it are printed by json_get
-json() { perl -MJSON::PP -e 'local $/; JSON::PP->new->decode(<STDIN>)' <<<"$output" || fail "no JSON: $output"; }
-
 @test "--json, wherever a verb prints" {
+	local n=0
+	json_of_verbs
 	while read -r line; do
-		run bounded bash -c "$line --json"
-		assert_status 0
-		json
-	done <<'END'
-gpuctl version
-gpuctl params
-gpuctl unique-id
-gpuctl plan --list
-gpuctl plan allreduce -n 3
-gpuctl plan allreduce -n 3 --algo twoshot
-gpuctl plan broadcast -n 5 --root 1 --algo tree --count 9
-gpuctl plan barrier -n 2
-gpuctl plan allreduce -n 4 --bytes 1M --simulate
-gpuctl launch --list
-END
-	cat >verbs <<'END'
-for line in "comm-init -n 2" "comm-grow 1 -n 1" "comm-status 1" "comm-split 1 0,1,1" "comm-shrink 1 2" \
-	"malloc --device 0 4K" "inject list" "devices" "status" "events" "topo" "stragglers 1" \
-	"begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8" "bench -n 1 -b 8 -e 8 --iters 1" \
-	"tune broadcast -n 1 -b 8 -e 8 --iters 1"; do
-	gpuctl $line --json >out || echo "failed: $line"
-	perl -MJSON::PP -e 'local $/; JSON::PP->new->decode(<>)' <out || { echo "$line:"; cat out; }
-done
-gpuctl stream-status --comm 1 --rank 0 --stream "$(gpuctl begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8)" --json
-END
-	run bounded gpuctl run -n 4 --allow-inject -- sh verbs
-	assert_match '^\{"stream":[0-9]+,"state":"in-progress","reason":""\}$'
+		n=$((n + 1))
+		perl -MJSON::PP -e 'local $/; my @v = JSON::PP->new->incr_parse(<STDIN>); exit !@v' <json.$n || fail "$line: $(cat json.$n)"
+	done <lines
+	at_least $n 30
+	run bounded gpuctl run -n 2 -- sh -c 'gpuctl comm-init -n 2 >&2; gpuctl stream-status --comm 1 --rank 0 --json \
+		--stream "$(gpuctl begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8)"'
+	assert_match '\{"stream":[0-9]+,"state":"in-progress","reason":""\}$'
 }
 
 @test "a device without room reports the size that it needs" {

@@ -78,6 +78,25 @@ assert_home() {
 	assert_output '22707 22707 12040 12040'
 }
 
+# calls HEADER EXPRESSION - the functions whose names the header declares, those for --default-stream per-thread among them
+calls() {
+	for own in '' -DCUDA_API_PER_THREAD_DEFAULT_STREAM; do
+		echo "#include <$1>" | compile -E -P $own -I"$NCCL_HOME_HERE/include" - | tr -s '\n\t ' ' ' |
+			grep -oE "\b$2 ?\(" | tr -d ' ('
+	done | sort -u
+}
+
+@test "nccl.h and cuda_runtime_api.h declare what the libraries have, NCCL's calls under their second name too" {
+	calls nccl.h 'p?nccl[A-Z]\w*' >declared
+	at_least "$(wc -l <declared)" 100
+	nm -D --defined-only "$NCCL_HOME_HERE/lib/libnccl.so.2" | awk '{ sub(/@.*/, "", $3); print $3 }' | grep -E '^p?nccl' | sort -u >defined
+	diff declared defined
+	calls cuda_runtime_api.h 'cuda[A-Z]\w*' >declared
+	at_least "$(wc -l <declared)" 200
+	nm -D --defined-only "$NCCL_HOME_HERE/lib/libcudart.so.12" | awk '{ sub(/@.*/, "", $3); print $3 }' | grep -E '^cuda[A-Z]' | sort -u >defined
+	diff declared defined
+}
+
 # late - skip under a sanitizer, which must be loaded first
 late() {
 	sanitizers

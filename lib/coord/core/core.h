@@ -30,17 +30,27 @@ struct runs;
 struct persist;
 
 #define COUNT_REQUESTS 128 /* numbers of requests */
-#define COUNT_EVENTS   32  /* kinds of events */
+#define COUNT_NUMBERS  32  /* of an enum that EACH names; more than any has */
 #define COUNT_POLICIES 8   /* on failure */
 #define COUNT_CODES    16  /* enum rc */
 
+/*
+ * COUNTERS - one row a counter: its field in struct counts, and in StatusResponse, which gets it from the row.
+ * Count it where the event is. EACH has a number for each value of an enum of gpu_sim.proto.
+ */
+#define COUNTERS(ONE, EACH)                  \
+	EACH(event, eventcounts, event_kind) \
+	ONE(beats_missed, beatsmissed)
+
+#define COUNTER_FIELD(name, ...)  uint64_t name;
+#define COUNTER_FIELDS(name, ...) uint64_t name[COUNT_NUMBERS];
+
 /* Counts since the process started; they only grow. */
 struct counts {
+	COUNTERS(COUNTER_FIELD, COUNTER_FIELDS)
 	uint64_t request[COUNT_REQUESTS];		 /* by number; 0: a larger one */
-	uint64_t event[COUNT_EVENTS];			 /* enum GpuSim__EventKind */
 	uint64_t recovered[COUNT_POLICIES][COUNT_CODES]; /* communicators, by failure */
 	uint64_t failed[COUNT_POLICIES][COUNT_CODES];	 /* permanently */
-	uint64_t beats_missed;
 };
 
 struct coord {

@@ -88,7 +88,7 @@ event_add(struct coord *c, const struct event *what, const char *fmt, ...)
 
 	if (!c->started)
 		return;
-	if (what->kind < COUNT_EVENTS)
+	if (what->kind < COUNT_NUMBERS)
 		c->counts.event[what->kind]++;
 	e = slot(c, ++c->history->last);
 	*e = (struct happened){.number = c->history->last, .at_ms = c->wall_ms, .what = *what};

@@ -4,7 +4,7 @@
 #define P "rank 1 operation 0: "
 
 static const struct {
-	const char *text; /* NULL: right */
+	const char *text; /* NULL: right; %u: the number of constants */
 	enum gpusim_coll coll;
 	uint64_t nelem;
 	uint32_t root;
@@ -68,9 +68,9 @@ static const struct {
     {P "alltoall: nelem 10 is not a multiple of 3 ranks", GPUSIM_ALLTOALL, 10, 0, NONE},
     {NULL, GPUSIM_BARRIER, 0, 0, SEND0},
     {P "barrier: nelem is 1; a barrier needs 0", GPUSIM_BARRIER, 1, 0, NONE},
-    {P "unknown collective number 11: must be less than 11", GPUSIM_NCOLLS, 10, 0, NONE},
-    {P "unknown data type number 12: must be less than 12", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
-    {P "unknown reduction number 9: must be less than 9", GPUSIM_ALLREDUCE, 10, 0, OP},
+    {P "unknown collective number %u: must be less than %u", GPUSIM_NCOLLS, 10, 0, NONE},
+    {P "unknown data type number %u: must be less than %u", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
+    {P "unknown reduction number %u: must be less than %u", GPUSIM_ALLREDUCE, 10, 0, OP},
     {P "allreduce: band is for integers, not for f32", GPUSIM_ALLREDUCE, 10, 0, BITS},
     {NULL, GPUSIM_ALLGATHER, 9, 0, BITS},
     {P "stream 64: the last one is 63", GPUSIM_ALLREDUCE, 10, 0, STREAM},
@@ -78,6 +78,15 @@ static const struct {
     {"collective 0 (allreduce): chunkBytes is 0 on rank 0 and 64 on rank 1", GPUSIM_ALLREDUCE, 10,
      0, CHUNK},
 };
+
+/* The constants of the enum that a number is wrong for. */
+static unsigned
+constants(size_t i)
+{
+	return cases[i].wrong == OP	 ? GPUSIM_NREDOPS
+	       : cases[i].wrong == DTYPE ? GPUSIM_NDTYPES
+					 : GPUSIM_NCOLLS;
+}
 
 /* All three ranks do the same; rank 0 and 2 rightly so. Only rank 1 is wrong, if one is. */
 static void
@@ -150,12 +159,15 @@ t_cases(struct harness *h)
 	struct h_ops o;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[256] = "";
 		bool right;
 		uint64_t t;
 
+		if (cases[i].text)
+			snprintf(text, sizeof text, cases[i].text, constants(i), constants(i));
 		build(i, &o);
 		t = h_submit(h, 9, 1, &o, false);
-		right = cases[i].text ? h_failed(h, t, RC_INVAL, cases[i].text) && h->ncall == 0
+		right = cases[i].text ? h_failed(h, t, RC_INVAL, text) && h->ncall == 0
 				      : h_failed(h, t, RC_OK, "");
 		if (!right)
 			printf("# case %zu\n", i);

@@ -269,8 +269,10 @@ test_takes(void)
 		for (int op = 0; op < GPUSIM_NREDOPS; op++)
 			good =
 			    good && redop_takes((enum gpusim_redop)op, (enum gpusim_dtype)t) ==
-					(op < GPUSIM_BAND || !dtype_is_float((enum gpusim_dtype)t));
-	ok(good && !redop_takes(GPUSIM_NREDOPS, GPUSIM_I8) &&
+					!(redops[op].whole && dtype_is_float((enum gpusim_dtype)t));
+	for (int op = GPUSIM_BAND; op <= GPUSIM_BXOR; op++)
+		good = good && redops[op].whole;
+	ok(good && !redops[GPUSIM_SUM].whole && !redop_takes(GPUSIM_NREDOPS, GPUSIM_I8) &&
 	       !redop_takes(GPUSIM_SUM, GPUSIM_NDTYPES),
 	   "operations of bits take integers only");
 	ok(redop_check(GPUSIM_BXOR, GPUSIM_U8, &err) == RC_OK &&
