@@ -88,7 +88,7 @@ undisturbed() {
 	run machine 4 'train "$@" --workers 1; reached 1; one=$(learners); kill -STOP $one
 		mnist-train --data "$3" --train-items 120 --layers 784,33,10 --learn "$(address)" 2>other || echo $? >>other
 		mnist-train --data "$3" --train-items 120 --layers 784,16,10 --learn "$(address)" 2>third & third=$!
-		said " has joined; 2 in all"; kill -CONT $one; wait $third && echo learnt >>third; wait $trainer'
+		said " has joined; 2 present"; kill -CONT $one; wait $third && echo learnt >>third; wait $trainer'
 	assert_status 0
 	assert_equal "$(cat third)" learnt
 	assert_equal "$(cat other)" 'mnist-train: learner: the server trains mlp 784-16-10 relu cross-entropy, not mlp 784-33-10 relu cross-entropy
@@ -147,7 +147,7 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 	) 3>&- &
 	none=$!
 	run machine 3 'train "$@"; reached 1; one=$(learners | head -n 1); kill -STOP "$one"
-		said "is silent; 1 left" && kill -CONT "$one" && said "process $one) has joined; 2 in all" && echo back
+		said "is silent; 1 left" && kill -CONT "$one" && said "process $one) has joined; 2 present" && echo back
 		kill -KILL "$one" "$trainer"'
 	assert_output back
 	wait "$none"
@@ -272,7 +272,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	run get /model
 	assert_match '^HTTP/1.1 404 '
 	assert_match 'no model yet$'
-	background "${TRAIN[@]}" --epochs 300 --sync ps --save last.npz
+	background "${TRAIN[@]}" --epochs 1000 --sync ps --save last.npz
 	wait_until 20 has_model
 	local last=0 seen=0 version pid=$PID
 	while kill -0 "$pid" 2>/dev/null && ((seen < 5)); do
@@ -290,7 +290,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	wait_until 40 gone "$pid"
 	body /model >m.npz
 	cmp m.npz last.npz
-	assert_equal "$(body /model/version)" $((300 * 4))
+	assert_equal "$(body /model/version)" $((1000 * 4))
 }
 
 @test "the other ways of training hand in their models, too" {

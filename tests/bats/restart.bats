@@ -94,7 +94,7 @@ under_way() { gpuctl status | grep -q in-progress; }
 	for r in 0 1 2; do result "$comm" $r 7 1000; done
 	run bounded gpuctl comm-init 1 2
 	assert_output 2
-	grep -q 'went on: 3 devices, 1 communicators' coord.log
+	grep -q 'restored 3 devices, 1 communicators' coord.log
 }
 
 @test "an operation under way ends, and its client gets the answer" {
