@@ -93,7 +93,7 @@ test_communicators(float *p)
 	WANT(ncclInvalidArgument, ncclCommInitRank(&c, 1, id, 1));
 	says("invalid rank requested : 1/1");
 	WANT(ncclInvalidArgument, ncclCommInitRank(&c, 1, zero, 0));
-	says("was not made by ncclGetUniqueId");
+	says("does not come from this library's ncclGetUniqueId");
 	WANT(ncclInvalidArgument, ncclCommInitRankConfig(&c, 1, id, 0, &blank));
 	says("NCCL_CONFIG_INITIALIZER");
 	config.maxCTAs = -3;
