@@ -72,7 +72,7 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 	# A verb of gpuctl(1) has no page of its own.
 	assert_equal "$(PATH=$T/fake:$PATH on_terminal 'gpuctl help malloc')" "$(gpuctl malloc -h)"
 	needs man
-	[[ $(MANPAGER=cat on_terminal 'gpuctl help bench') == *'GPUCTL-BENCH(1)'* ]]
+	[[ $(MANPAGER='cat' on_terminal 'gpuctl help bench') == *'GPUCTL-BENCH(1)'* ]]
 }
 
 @test "daemons' help and version are seen to arrive, too" {
