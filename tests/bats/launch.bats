@@ -98,7 +98,7 @@ said() { [[ -s $1 ]]; }
 	assert_match "'123' is not a unique id of 32 hexadecimal digits$"
 	run bounded gpuctl comm-init -n 2 --rank 1
 	assert_status 2
-	assert_match 'go with --id$'
+	assert_match '--rank, --nranks and --device: need --id$'
 }
 
 @test "comm-init --id: when one does not come, all end in time, and name it" {
@@ -118,7 +118,7 @@ said() { [[ -s $1 ]]; }
 }
 
 # waits R ID TIMES - the coordinator has heard of the rank, so often
-waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
+waits() { [[ $(grep -c "id $2: rank $1 has joined" coord.log) == "$3" ]]; }
 
 @test "comm-init --id: one that is killed makes room, a coordinator that is killed loses nobody" {
 	machine 3
