@@ -280,7 +280,7 @@ write_png(struct comparison *s, const struct plot *plot, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = plot_save(plot, path, err);
 	if (rc == RC_NOTFOUND)
-		log_line(LOG_WARN, "gnuplot was not found: %s is not written", path);
+		log_line(LOG_WARN, "gnuplot not found: %s is not written", path);
 	free(path);
 	children_caught(&s->children);
 	return rc == RC_NOTFOUND ? RC_OK : rc;

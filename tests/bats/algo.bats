@@ -35,10 +35,10 @@ setup() {
 		printf "1\n2\n3\n4\n" | gpuctl allreduce --algo mine
 		printf "1\n2\n" | gpuctl allreduce --algo mine; echo $?
 		gpuctl algo remove mine; gpuctl algo remove mine; echo $?'
-	assert_match "another algorithm mine"
+	assert_match "a different algorithm mine exists"
 	assert_match "algorithm 'ring' is built in"
 	assert_match "algorithm mine is for 4 ranks, not 2"
-	assert_match "there is no algorithm 'mine'"
+	assert_match "no algorithm 'mine' from a file"
 	assert_match "big.algo: not an algorithm's file: more than 4096 KiB"
 	[ "${lines[1]}" = mine ] && [ "${lines[2]}" = mine ] && grep -qx 10 <<<"$output"
 }

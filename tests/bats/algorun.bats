@@ -318,5 +318,5 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	[[ ${lines[0]} == 'params sha256 '* && ${lines[1]} == "${lines[0]}" ]]
 	assert_match "algorithm eight is for 8 ranks, not 4"
 	assert_match "unknown algorithm 'nobody'.*; of files: eight, mine"
-	assert_match "'mine' is not built in; algorithms of files only with --sync allreduce"
+	assert_match "'mine' is not built in; algorithms from files need --sync allreduce"
 }

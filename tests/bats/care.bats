@@ -60,13 +60,13 @@ told() {
 	assert_status 0
 	run bounded env GPUSIM_ON_FAILURE=never gpuctl run -n 1 -- true
 	assert_status 2
-	assert_output "gpuctl: run: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare"
+	assert_output "gpuctl: run: GPUSIM_ON_FAILURE: 'never': must be one of abort, shrink, respawn, spare"
 	run bounded gpucoord --on-failure never
 	assert_status 2
-	assert_output "gpucoord: --on-failure: 'never' must be one of abort, shrink, respawn, spare"
+	assert_output "gpucoord: --on-failure: 'never': must be one of abort, shrink, respawn, spare"
 	printf '[coordinator]\non-failure = never\n' >conf
 	run bounded gpucoord -c conf
-	assert_output "gpucoord: conf:2: on-failure: 'never' must be one of abort, shrink, respawn, spare"
+	assert_output "gpucoord: conf:2: on-failure: 'never': must be one of abort, shrink, respawn, spare"
 }
 
 @test "spare: it takes the lost device's place, and is no longer a spare" {
@@ -97,7 +97,7 @@ told() {
 	assert_match '"lost_at_ms":[0-9]+,"lost_why":"killed by signal 9","lost_remedy":""'
 	told 'comm-init: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
 	told 'allreduce: 3 vectors: needs 3 devices; 2 of 3 are available; device [0-9a-f]{16} \(gpu 2\) was lost [0-9.]+ s ago: killed by signal 9'
-	told '1 of 3 there; device [0-9a-f]{16} \(gpu 1\) .* ago: ended with exit status 0; device [0-9a-f]{16} \(gpu 2\) '
+	told '1 of 3 is available; device [0-9a-f]{16} \(gpu 1\) .* ago: ended with exit status 0; device [0-9a-f]{16} \(gpu 2\) '
 }
 
 @test "a spare that is dead itself is not waited for" {

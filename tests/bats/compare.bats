@@ -68,7 +68,7 @@ column() {
 	assert_status 0
 	assert_equal "$(grep -c '^local  .*\*$' <<<"$output")" 1
 	assert_equal "$(grep -c '^allreduce  .*\*$' <<<"$output")" 0
-	assert_match $'\n\\* is not the same training.*\n  local: each worker trains alone between two averages'
+	assert_match $'\n\\* differs from the reference training.*\n  local: each worker trains alone between two averages'
 	assert_equal "$(column note '$1 == "allreduce" || $2 == 1' | sort -u)" ''
 	assert_equal "$(column note '$1 == "local" && $2 == 2')" \
 		'each worker trains alone between two averages of the weights'

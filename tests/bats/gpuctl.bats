@@ -117,7 +117,7 @@ run -n 1 --grpc 70000 true|--grpc: '70000' is neither PORT nor HOST:PORT
 run -n 1 --http 0.0.0.0:0 true|--http: 0.0.0.0:0 is reachable from other hosts, unencrypted and unauthenticated; --insecure allows that
 plan allreduce -n 4 --algo rnig|did you mean 'ring'?
 plan alreduce -n 4|did you mean 'allreduce'?
-simulate allreduce -c h100|ready clusters: a100-dgx,
+simulate allreduce -c h100|one of the built-in clusters: a100-dgx,
 --coordinator ipc:///nowhere/c devices|no answer from there (/nowhere/c does not exist)
 run -n 1 -- gpuctl allreduce <bom|the text begins as a byte order mark
 run -n 1 -- gpuctl allreduce <utf16|the text begins as UTF-16
@@ -552,7 +552,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
 	assert_match $'gpuctl: comm-split: --keys: 2 given for 4 ranks\n2\n'
 	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
-	assert_match "gpuctl: comm-split: --on-failure: 'maybe' must be one of abort, shrink, respawn, spare"$'\n2'
+	assert_match "gpuctl: comm-split: --on-failure: 'maybe': must be one of abort, shrink, respawn, spare"$'\n2'
 }
 
 @test "comm-split: if one cannot be made, none is" {
@@ -573,11 +573,11 @@ epoch 1, 1 rank, on failure shrink, 0 recoveries
 success
 epoch 1, 1 rank, on failure spare, 0 recoveries
 success
-gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
+gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never': must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: 1 vector: busy: needs 1 device; 0 of 1 are free: ...
 8
-gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' must be one of abort, shrink, respawn, spare
+gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never': must be one of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: --on-failure: only for a new communicator, not with --comm
 2"

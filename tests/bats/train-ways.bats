@@ -139,7 +139,7 @@ resnet() {
 	assert_match "^test accuracy $(grep -o 'accuracy [0-9.]* %' m | cut -d' ' -f2-)"
 	run bounded mnist-train --eval --load m.npz --data "$ROOT/tests/data" --layers 784,32,10
 	assert_status 5
-	assert_output 'mnist-train: m.npz: has ln1.weight, which mlp 784-32-10 relu cross-entropy has not'
+	assert_output 'mnist-train: m.npz: has array ln1.weight, which mlp 784-32-10 relu cross-entropy does not have'
 }
 
 @test "local: a worker without any of the last rows keeps its running statistics" {
