@@ -58,7 +58,7 @@ assert a["ranks"][0]["blocks"][0]["steps"][1]["dst"] == {"buffer": "input", "chu
 	refused 2 "is for allreduce, not reduce-scatter" reducescatter --algo-file "$ALGOS/ring.algo"
 	refused 2 "is for allreduce, not custom" custom --algo-file "$ALGOS/ring.algo"
 	refused 2 "cannot be combined with --algo" allreduce --algo-file "$ALGOS/ring.algo" --algo ring
-	refused 2 "the algorithm's root is 0, but --root 1" allreduce --algo-file "$ALGOS/ring.algo" --root 1
+	refused 2 "the algorithm's root is 0, but --root is 1" allreduce --algo-file "$ALGOS/ring.algo" --root 1
 	refused 1 "No such file" allreduce --algo-file nowhere
 	sed '/^reduce l/d; s/^  reduce l.*//' "$ALGOS/hierarchical.algo" >wrong
 	refused 5 "wrong: rank 0 chunk 0 ends without the contribution of rank 4" allreduce --algo-file wrong

@@ -317,6 +317,6 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	run bounded gpuctl run -n 4 -- bash train
 	[[ ${lines[0]} == 'params sha256 '* && ${lines[1]} == "${lines[0]}" ]]
 	assert_match "algorithm eight is for 8 ranks, not 4"
-	assert_match "unknown algorithm 'nobody'.*; of files: eight, mine"
+	assert_match "unknown algorithm 'nobody'.*; from files: eight, mine"
 	assert_match "'mine' is not built in; algorithms from files need --sync allreduce"
 }

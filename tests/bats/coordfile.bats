@@ -62,7 +62,7 @@ bad() {
 		printf '[coordinator]\n\n%s = %s\n' "$name" "$(bad "$type")" >conf
 		run bounded gpucoord -c conf
 		assert_status 2
-		[[ $output == "gpucoord: conf:3: $name: '$(bad "$type")' is "* ]] || fail "$output"
+		[[ $output == "gpucoord: conf:3: $name: '$(bad "$type")'"@(' is '|': must be ')* ]] || fail "$output"
 		n=$((n + 1))
 	done < <(gpucoord --help-options | awk -F '\t' '$8 == "file"')
 	[[ $n -ge 8 ]]

@@ -670,10 +670,10 @@ END
 @test "a device without room reports the size that it needs" {
 	run bounded gpuctl run -n 1 -- gpuctl malloc --device 0 1G
 	assert_status 1
-	assert_match 'no room for 1073741824 bytes: .*; a device with more: gpuctl run --mem 1G, gpudev -m$'
+	assert_match 'no room for 1073741824 bytes: .*; for more memory: gpuctl run --mem 1G, gpudev -m$'
 	run bounded gpuctl run -n 1 --mem 1M -- mnist-train --data "$ROOT/tests/data" --epochs 1
 	assert_status 1
-	assert_match '; a device with more: gpuctl run --mem 4M, gpudev -m$'
+	assert_match '; for more memory: gpuctl run --mem 4M, gpudev -m$'
 	run bounded gpuctl run -n 1 --mem 4M -- mnist-train --data "$ROOT/tests/data" --epochs 1
 	assert_status 0
 }
