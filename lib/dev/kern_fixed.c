@@ -67,8 +67,8 @@ name_element(struct kern_call *call, const void *src, size_t first, size_t size,
 		first++;
 	if (isfinite(x))
 		return kern_fail(call, RC_BADDATA,
-				 "src[%zu] is %g: with scale %g it must be below %g", first, x,
-				 scale, LIMIT / scale);
+				 "src[%zu] is %g: with scale %g its magnitude must be below %g",
+				 first, x, scale, LIMIT / scale);
 	return kern_fail(call, RC_BADDATA, "src[%zu] is %s", first,
 			 isnan(x) ? "not a number" : "infinite");
 }

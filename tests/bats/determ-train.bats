@@ -106,7 +106,7 @@ killed() {
 @test "deterministic: numbers that do not fit end the training, and what cannot repeat is refused" {
 	run bounded "${TRAIN[@]}" --devices 2 --lr 1e6
 	assert_status 5
-	assert_match '\): fixed_add: src\[[0-9]+\] is .* fits'
+	assert_match '\): fixed_add: src\[[0-9]+\] is .* its magnitude must be below'
 	[[ $output != *'fixed_add: fixed_add'* ]]
 	run bounded "${TRAIN[@]}" --devices 2 --lr 1e6 --on-failure shrink
 	assert_status 1

@@ -35,7 +35,7 @@ refused() {
 
 @test "formats: a folder is read in the given format, or as what it contains" {
 	refused 1 "train.csv not found" --data "$DATA" --format csv
-	refused 1 "no data_batch_1.bin here" --data "$DATA" --format cifar10
+	refused 1 "data_batch_1.bin not found" --data "$DATA" --format cifar10
 	refused 1 "Not a directory" --data "$DATA/iris.csv" --format folder
 	mkdir empty
 	refused 1 "empty: not a data set" --data empty
@@ -63,7 +63,7 @@ refused() {
 	gzip -dc cifar10/test_batch.bin.gz | head -c 10000 >cifar10/test_batch.bin
 	refused 5 "test_batch.bin: 10000 bytes are not a multiple of the record" --data cifar10
 	rm cifar10/data_batch_1.bin.gz
-	refused 1 "cifar10: no data_batch_1.bin here" --data cifar10
+	refused 1 "cifar10: data_batch_1.bin not found" --data cifar10
 	dir=scenes/seg_train/seg_train/one
 	truncate -s 200 "$dir/003.jpg"
 	refused 5 "$dir/003.jpg: damaged JPEG" --data scenes
