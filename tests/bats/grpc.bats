@@ -112,7 +112,7 @@ no such method: UNIMPLEMENTED: no such method
 no such service: UNIMPLEMENTED: no such method
 compressed: UNIMPLEMENTED: compressed messages are not supported
 no such rank: INVALID_ARGUMENT: recv: no peer rank 5 in 2 ranks
-no such stream: NOT_FOUND: no stream 12345 here'
+no such stream: NOT_FOUND: no stream 12345 on this device'
 }
 
 @test "StreamSend: to the only receive that has begun, in chunks of any size" {

@@ -48,8 +48,8 @@ restarted() { [ "$(said pid)" != "$1" ] && [ "$(said state)" = free ]; }
 	device --mem-file "$T/mem"
 	a=$(bounded gpuctl malloc --device 0 1M)
 	printf '1 2 3\n4 5 6\n7 8 9\n' >in
-	for wrong in "in 0:$a:16 5 in has 18 bytes, 16 are due" "in 0:$a:0 5 in has 18 bytes, 0 are due" \
-		"in 0:$a:24 5 in has 18 bytes, 24 are due"; do
+	for wrong in "in 0:$a:16 5 in has 18 bytes, but 16 are needed" "in 0:$a:0 5 in has 18 bytes, but 0 are needed" \
+		"in 0:$a:24 5 in has 18 bytes, but 24 are needed"; do
 		read -r src dst status text <<<"$wrong"
 		run bounded gpuctl memcpy "$src" "$dst"
 		assert_status "$status"

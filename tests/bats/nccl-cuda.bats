@@ -8,7 +8,7 @@ in_cluster() { run --separate-stderr nccl "$@"; }
 	in_cluster 2 cu_basic
 	assert_status 0
 	assert_output 'all is well'
-	assert_equal "$(grep -c -v 'kernels do not see memory of cudaHostRegister' <<<"$stderr")" 0
+	assert_equal "$(grep -c -v 'kernels cannot access memory of cudaHostRegister' <<<"$stderr")" 0
 }
 
 @test "cuda: capture and graphs" {

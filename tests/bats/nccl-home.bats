@@ -25,7 +25,7 @@ assert_home() {
 	cp "$BUILD/bin/gpuctl" copy/bin
 	run copy/bin/gpuctl nccl-home
 	assert_status 1
-	assert_output "gpuctl: nccl-home: no libnccl.so.2 in $T/copy/bin/../nccl/lib, nor in ../share/gpusim/nccl/lib from there: \`make\` builds it"
+	assert_output "gpuctl: nccl-home: no libnccl.so.2 in $T/copy/bin/../nccl/lib, or ../share/gpusim/nccl/lib next to it; \`make\` builds it"
 	run copy/bin/gpuctl run --nccl -n 1 -- true
 	assert_status 1
 	assert_match '^gpuctl: run: no libnccl.so.2'

@@ -64,7 +64,7 @@ fails() {
 	fails low cudaErrorIllegalAddress 'an illegal address, 0x10'
 	fails host cudaErrorIllegalAddress 'parameter 1 points to memory of the program'
 	fails overflow cudaErrorIllegalAddress 'kernel overflow'
-	fails stuck cudaErrorLaunchFailure 'wait at barriers'
+	fails stuck cudaErrorLaunchFailure 'wait at a barrier'
 	fails assert cudaErrorAssert "assertion \`threadIdx.x < n' failed"
 	fails trap cudaErrorLaunchFailure '__trap()'
 	fails stack cudaErrorIllegalAddress 'its stack of 256 KiB overflowed'
