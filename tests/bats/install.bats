@@ -89,7 +89,7 @@ symbols() { nm "$1" 2>/dev/null | grep -c ' t ' || true; }
 	house_make install
 	run env -C "$T" -u GPUSIM_DATA "$INSTALLED/bin/mnist-train"
 	assert_status 1
-	assert_match "'gpusim-fetch-mnist data/mnist' fetches it"
+	assert_match "run 'gpusim-fetch-mnist data/mnist'"
 	assert_equal "$(grep -rlE 'make data|tools/fetch-[mf]' "$INSTALLED")" ''
 	mkdir stubs
 	ln -s /bin/false stubs/npm

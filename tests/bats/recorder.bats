@@ -73,7 +73,7 @@ whole() {
 	device --recorder 0
 	run records mem
 	assert_status 1
-	assert_match 'its device has no recorder$'
+	assert_match 'its device does not record$'
 	killed
 	device
 	assert_equal "$(records mem | grep -c '^mark start')" 1
