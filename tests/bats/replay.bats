@@ -119,7 +119,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	rm -r tape && mkdir tape
 	run bounded gpuctl replay tape
 	assert_status 1
-	[[ $output == *'no recording'* ]] || fail "$output"
+	[[ $output == *'not a recording'* ]] || fail "$output"
 	run bounded gpuctl replay nowhere
 	assert_status 1
 }
@@ -227,7 +227,7 @@ refused() {
 	refused 'node 1 of rank 0) depends on node 9, which does not exist' 5 <<<$'ranks 1\n0 1 comp 9'
 	refused 'two nodes have the id 1' 5 <<<$'ranks 1\n0 1 comp\n0 1 comp'
 	refused 'has no counterpart on rank 1' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 comp'
-	refused 'is allreduce of 8 bytes, all_reduce1 (node 1 of rank 1) is allreduce of 16 bytes' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 all_reduce size=16'
+	refused 'is allreduce of 8 bytes, but all_reduce1 (node 1 of rank 1) is allreduce of 16 bytes' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 all_reduce size=16'
 	refused 'has no counterpart with its tag and size' 5 <<<$'ranks 2\n0 1 send size=8 dst=1 tag=3\n1 1 recv size=8 src=0 tag=4'
 	refused 'has a comm_dst that is not another rank' 5 <<<$'ranks 2\n0 1 send size=8 dst=2\n1 1 comp'
 	refused 'no progress: ' 1 <<<$'ranks 2\n0 1 recv size=8 src=1\n0 2 send 1 size=8 dst=1\n1 1 recv size=8 src=0\n1 2 send 1 size=8 dst=0'

@@ -64,7 +64,7 @@ has() {
 	four KILL --report-dir file/in
 	assert_match 'gpuctl: allreduce: comm 1: .* lost: killed by signal 9; last progress [0-9.]*s ago'
 	assert_match 'gpucoord: cannot write a failure report: .*/file/in: Not a directory'
-	assert_equal "$(grep -c 'no report' <<<"$output")" 1
+	assert_equal "$(grep -c 'cannot write a failure report' <<<"$output")" 1
 	four KILL --report-dir none
 	[[ $output != *report* ]] || fail "$output"
 }

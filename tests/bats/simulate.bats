@@ -103,7 +103,7 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	grep -q '^# custom nRanks 4' told
 	# 64 MiB out of one GPU, at 369 GB/s, and 9 us besides
 	awk '!/^#/ { exit !($6 > 185 && $6 < 215) }' told || fail "$(cat told)"
-	refused 2 'is for custom, not for allreduce' allreduce -c h100-ib400 --algo-file shift.algo
+	refused 2 'is for custom, not allreduce' allreduce -c h100-ib400 --algo-file shift.algo
 }
 
 @test "simulate: the file of a built-in algorithm takes as long as it does, on a cluster, without one, and in blocks" {

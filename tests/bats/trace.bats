@@ -160,7 +160,7 @@ check() { bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" 
 @test "what cannot be traced, and where it cannot be written" {
 	run -2 gpuctl trace --last 1s --for 1s
 	run -2 gpuctl run -n 1 --trace - -- true
-	assert_match "stdout is the command's"
+	assert_match "stdout belongs to the command"
 	run gpuctl run -n 1 --trace "$T/no/file" -- true
 	assert_status 1
 	says "gpuctl: run: --trace: $T/no/file: No such file or directory"

@@ -54,7 +54,7 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 	refused 2 'training: needs --cluster' -n 8
 	refused 2 'not one of the built-in failures' -c h100-ib400 --fail-rate nothing
 	refused 2 'the cluster has 16384' -c h100-ib400 -n 16385
-	refused 2 'is not 1ms' -c h100-ib400 --step-time 0
+	refused 2 'must be 1ms' -c h100-ib400 --step-time 0
 	refused 2 '--checkpoint: ' -c h100-ib400 --checkpoint soon
 	refused 2 'out of range (0 to 1)' -c h100-ib400 --overlap 1.5
 	refused 2 'an option for collectives' -c h100-ib400 -b 8

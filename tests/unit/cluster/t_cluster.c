@@ -65,7 +65,7 @@ test_refused(void)
 	refused("gpu = h100\nlaunch = 3\n", "is not a time");
 	refused("gpu = h100\nhosts = 2\n", "need a network");
 	refused("gpu = h100\ndomain = 3\n", "must divide the GPUs");
-	refused("gpu = h100\nhosts=2\nhosts=3\n", "given in line 2 already");
+	refused("gpu = h100\nhosts=2\nhosts=3\n", "already given in line 2");
 	refused("gpu = h100\nhosts=65536\ngpus per host=1024\nnics=1 x 1Gb/s\n", "more than");
 	refused("gpu = h100\nhosts = 8\nnics = 1 x 1Gb/s\nleaf hosts = 4\nspine hosts = 6\n",
 		"must be a multiple of those");
