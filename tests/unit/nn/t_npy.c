@@ -133,7 +133,7 @@ test_headers(void)
 	}
 	make_raw(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
 		 "abc", 3);
-	refused("2^64 elements", "its shape needs another number");
+	refused("2^64 elements", "its shape does not match its size");
 	file.len = 0;
 	(void)buf_add(&file, "PK\3\4", 4);
 	refused("something else", "not a .npy file");
@@ -243,7 +243,8 @@ test_copies(void)
 		struct ndarray a;
 
 		ok(parse(&a, &err) == RC_OK && ndarray_items(&a, "a", &items, &err) == RC_BADDATA &&
-		       strstr(err.text, "a: in Fortran order; numpy.ascontiguousarray()"),
+		       strstr(err.text, "a: the array is in Fortran order; convert it by "
+					"numpy.ascontiguousarray()"),
 		   "Fortran order is refused");
 	}
 }

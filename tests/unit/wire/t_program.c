@@ -140,7 +140,7 @@ test_collectives(void)
 	list_coll(&l, 0, GPUSIM_REDUCESCATTER, a, a + 3, 8);
 	refused(1, RC_INVAL, "overlap");
 	list_coll(&l, 0, GPUSIM_BARRIER, 0, 0, 3);
-	refused(1, RC_INVAL, "takes no elements");
+	refused(1, RC_INVAL, "does not accept elements");
 }
 
 static void
