@@ -45,8 +45,8 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "'%s' is not a collective of algorithm files",
 			       a->rest[0]);
 	if (asked.custom != f->custom || (!asked.custom && asked.coll != f->coll))
-		return err_set(err, RC_INVAL, "%s: the algorithm is for %s, not %s",
-			       a->algo_file, algo_coll_name(f), algo_coll_name(&asked));
+		return err_set(err, RC_INVAL, "%s: the algorithm is for %s, not %s", a->algo_file,
+			       algo_coll_name(f), algo_coll_name(&asked));
 	if (a->nranks && a->nranks != f->nranks)
 		return err_set(err, RC_INVAL,
 			       "%s: the algorithm is for %" PRIu32 " ranks, but -n is %" PRIu32,

@@ -76,8 +76,8 @@ clean(char *s, size_t room)
 static bool
 is_sane(const struct flight_header *h)
 {
-	return memcmp(h->magic, FLIGHT_MAGIC, sizeof h->magic) == 0 && h->version == FLIGHT_VERSION &&
-	       h->nrings >= 1 && h->nrings <= FLIGHT_RINGS_MAX &&
+	return memcmp(h->magic, FLIGHT_MAGIC, sizeof h->magic) == 0 &&
+	       h->version == FLIGHT_VERSION && h->nrings >= 1 && h->nrings <= FLIGHT_RINGS_MAX &&
 	       h->nrecords >= FLIGHT_RECORDS_MIN && h->nrecords <= FLIGHT_RECORDS_MAX &&
 	       (h->nrecords & (h->nrecords - 1)) == 0 &&
 	       h->ring_bytes == FLIGHT_RING_BYTES(h->nrecords) &&

@@ -57,7 +57,8 @@ test_subsystems(void)
 		ok(log_parse_subsys(cases[i].text, &mask, &err) == RC_OK && mask == cases[i].mask,
 		   "subsystems '%s'", cases[i].text);
 	ok(log_parse_subsys("COLL,XNET,P2P", &mask, &err) == RC_INVAL &&
-	       strstr(err.text, "'XNET': must be one of INIT, COLL") && mask == (LOG_COLL | LOG_P2P),
+	       strstr(err.text, "'XNET': must be one of INIT, COLL") &&
+	       mask == (LOG_COLL | LOG_P2P),
 	   "%s", err.text);
 	ok(log_parse_subsys("NE,^COLL", &mask, NULL) == RC_INVAL && mask == 0,
 	   "a part of a name is none; ^ counts at the beginning");

@@ -184,8 +184,8 @@ test_limits(void)
 		snprintf(name, sizeof name, "a%d", i);
 		good &= h_code(&h, put_as(&h, 9, (struct put){.text = other, .name = name})) == 0;
 	}
-	snprintf(want, sizeof want, "%d algorithms from files exist, which is the limit: remove one",
-		 COORD_MAX_ALGOS);
+	snprintf(want, sizeof want,
+		 "%d algorithms from files exist, which is the limit: remove one", COORD_MAX_ALGOS);
 	ok(good && h_failed(&h, put(&h, other), RC_BUSY, want), "so many algorithms");
 	ok(h_code(&h, put_as(&h, 9,
 			     (struct put){

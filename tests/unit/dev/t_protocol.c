@@ -364,8 +364,7 @@ test_join_abort_detach(void)
 	is(join(&w, 1, 9, 3), "join; answer 1: ok; ", "join");
 	is(join(&w, 1, 9, 2), "answer 1: aborted, epoch 2 is over, communicator 9 is at epoch 3; ",
 	   "join: an older epoch");
-	is(join(&w, 1, 9, 4),
-	   "answer 1: not found, no epoch 4: communicator 9 is at epoch 3; ",
+	is(join(&w, 1, 9, 4), "answer 1: not found, no epoch 4: communicator 9 is at epoch 3; ",
 	   "join: one that is not there yet");
 	is(abort_comm(&w, 1, 9, 2, "x"),
 	   "answer 1: aborted, epoch 2 is over, communicator 9 is at epoch 3; ",

@@ -86,7 +86,8 @@ static const struct {
     {GPUSIM_F32, "1\r2\n", "line 1, element 1: '1?2' is not a number of type f32"},
     {GPUSIM_F32, "\x1b[2J\n", "line 1, element 1: '?[2J' is not a number of type f32"},
     {GPUSIM_F32, "abcdefghijabcdefghijabcdefghijabcdefghijklm",
-     "line 1, element 1: 'abcdefghijabcdefghijabcdefghijabcdefghij...' is not a number of type f32"},
+     "line 1, element 1: 'abcdefghijabcdefghijabcdefghijabcdefghij...' is not a number of type "
+     "f32"},
 };
 
 static void

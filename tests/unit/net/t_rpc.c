@@ -244,7 +244,8 @@ test_watch(const char *addr, const char *name)
 	told_wait(&told);
 	ok(call_echo(c, 9, WATCHDOG_S * 2000, &err) == RC_UNREACHABLE &&
 	       strstr(err.text, "nothing listens there"),
-	   "%s: a watcher is notified of its end without a call, and the next call reports it", name);
+	   "%s: a watcher is notified of its end without a call, and the next call reports it",
+	   name);
 	printf("# %s\n", err.text);
 	told_wait(&told);
 	ok(rpc_client_watch(srv.addr, on_nobody, &told, &late, &err) == RC_OK, "%s: nobody there",

@@ -191,9 +191,10 @@ test_flags(void)
 	REFUSED_FLAGS("unknown option '--trainfraction=1'; -h lists them", "--trainfraction=1");
 	REFUSED_FLAGS("unexpected argument 'mnist'", "mnist");
 	REFUSED_FLAGS("--print-config=true: the option takes no value", "--print-config=true");
-	REFUSED_FLAGS("--activation: 'step': must be one of linear, relu, sigmoid, tanh", "--activation",
-		      "step");
-	REFUSED_FLAGS("--sync: 'mpi': must be one of allreduce, sendrecv, ps, local", "--sync", "mpi");
+	REFUSED_FLAGS("--activation: 'step': must be one of linear, relu, sigmoid, tanh",
+		      "--activation", "step");
+	REFUSED_FLAGS("--sync: 'mpi': must be one of allreduce, sendrecv, ps, local", "--sync",
+		      "mpi");
 	REFUSED_FLAGS("--workers: '' is not a whole number", "--workers", "4,,3", "--compare",
 		      "ps");
 	ok(PARSE("--layers", "4") == RC_INVAL && PARSE("--layers", "4,0,3") == RC_INVAL &&
