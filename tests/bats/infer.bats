@@ -52,7 +52,7 @@ same() {
 	assert_output 'mnist-train: m.npz: fc1.weight is [32, 784]; mlp 784-33-10 relu cross-entropy has [33, 784]'
 	run bounded mnist-train --eval --load m.npz --data "$DATA" --model lenet
 	assert_status 5
-	assert_output 'mnist-train: m.npz: no array conv1.weight, which lenet 1x28x28-10 cross-entropy has'
+	assert_output 'mnist-train: m.npz: array conv1.weight of lenet 1x28x28-10 cross-entropy is missing'
 }
 
 @test "eval: another file's classes are the model's by their names; all of a file is tested" {
