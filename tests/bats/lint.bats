@@ -128,13 +128,10 @@ allows() {
 
 @test "words: an old phrase, a line that is too long, a torn declaration" {
 	mkdir -p tree/lib
-	git -C tree init -q
 	printf '/* It waits for n devices. */\nstruct x {\n\tint a; /* one */\n};\n' >tree/lib/good.c
-	git -C tree add lib
 	run "$ROOT/tests/lint/words" tree
 	assert_status 0
 	printf '/* It is none of these; a f32 */\nstruct x {\n\tuint64_t\n\t    a; /* one */\n};\n/* %0130d */\n' 0 >tree/lib/bad.c
-	git -C tree add lib
 	run "$ROOT/tests/lint/words" tree
 	assert_status 1
 	assert_match "lib/bad.c:1: 'is none of': write: must be one of"
