@@ -106,7 +106,7 @@ refuses(void)
 {
 	uint64_t src = kt_vector(9, 4), sum = kt_alloc(9 * 8);
 
-	ok(refused(0x1p18, "it must be below 262144") && refused(-1e30, "must be below"),
+	ok(refused(0x1p18, "its magnitude must be below 262144") && refused(-1e30, "must be below"),
 	   "an element beyond the limit is named, with the limit");
 	ok(refused(NAN, "not a number") && refused(INFINITY, "infinite") &&
 	       refused(-INFINITY, "infinite"),
