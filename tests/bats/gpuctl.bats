@@ -57,7 +57,12 @@ on_terminal() {
 starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 
 @test "help VERB opens the verb's page on a terminal that has man, else prints the verb's options" {
-	mkdir fake
+	# As in the tree: the pages lie beside the folder of the programs.
+	mkdir -p fake tree/build/bin
+	cp "$BUILD/bin/gpuctl" tree/build/bin
+	ln -s "$ROOT/man" tree/man
+	local bin=$T/tree/build/bin
+	PATH=$bin:$PATH
 	printf '#!/bin/sh\necho "man $*"\n' >fake/man
 	chmod +x fake/man
 	for verb in simulate synth tune chaos replay bench; do
@@ -67,7 +72,7 @@ starts() { [[ $2 == "$1"* ]] || fail "expected $1"$'\n'"got: $2"; }
 		# No terminal, --help, and a terminal without man: the options.
 		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH gpuctl help "$verb")"
 		starts "usage: gpuctl $verb" "$(PATH=$T/fake:$PATH on_terminal "gpuctl $verb --help")"
-		starts "usage: gpuctl $verb" "$(PATH=$BUILD/bin on_terminal "gpuctl help $verb")"
+		starts "usage: gpuctl $verb" "$(PATH=$bin on_terminal "gpuctl help $verb")"
 	done
 	# A verb of gpuctl(1) has no page of its own.
 	assert_equal "$(PATH=$T/fake:$PATH on_terminal 'gpuctl help malloc')" "$(gpuctl malloc -h)"
