@@ -28,8 +28,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define LINE_MOST (64 << 10) /* bytes; a longer line is printed in pieces, each with its label */
-#define SPARE_FDS 32
+#define LINE_MOST  (64 << 10) /* bytes; a longer line is printed in pieces, each with its label */
+#define SPARE_FDS  32
+#define PIPE_READS 8 /* of 16 KiB: more than a pipe holds */
 
 enum { FD_SIGNAL, FD_EXEC, FD_STREAM };
 
@@ -241,14 +242,14 @@ on_output(struct ranks *r, int i)
 	r->fds[FD_STREAM + i].fd = -1;
 }
 
-/* What is in the pipes; processes that the ranks left in the background may hold them open. */
+/* Print what is in the pipes, and no more: processes that the ranks left in the background may write for ever. */
 static void
 drain(struct ranks *r)
 {
 	for (int i = 0; i < 2 * r->n; i++) {
 		struct pollfd p = {.fd = r->streams[i].fd, .events = POLLIN};
 
-		while (r->streams[i].fd >= 0 && poll(&p, 1, 0) > 0)
+		for (int k = 0; k < PIPE_READS && r->streams[i].fd >= 0 && poll(&p, 1, 0) > 0; k++)
 			on_output(r, i);
 		if (r->streams[i].fd >= 0)
 			print_lines(&r->streams[i], i, true);

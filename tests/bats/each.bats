@@ -61,6 +61,11 @@ stays() { mkfifo never; }
 	assert_output 'gpuctl: run: standard output: No space left on device'
 	run bash -c 'timeout 100 gpuctl run --each --label -n 2 -- yes | head -n 2; echo "${PIPESTATUS[0]}"'
 	assert_equal "$(tail -n 1 <<<"$output")" 141
+	# A process that a rank leaves in the background and that writes for ever is not waited for.
+	mkfifo begun
+	each --label -n 1 -- sh -c 'yes & yes >begun & head -n 100000 <begun' 2>err | { tail -n 1 >out; }
+	assert_equal "${PIPESTATUS[0]} $(<err)" '0 '
+	assert_equal "$(<out)" '0: y'
 	run bounded gpuctl run --label -n 2 -- true
 	assert_status 2
 	assert_output 'gpuctl: run: --label: requires --each'

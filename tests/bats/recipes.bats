@@ -383,10 +383,11 @@ copy_tree() {
 
 # follow NAME - its function, and the list of the files that it has changed
 follow() {
-	touch stamp.tmp && sleep 0.02
+	touch stamp.tmp
+	until touch probe.tmp && [[ probe.tmp -nt stamp.tmp ]]; do :; done # the file system's clock has moved on
 	"follow_$1" || return
 	find . -path ./build -prune -o -type f -newer stamp.tmp -print | sed 's|^\./||' | grep -v '\.tmp$' | sort >"$BATS_FILE_TMPDIR/$1.changed"
-	rm stamp.tmp
+	rm stamp.tmp probe.tmp
 }
 
 setup_file() {
