@@ -29,8 +29,13 @@ VERSION := $(shell sed -n 's/^\#define GPUSIM_VERSION "\(.*\)"/\1/p' include/gpu
 # Before 1.0 a minor version may change the C interface, and then the library's name.
 SOVERSION := $(basename $(VERSION))
 
+# The wings of lib/ beside base, and the rooms of the house's own library; lib/README.md describes them.
+WINGS    := transport device plan coordinator clients observe training cuda
+ROOMS    := base wire tape net grpc store mem coll algo cluster synth whatif flight xport dev coord client view drain plot launch replay bench chaos nn train ps
+room      = $(wildcard lib/$(1) lib/*/$(1))
+
 # Flags that gpusim needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after them.
-house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
+house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib $(WINGS:%=-Ilib/%) -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g1 -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings -Werror=switch -Werror=implicit-function-declaration $(WERROR:%=-Werror)
 house_ldflags  := -pthread
@@ -61,21 +66,20 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1) $(link_end),LD,$@)
 
-ROOMS    := base wire tape net grpc store mem coll algo cluster synth whatif flight xport dev coord client view drain plot launch replay bench chaos nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
-lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))
+lib_src  := $(foreach r,$(ROOMS),$(sort $(foreach d,$(call room,$r),$(wildcard $d/*.c $d/*/*.c))))
 # Messages: gpusim's and those of gRPC itself, and the descriptors of all for server reflection.
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
 # The library serves no HTTP.
 api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o,\
-    $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj)))
+    $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/$(call room,$r)/%) %/gpu_sim.pb-c.o,$(lib_obj)))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
 nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard include/nccl/*.h include/nccl/*.hpp))
-nvcc_bin := $(if $(wildcard lib/nvcc/*.c),$(home)/bin/nvcc)
+nvcc_bin := $(if $(wildcard $(call room,nvcc)/*.c),$(home)/bin/nvcc)
 nccl_home := $(nccl_inc) $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
@@ -150,7 +154,7 @@ $(BUILD)/obj/%.o: %.c | $(gen_headers)
 
 # Reduction and elementwise kernels are loops for the vectoriser. They do not read errno. The compiler may not fuse two
 # operations into an FMA, so results are the same on every processor.
-$(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno-math-errno \
+$(BUILD)/obj/$(call room,mem)/%.o $(foreach r,dev kern,$(BUILD)/obj/$(call room,$r)/kern_%.o): house_cflags += -O3 -fno-math-errno \
     -ffp-contract=off
 
 $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
@@ -159,11 +163,11 @@ $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 	[ -z "$$twice" ] || { echo "$@: defined twice:" $$twice >&2; exit 1; }
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
-# nng, linked privately into each program and library; lib/net/nng.syms lists the symbols that it gets from us. A program
+# nng, linked privately into each program and library; nng.syms of its room lists the symbols that it gets from us. A program
 # that also uses the shared nng has two separate copies.
-$(BUILD)/nng.o: $(nng_a) lib/net/nng.syms tools/private-nng
+$(BUILD)/nng.o: $(nng_a) $(call room,net)/nng.syms tools/private-nng
 	@mkdir -p $(@D)
-	$(call say,LD='$(LD)' AR='$(AR)' NM='$(NM)' OBJCOPY='$(OBJCOPY)' tools/private-nng '$(nng_a)' lib/net/nng.syms $@,NNG,$@)
+	$(call say,LD='$(LD)' AR='$(AR)' NM='$(NM)' OBJCOPY='$(OBJCOPY)' tools/private-nng '$(nng_a)' $(call room,net)/nng.syms $@,NNG,$@)
 
 # Other programs see gpusim_* and no other symbol.
 $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
@@ -173,26 +177,26 @@ $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
 # With what pkg-config tells programs that are built against the tree.
-$(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map lib/client/gpusim.pc.in
+$(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o $(call room,client)/gpusim.map $(call room,client)/gpusim.pc.in
 	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.$(SOVERSION) \
-	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
+	    -Wl$(comma)--version-script=$(call room,client)/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
 	@ln -sfn libgpusim.so $(BUILD)/libgpusim.so.$(SOVERSION)
 	@sed 's|@PREFIX@|$(CURDIR)|;s|@LIBDIR@|$(abspath $(BUILD))|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|;s|^Libs:.*|& -Wl,-rpath,$${libdir}|' \
-	    lib/client/gpusim.pc.in >$(BUILD)/gpusim.pc
+	    $(call room,client)/gpusim.pc.in >$(BUILD)/gpusim.pc
 
 # Programs written for CUDA and NCCL see CUDA's and NCCL's symbols. libnccl uses the client inside of libcudart, under a
 # version of its own.
-door_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard lib/$(1)/*.c)))
-$(BUILD)/obj/lib/cudart/%.o $(BUILD)/obj/lib/nccl/%.o: house_cppflags += -Iinclude/nccl
-$(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o lib/cudart/cudart.map
+door_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard $(call room,$(1))/*.c)))
+$(foreach r,cudart nccl,$(BUILD)/obj/$(call room,$r)/%.o): house_cppflags += -Iinclude/nccl
+$(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o $(call room,cudart)/cudart.map
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libcudart.so.12 -Wl$(comma)-Bsymbolic \
-	    -Wl$(comma)--version-script=lib/cudart/cudart.map $(filter %.o,$^) $(house_libs))
-nccl_also = $(filter $(foreach r,base coll,$(BUILD)/obj/lib/$r/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj))
-$(home)/lib/libnccl.so.2: $(call door_obj,nccl) $(nccl_also) lib/nccl/nccl.map $(home)/lib/libcudart.so.12
+	    -Wl$(comma)--version-script=$(call room,cudart)/cudart.map $(filter %.o,$^) $(house_libs))
+nccl_also = $(filter $(foreach r,base coll,$(BUILD)/obj/$(call room,$r)/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj))
+$(home)/lib/libnccl.so.2: $(call door_obj,nccl) $(nccl_also) $(call room,nccl)/nccl.map $(home)/lib/libcudart.so.12
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2 -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \
-	    -Wl$(comma)--version-script=lib/nccl/nccl.map $(filter %.o %.so.12,$^) -lm)
+	    -Wl$(comma)--version-script=$(call room,nccl)/nccl.map $(filter %.o %.so.12,$^) -lm)
 $(home)/lib/libcudart.so: $(home)/lib/libcudart.so.12
 	@ln -sf libcudart.so.12 $@
 $(home)/lib/libnccl.so: $(home)/lib/libnccl.so.2
@@ -209,7 +213,7 @@ $(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_o
 BUILD_CC ?= cc
 nvcc     := $(if $(CROSS),$(home)/bin/nvcc-$(CROSS),$(nvcc_bin))
 ifneq ($(CROSS),)
-$(nvcc): $(wildcard lib/nvcc/*.c lib/base/*.c)
+$(nvcc): $(wildcard $(call room,nvcc)/*.c lib/base/*.c)
 	@mkdir -p $(@D)
 	$(call say,$(BUILD_CC) $(house_cppflags) -std=c11 -O1 -pthread -o $@ $^ -lm,CC,$@)
 endif
@@ -276,7 +280,7 @@ $(BUILD)/obj/tests/e2e/%.o: house_cflags += -O1
 # What else a room's tests are linked with: the coordinator's harness; parts of programs; of libnccl what needs no CUDA.
 unit_with_coord  := $(patsubst %,$(BUILD)/obj/%.o,tests/unit/coord_harness cmd/gpucoord/keep)
 unit_with_sim    := $(BUILD)/obj/tests/sim/digest.o
-unit_with_nccl   := $(patsubst %,$(BUILD)/obj/lib/nccl/%.o,algos config id log order)
+unit_with_nccl   := $(patsubst %,$(BUILD)/obj/$(call room,nccl)/%.o,algos config id log order)
 unit_with_nvcc   := $(filter-out %/main.o,$(call door_obj,nvcc))
 unit_with_cudart := $(call door_obj,cudart)
 $(foreach r,nccl cudart,$(BUILD)/obj/tests/unit/$r/%.o): house_cppflags += -Iinclude/nccl
@@ -431,7 +435,7 @@ $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 
 # What the compiler says of all that is compiled but the library, which the fuzzers have, and programs written for NCCL.
 .PHONY: syntax
-syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach d,nccl cudart nvcc,$(wildcard lib/$d/*.c)) \
+syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach r,nccl cudart nvcc,$(wildcard $(call room,$r)/*.c)) \
     $(wildcard tests/unit/*.c tests/unit/*/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c tools/*.c examples/*.c examples/kernels/*.c)
 syntax: $(syntax_src:%=%.syntax)
 %.c.syntax: %.c | $(gen_headers)
@@ -513,7 +517,7 @@ manifest  := $(share)/gpusim/installed
 .PHONY: install uninstall deb
 install: all
 	@pc=$$(mktemp -d) && trap "rm -rf $$pc" EXIT && \
-	for in in lib/client/gpusim.pc.in lib/nccl/gpusim-nccl.pc.in; do \
+	for in in $(call room,client)/gpusim.pc.in $(call room,nccl)/gpusim-nccl.pc.in; do \
 	    sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|' \
 	        $$in >$$pc/$$(basename $$in .in) || exit 1; \
 	done && \
@@ -551,6 +555,6 @@ help:
 	@echo 'MPI=0 leaves out mnist-train --backend mpi, which needs MPICC=mpicc'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
-    $(foreach r,cudart nccl nvcc,$(wildcard $(BUILD)/obj/lib/$r/*.d)) \
+    $(foreach r,cudart nccl nvcc,$(wildcard $(BUILD)/obj/$(call room,$r)/*.d)) \
     $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d $(BUILD)/obj/tests/*/*/*.d \
     $(BUILD)/fuzz/obj/tests/fuzz/*.d)
