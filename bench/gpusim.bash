@@ -105,7 +105,7 @@ shaped() {
 # formula_ratio N SIZE LATENCY [BANDWIDTH] - the ratio naive : ring of README.md's formula
 formula_ratio() {
 	local window
-	window=$(sed -n 's/^#define XPORT_WINDOW[[:space:]]*\([0-9]*\).*/\1/p' "$here/../lib/xport/xport.h")
+	window=$(sed -n 's/^#define XPORT_WINDOW[[:space:]]*\([0-9]*\).*/\1/p' "$here/../lib/transport/xport/xport.h")
 	awk -v p="$1" -v size="$2" -v latency="$3" -v bandwidth="${4-}" -v w="${window:-8}" '
 	function ceil(x) { return x == int(x) ? x : int(x) + 1 }
 	function max(x, y) { return x > y ? x : y }

@@ -30,7 +30,7 @@ enum rc
 bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, struct err *err)
 {
 	const struct args *a = b->a;
-	struct args factored = *a; /* with the factor that lib/bench expects */
+	struct args factored = *a; /* with the factor that lib/clients/bench expects */
 	char what[32];
 	uint32_t n;
 	enum rc rc = cli_open(b->cli, err);

@@ -1,5 +1,5 @@
 /*
- * bench_cli.h - from options to lib/bench, and from its rows to text, for gpuctl bench and gpuctl tune.
+ * bench_cli.h - from options to lib/clients/bench, and from its rows to text, for gpuctl bench and gpuctl tune.
  */
 #ifndef GPUCTL_BENCH_CLI_H
 #define GPUCTL_BENCH_CLI_H

@@ -1,4 +1,4 @@
-/* gpuctl run - run a command with devices of its own; see lib/launch/launch.h. */
+/* gpuctl run - run a command with devices of its own; see lib/clients/launch/launch.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

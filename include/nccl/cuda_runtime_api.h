@@ -1,6 +1,6 @@
 /*
  * cuda_runtime_api.h - the CUDA runtime's C interface over simulated devices. Prototypes are those of CUDA
- * 12.4; NVIDIA's manual describes the calls, and lib/cudart/README.md the differences. A call that it does
+ * 12.4; NVIDIA's manual describes the calls, and lib/cuda/cudart/README.md the differences. A call that it does
  * not implement returns cudaErrorNotSupported.
  */
 #ifndef CUDA_RUNTIME_API_H

@@ -69,7 +69,7 @@ browser() {
 }
 
 # states - the names of devices' states in /status.json, and their words for people
-states() { sed -n 's/^\tX([A-Z]*, "\([a-z]*\)", "\([a-z]*\)").*/\1 \2/p' "$ROOT/lib/view/top.h"; }
+states() { sed -n 's/^\tX([A-Z]*, "\([a-z]*\)", "\([a-z]*\)").*/\1 \2/p' "$ROOT/lib/observe/view/top.h"; }
 
 @test "page: style, legend and manuals have the states of /status.json, and no other" {
 	coordinator

@@ -74,20 +74,20 @@ follow_reduction() {
 	after include/gpusim.h 'GPUSIM_BXOR = 8,' '	GPUSIM_ABSMAX = 9,'
 	tests/lint/abi -u
 	after proto/gpu_sim.proto '^  BXOR = 8;' '  ABSMAX = 9;'
-	row lib/mem/redop.h 'ROW\(BXOR,' '	ROW(ABSMAX,    absmax,    absmax, ANY, EXACT, false, 0,  127, __VA_ARGS__)'
-	after lib/mem/reduce_isa.c '^DTYPES\(UNALIGNED\)' '
+	row lib/device/mem/redop.h 'ROW\(BXOR,' '	ROW(ABSMAX,    absmax,    absmax, ANY, EXACT, false, 0,  127, __VA_ARGS__)'
+	after lib/device/mem/reduce_isa.c '^DTYPES\(UNALIGNED\)' '
 #define MAGNITUDE(x, utype) ((utype)((x) < 1 ? 0u - (utype)(x) : (utype)(x)))
 #define LARGER(x, y, p, q, first) ((p) > (q) || ((p) == (q) && (first)) ? (x) : (y))'
-	row lib/mem/reduce_isa.c 'FOLD\(max_##name, type' \
+	row lib/device/mem/reduce_isa.c 'FOLD\(max_##name, type' \
 		'	FOLD(absmax_##name, type, LARGER(x, y, MAGNITUDE(x, utype), MAGNITUDE(y, utype), x > y))'
-	row lib/mem/reduce_isa.c 'FLOAT_MINMAX\(max_##name' \
+	row lib/device/mem/reduce_isa.c 'FLOAT_MINMAX\(max_##name' \
 		'	FOLD(absmax_##name, type, x != x ? x : LARGER(x, y, __builtin_fabs(x), __builtin_fabs(y), __builtin_signbit(y)))'
-	amend lib/mem/reduce_isa.c '^#define LOOPS_NUMBERS' 's/ROW\(max, name\)/& ROW(absmax, name)/'
-	amend lib/mem/reduce_isa.c '^#define LOOPS_SIGNED' 's/LOOP\(max, name\)/& LOOP(absmax, name)/'
-	after lib/mem/reduce_isa.c '^#define SIGNLESS_max' '#define SIGNLESS_absmax(name) LOOP_OF(absmax, name)'
-	after lib/mem/number.c 'return -lesser\(-a, -b\);' '	case GPUSIM_ABSMAX:
+	amend lib/device/mem/reduce_isa.c '^#define LOOPS_NUMBERS' 's/ROW\(max, name\)/& ROW(absmax, name)/'
+	amend lib/device/mem/reduce_isa.c '^#define LOOPS_SIGNED' 's/LOOP\(max, name\)/& LOOP(absmax, name)/'
+	after lib/device/mem/reduce_isa.c '^#define SIGNLESS_max' '#define SIGNLESS_absmax(name) LOOP_OF(absmax, name)'
+	after lib/device/mem/number.c 'return -lesser\(-a, -b\);' '	case GPUSIM_ABSMAX:
 		return isnan(a) || fabs(a) > fabs(b) || (fabs(a) == fabs(b) && signbit(b)) ? a : b;'
-	after lib/mem/number.c 'return less \? b : a;' '	case GPUSIM_ABSMAX: {
+	after lib/device/mem/number.c 'return less \? b : a;' '	case GPUSIM_ABSMAX: {
 		uint64_t x = is_signed && (int64_t)a < 0 ? -a : a, y = is_signed && (int64_t)b < 0 ? -b : b;
 
 		return x > y || (x == y && !less) ? a : b;
@@ -113,8 +113,8 @@ Log a line when ready.'
 # gpuctl goodbyes: the communicators that were destroyed
 follow_verb() {
 	after proto/gpu_sim.proto '^  uint64 commsMade = 65;' '  uint64 goodbyes = 66;  // communicators that clients have destroyed'
-	row lib/coord/core/core.h 'ONE\(beats_missed, beatsmissed\)' '	ONE(goodbyes, goodbyes)'
-	after lib/coord/comm/comm.c 'return comm_leave\(c, comm, req->commdestroy->rank' '	c->counts.goodbyes++;'
+	row lib/coordinator/coord/core/core.h 'ONE\(beats_missed, beatsmissed\)' '	ONE(goodbyes, goodbyes)'
+	after lib/coordinator/coord/comm/comm.c 'return comm_leave\(c, comm, req->commdestroy->rank' '	c->counts.goodbyes++;'
 	before cmd/gpuctl/verbs.inc '^VERB\(LOOK, run_devices' 'VERB(LOOK, run_goodbyes, "goodbyes", "[--json]", "count the communicators that clients have destroyed",
      "json", 0, 0)'
 	cat >cmd/gpuctl/goodbyes.c <<-'END'
@@ -165,9 +165,9 @@ t_goodbyes(void)
 # gpusim_communicators_by_policy_total{policy}
 follow_metric() {
 	after proto/gpu_sim.proto '^  uint64 goodbyes = 66;' '  repeated uint64 madeByPolicy = 67;  // communicators, by OnFailure'
-	row lib/coord/core/core.h 'EACH\(event, eventcounts, event_kind\)' '	EACH(made_by_policy, madebypolicy, on_failure)'
-	after lib/coord/comm/make.c '^	c->comms->last\+\+;' '	c->counts.made_by_policy[comm->on_failure]++;'
-	before lib/view/metrics.c '^	family\(t, "gpusim_heartbeats_missed"' '	family(t, "gpusim_communicators_by_policy", "counter", "Communicators so far, by policy.");
+	row lib/coordinator/coord/core/core.h 'EACH\(event, eventcounts, event_kind\)' '	EACH(made_by_policy, madebypolicy, on_failure)'
+	after lib/coordinator/coord/comm/make.c '^	c->comms->last\+\+;' '	c->counts.made_by_policy[comm->on_failure]++;'
+	before lib/observe/view/metrics.c '^	family\(t, "gpusim_heartbeats_missed"' '	family(t, "gpusim_communicators_by_policy", "counter", "Communicators so far, by policy.");
 	for (size_t i = 0; i < r->n_madebypolicy; i++)
 		sample(t, r->madebypolicy[i], "policy=\"%s\"", wire_policy_name((int)i));'
 	before man/gpucoord.8 '^\.It Li gpusim_heartbeats_missed_total' '.It Li gpusim_communicators_by_policy_total Ns Brq policy
@@ -196,10 +196,10 @@ t_policies(void)
 
 # negate: y[i] = -x[i]
 follow_kernel() {
-	row lib/dev/kern_impl.h 'ROW\(sgd\) ROW\(adam\)' '	ROW(negate)'
-	cat >lib/dev/kern_negate.c <<-'END'
+	row lib/device/kern/kern_impl.h 'ROW\(sgd\) ROW\(adam\)' '	ROW(negate)'
+	cat >lib/device/kern/kern_negate.c <<-'END'
 		/* kern_negate.c - the opposite numbers of a vector. */
-		#include "dev/kern_impl.h"
+		#include "kern/kern_impl.h"
 
 		enum { NEGATE_Y, NEGATE_X, NEGATE_N };
 
@@ -238,7 +238,7 @@ Change the sign of every element.
 .It Cm n
 number of elements
 .El'
-	cat >tests/unit/dev/t_kern_negate.c <<-'END'
+	cat >tests/unit/kern/t_kern_negate.c <<-'END'
 		/* negate against a loop. */
 		#include "kern_test.h"
 
@@ -264,7 +264,7 @@ number of elements
 
 # allgather pairwise: each part goes to each rank
 follow_algorithm() {
-	cat >lib/coll/allgather_pairwise.c <<-'END'
+	cat >lib/plan/coll/allgather_pairwise.c <<-'END'
 		/* allgather_pairwise.c - allgather, the own part to another rank in each round. */
 		#include "coll/algo.h"
 
@@ -283,9 +283,9 @@ follow_algorithm() {
 			plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, own, a->nranks - 2));
 		}
 	END
-	after lib/coll/algo.h 'ROW\(ALLGATHER, "bruck", plan_allgather_bruck' '	ROW(ALLGATHER, "pairwise", plan_allgather_pairwise, "the own part to each rank") \'
-	after lib/coll/cost.c '^FORM\(alltoall_pairwise,' 'FORM(allgather_pairwise, all_to_all(a, m, part(a), 0) + m->gamma_us * part(a))'
-	after lib/coll/cost.c '^	ROW\(ALLGATHER, "naive",' '	ROW(ALLGATHER, "pairwise", allgather_pairwise, SLOW),'
+	after lib/plan/coll/algo.h 'ROW\(ALLGATHER, "bruck", plan_allgather_bruck' '	ROW(ALLGATHER, "pairwise", plan_allgather_pairwise, "the own part to each rank") \'
+	after lib/plan/coll/cost.c '^FORM\(alltoall_pairwise,' 'FORM(allgather_pairwise, all_to_all(a, m, part(a), 0) + m->gamma_us * part(a))'
+	after lib/plan/coll/cost.c '^	ROW\(ALLGATHER, "naive",' '	ROW(ALLGATHER, "pairwise", allgather_pairwise, SLOW),'
 	after man/gpusim-algorithms.7 '^n\(p-1\)/p elements in log2 p rounds, any p' '.It Cm pairwise
 n(p-1)/p elements in p-1 rounds'
 	cat >tests/unit/coll/t_coll_pairwise.c <<-'END'
@@ -316,7 +316,7 @@ n(p-1)/p elements in p-1 rounds'
 
 follow_nccl_call() {
 	after include/nccl/nccl.h '^NCCL_CALL\(ncclResult_t, ncclCommCount' 'NCCL_CALL(ncclResult_t, ncclCommIsAlone, (const ncclComm_t comm, int *alone));'
-	cat >>lib/nccl/comm.c <<-'END'
+	cat >>lib/cuda/nccl/comm.c <<-'END'
 
 		ncclResult_t
 		ncclCommIsAlone(const ncclComm_t comm, int *alone)
@@ -340,7 +340,7 @@ follow_nccl_call() {
 
 follow_cuda_call() {
 	after include/nccl/cuda_runtime_api.h '^cudaError_t cudaRuntimeGetVersion' 'cudaError_t cudaDeviceIsLast(int *last, int device);'
-	cat >>lib/cudart/device.c <<-'END'
+	cat >>lib/cuda/cudart/device.c <<-'END'
 
 		cudaError_t
 		cudaDeviceIsLast(int *last, int device)
@@ -397,7 +397,7 @@ setup_file() {
 	sanitizers
 	if [[ ${#SANITIZE[@]} -gt 0 ]]; then
 		echo 'the objects are those of a sanitizer' >"$BATS_FILE_TMPDIR/why"
-	elif ! compile -dumpmachine | grep -q "^$(uname -m)" || [[ ! -e $BUILD/obj/lib/mem/redop.o ]]; then
+	elif ! compile -dumpmachine | grep -q "^$(uname -m)" || [[ ! -e $BUILD/obj/lib/device/mem/redop.o ]]; then
 		echo 'this build has no objects to begin with' >"$BATS_FILE_TMPDIR/why"
 	else
 		copy_tree
@@ -407,9 +407,9 @@ setup_file() {
 		tree_make build/gen/gpu_sim.pb-c.h
 		unneeded build/gen/gpu_sim.pb-c.h 'StatusResponse|status_response|STATUS_RESPONSE'
 		unneeded proto/gpu_sim.proto 'REDUCE_OP__'
-		unneeded lib/mem/redop.h 'REDOPS|redops\b'
-		unneeded lib/dev/kern_impl.h '\bKERNELS\('
-		unneeded lib/coll/algo.h 'PLAN_ALGOS'
+		unneeded lib/device/mem/redop.h 'REDOPS|redops\b'
+		unneeded lib/device/kern/kern_impl.h '\bKERNELS\('
+		unneeded lib/plan/coll/algo.h 'PLAN_ALGOS'
 		unneeded cmd/gpuctl/verbs.inc 'VERB\('
 		unneeded include/nccl/nccl.h CommIsAlone
 		unneeded include/nccl/cuda_runtime_api.h cudaDeviceIsLast
@@ -512,15 +512,15 @@ without() {
 }
 
 @test "a reduction: what is forgotten is reported" {
-	without include/gpusim.h /ABSMAX/d GPUSIM_ABSMAX syntax lib/mem/redop.c
-	without lib/mem/redop.h '/ROW\(ABSMAX/d; s/(ROW\(BXOR.*\)) \\$/\1/' 'each constant of enum gpusim_redop has a row' syntax lib/mem/redop.c
-	without lib/mem/reduce_isa.c '/FOLD\(absmax.*x != x/d' absmax_f32 syntax lib/mem/reduce_isa.c
-	without lib/mem/reduce_isa.c '/FOLD\(absmax.*MAGNITUDE/d' absmax_i8 syntax lib/mem/reduce_isa.c
-	without lib/mem/reduce_isa.c 's/ ROW\(absmax, name\)//' absmax_u8 syntax lib/mem/reduce_isa.c
-	without lib/mem/reduce_isa.c '/SIGNLESS_absmax/d' SIGNLESS_absmax syntax lib/mem/reduce_isa.c
-	without lib/mem/number.c '/case GPUSIM_ABSMAX:$/,+1d' GPUSIM_ABSMAX syntax lib/mem/number.c
-	without lib/mem/number.c '/case GPUSIM_ABSMAX: \{$/,+4d' GPUSIM_ABSMAX syntax lib/mem/number.c
-	without build/gen/gpu_sim.pb-c.h '/REDUCE_OP__ABSMAX/d' REDUCE_OP__ABSMAX syntax lib/client/ops.c
+	without include/gpusim.h /ABSMAX/d GPUSIM_ABSMAX syntax lib/device/mem/redop.c
+	without lib/device/mem/redop.h '/ROW\(ABSMAX/d; s/(ROW\(BXOR.*\)) \\$/\1/' 'each constant of enum gpusim_redop has a row' syntax lib/device/mem/redop.c
+	without lib/device/mem/reduce_isa.c '/FOLD\(absmax.*x != x/d' absmax_f32 syntax lib/device/mem/reduce_isa.c
+	without lib/device/mem/reduce_isa.c '/FOLD\(absmax.*MAGNITUDE/d' absmax_i8 syntax lib/device/mem/reduce_isa.c
+	without lib/device/mem/reduce_isa.c 's/ ROW\(absmax, name\)//' absmax_u8 syntax lib/device/mem/reduce_isa.c
+	without lib/device/mem/reduce_isa.c '/SIGNLESS_absmax/d' SIGNLESS_absmax syntax lib/device/mem/reduce_isa.c
+	without lib/device/mem/number.c '/case GPUSIM_ABSMAX:$/,+1d' GPUSIM_ABSMAX syntax lib/device/mem/number.c
+	without lib/device/mem/number.c '/case GPUSIM_ABSMAX: \{$/,+4d' GPUSIM_ABSMAX syntax lib/device/mem/number.c
+	without build/gen/gpu_sim.pb-c.h '/REDUCE_OP__ABSMAX/d' REDUCE_OP__ABSMAX syntax lib/clients/client/ops.c
 	without include/gpusim.abi /ABSMAX/d GPUSIM_ABSMAX "$TREE/tests/lint/abi"
 	without man/gpusim-types.7 's/ absmax//' 'gpusim-types.7 does not have the list of --op' named docs 'lists types and reductions'
 }
@@ -543,8 +543,8 @@ key_acts() {
 @test "a verb with a counter: it answers; what is forgotten is reported" {
 	named gpuctl '^goodbyes'
 	unit coord/t_coord_counts build/obj/tests/unit/coord_harness.o build/obj/cmd/gpucoord/keep.o
-	without build/gen/gpu_sim.pb-c.h '/uint64_t goodbyes;/d' goodbyes syntax lib/coord/status.c
-	without lib/coord/core/core.h '/ONE\(goodbyes/d; s/(ONE\(beats.*) \\$/\1/' goodbyes syntax lib/coord/comm/comm.c
+	without build/gen/gpu_sim.pb-c.h '/uint64_t goodbyes;/d' goodbyes syntax lib/coordinator/coord/status.c
+	without lib/coordinator/coord/core/core.h '/ONE\(goodbyes/d; s/(ONE\(beats.*) \\$/\1/' goodbyes syntax lib/coordinator/coord/comm/comm.c
 	without cmd/gpuctl/verbs.inc '/run_goodbyes/,+1d' run_goodbyes syntax cmd/gpuctl/goodbyes.c
 	without cmd/gpuctl/goodbyes.c - run_goodbyes links gpuctl
 	without man/gpuctl.1 '/Cm goodbyes Op/,+1d' 'does not describe goodbyes' named docs 'describe every option'
@@ -555,8 +555,8 @@ key_acts() {
 	unit view/t_metrics
 	named metrics 'the manual lists all of it'
 	without man/gpucoord.8 /communicators_by_policy/d 'no gpusim_communicators_by_policy' named metrics 'the manual lists all of it'
-	without build/gen/gpu_sim.pb-c.h '/madebypolicy;/d' madebypolicy syntax lib/coord/status.c
-	without lib/coord/core/core.h '/made_by_policy/d' made_by_policy syntax lib/coord/comm/make.c
+	without build/gen/gpu_sim.pb-c.h '/madebypolicy;/d' madebypolicy syntax lib/coordinator/coord/status.c
+	without lib/coordinator/coord/core/core.h '/made_by_policy/d' made_by_policy syntax lib/coordinator/coord/comm/make.c
 }
 
 @test "a kernel: gpuctl launch runs it; what is forgotten is reported" {
@@ -564,10 +564,10 @@ key_acts() {
 		gpuctl launch --device 0 negate x=$x y=$x n=1 && gpuctl memcpy 0:$x:4 - | od -An -tf4 | xargs'
 	assert_status 0
 	assert_output -1
-	unit dev/t_kern_negate
+	unit kern/t_kern_negate
 	named docs 'lists the kernels and their arguments'
-	without lib/dev/kern_negate.c - kernel_negate links gpudev
-	without lib/dev/kern_negate.c 's/"negate"/"negative"/' 'not ok .* name of its row' unit dev/t_kernel
+	without lib/device/kern/kern_negate.c - kernel_negate links gpudev
+	without lib/device/kern/kern_negate.c 's/"negate"/"negative"/' 'not ok .* name of its row' unit kern/t_kernel
 	without man/gpusim-kernels.7 '/^\.It Ic negate/,+8d' negate named docs 'lists the kernels and their arguments'
 }
 
@@ -578,8 +578,8 @@ key_acts() {
 	assert_match pairwise
 	unit coll/t_coll_pairwise
 	named docs 'lists the algorithms'
-	without lib/coll/allgather_pairwise.c - plan_allgather_pairwise links gpuctl
-	without lib/coll/cost.c '/ROW\(ALLGATHER, "pairwise"/d' 'not ok .*allgather pairwise has a closed form' unit coll/t_simulate
+	without lib/plan/coll/allgather_pairwise.c - plan_allgather_pairwise links gpuctl
+	without lib/plan/coll/cost.c '/ROW\(ALLGATHER, "pairwise"/d' 'not ok .*allgather pairwise has a closed form' unit coll/t_simulate
 	without man/gpusim-algorithms.7 '/^n\(p-1\)\/p elements in log2 p rounds, any p/,+2{/pairwise/,+1d}' pairwise named docs 'lists the algorithms'
 }
 
@@ -589,9 +589,9 @@ key_acts() {
 	run bounded gpuctl run --nccl -n 2 -- "$BUILD/e2e/nccl/cu_basic"
 	assert_status 0
 	named nccl-home 'declare what the libraries have'
-	without include/nccl/nccl.h /CommIsAlone/d ncclCommIsAlone syntax lib/nccl/comm.c
-	without include/nccl/cuda_runtime_api.h /cudaDeviceIsLast/d cudaDeviceIsLast syntax lib/cudart/device.c
-	without lib/nccl/comm.c '/ALIAS\(ncclCommIsAlone/d' pncclCommIsAlone names
+	without include/nccl/nccl.h /CommIsAlone/d ncclCommIsAlone syntax lib/cuda/nccl/comm.c
+	without include/nccl/cuda_runtime_api.h /cudaDeviceIsLast/d cudaDeviceIsLast syntax lib/cuda/cudart/device.c
+	without lib/cuda/nccl/comm.c '/ALIAS\(ncclCommIsAlone/d' pncclCommIsAlone names
 	tree_make build/nccl/lib/libnccl.so
 }
 names() {

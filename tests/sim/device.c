@@ -1,5 +1,5 @@
 /*
- * device.c - the shell around protocol_step: in place of lib/dev's serve_*.c, the transport and the
+ * device.c - the shell around protocol_step: in place of lib/device/dev's serve_*.c, the transport and the
  * streams. A run executes its operations one by one; memory and its kept copies outlive the process.
  */
 #include "sim.h"

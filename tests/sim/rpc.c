@@ -1,5 +1,5 @@
 /*
- * rpc.c - calls as in lib/net: repeated under their number until they are answered, too late, or
+ * rpc.c - calls as in lib/transport/net: repeated under their number until they are answered, too late, or
  * the server was unreachable for a while; executed once, by the server's reply cache.
  */
 #include "sim.h"
@@ -26,7 +26,7 @@ pack_message(const ProtobufCMessage *m)
 	return b;
 }
 
-/* The fields that lib/net adds to a body. */
+/* The fields that lib/transport/net adds to a body. */
 static void
 add_envelope(const struct sim_call *c, struct buf *body)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 #include "mem/devmem.h"
 #include "mem/dtype.h"
 

@@ -1,5 +1,5 @@
 /*
- * net_test.h - shared by the tests of lib/net: a private directory, child processes (this program
+ * net_test.h - shared by the tests of lib/transport/net: a private directory, child processes (this program
  * started again with a role), connections without nng, and a watchdog.
  */
 #ifndef NET_TEST_H

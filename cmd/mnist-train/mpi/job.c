@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 
 /* End the job: no rank can continue. */
 static void

@@ -5,7 +5,7 @@
 
 #include "base/launcher.h"
 #include "base/log.h"
-#include "dev/blas.h"
+#include "kern/blas.h"
 #include "job.h"
 #include "mnist-train/options.h"
 #include "mnist-train/report.h"

@@ -1,5 +1,5 @@
 /*
- * store_impl.h - a medium of the store, and the part that all media share. Inside lib/store only.
+ * store_impl.h - a medium of the store, and the part that all media share. Inside lib/coordinator/store only.
  */
 #ifndef STORE_STORE_IMPL_H
 #define STORE_STORE_IMPL_H

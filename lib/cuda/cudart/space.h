@@ -51,7 +51,7 @@ bool space_is_pinned(const void *p);
  */
 enum rc space_map_all(struct err *err);
 
-/* ------------------------------------------------------------------ for lib/cudart's own files */
+/* ------------------------------------------------------------------ for lib/cuda/cudart's own files */
 
 /* Reserve the ranges. Once, by one thread. */
 enum rc space_reserve(const struct space_device *v, size_t n, struct err *err);

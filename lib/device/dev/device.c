@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "dev/device_impl.h"
-#include "dev/load.h"
+#include "kern/load.h"
 
 /* A device that cannot record works without. */
 static void

@@ -13,7 +13,7 @@
 #include "coll/plan.h"
 #include "coll/shape.h"
 #include "dev/event.h"
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 #include "gpu_sim.pb-c.h"
 #include "mem/devmem.h"
 #include "xport/xport.h"

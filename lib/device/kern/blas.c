@@ -1,4 +1,4 @@
-#include "dev/blas.h"
+#include "kern/blas.h"
 
 #include <cblas.h>
 #include <limits.h>

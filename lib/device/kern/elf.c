@@ -1,4 +1,4 @@
-#include "dev/elf.h"
+#include "kern/elf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -3,11 +3,11 @@
  *
  * Sigmoid and tanh are computed in double and rounded once, with the same bits on every processor.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <math.h>
 
-#include "dev/kern_exp.h"
+#include "kern/kern_exp.h"
 #include "mem/clones.h"
 
 /* y[i] = fn(x[i]); y may be x. */
@@ -118,7 +118,7 @@ RUN(relu, act_run)
 /*
  * relu - y[i] = max(x[i], 0); NaN stays NaN. y may be x.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_nn.c
  */
 const struct kernel kernel_relu = {
     .name = "relu",
@@ -147,7 +147,7 @@ RUN(relu_grad, grad_run)
  * relu_grad - dx[i] = dy[i] where x[i] > 0, else 0. dx may be dy or x.
  *
  * relu's output serves as x too: it is positive where the input was.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_nn.c
  */
 const struct kernel kernel_relu_grad = {
     .name = "relu_grad",
@@ -175,7 +175,7 @@ RUN(sigmoid, act_run)
  * sigmoid - y[i] = 1 / (1 + e^-x[i]); NaN stays NaN. y may be x.
  *
  * Within 4 * 2^-53 of the exact value, relative to it, and one rounding to f32; 0 below -708.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_act.c
  */
 const struct kernel kernel_sigmoid = {
     .name = "sigmoid",
@@ -192,7 +192,7 @@ RUN(sigmoid_grad, grad_run)
 /*
  * sigmoid_grad - dx[i] = dy[i] y[i] (1 - y[i]), where y is sigmoid's output. dx may be dy or y.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_act.c
  */
 const struct kernel kernel_sigmoid_grad = {
     .name = "sigmoid_grad",
@@ -220,7 +220,7 @@ RUN(tanh, act_run)
  * tanh - y[i] = tanh(x[i]); NaN stays NaN, and -0. y may be x.
  *
  * Within 6 * 2^-53 of the exact value, relative to it, and one rounding to f32.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_act.c
  */
 const struct kernel kernel_tanh = {
     .name = "tanh",
@@ -237,7 +237,7 @@ RUN(tanh_grad, grad_run)
 /*
  * tanh_grad - dx[i] = dy[i] (1 - y[i]^2), where y is tanh's output. dx may be dy or y.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_act.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_act.c
  */
 const struct kernel kernel_tanh_grad = {
     .name = "tanh_grad",

@@ -1,7 +1,7 @@
 /*
  * kern_arg.c - a kernel's arguments become checked host pointers.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * kern_augment.c - images moved and mirrored. The kernel draws no random numbers: its argument says what
  * to do with each image, so the result does not depend on the device.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -130,7 +130,7 @@ augment_run(struct kern_call *call)
  *
  * how[i] = row + 256 column + 65536 mirrored, where row and column, 0 to 2 pad, are the window's origin;
  * pad leaves the image as it was. dst overlaps neither src nor how. Errors: RC_INVAL; RC_BADDATA another
- * word. Checked by: tests/unit/dev/t_kern_augment.c
+ * word. Checked by: tests/unit/kern/t_kern_augment.c
  */
 const struct kernel kernel_augment = {
     .name = "augment",

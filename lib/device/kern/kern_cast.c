@@ -5,7 +5,7 @@
  * integers, double otherwise. So ten loops in and ten out serve a hundred pairs. The loops are generated
  * from DTYPES.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -293,7 +293,7 @@ cast_run(struct kern_call *call)
  *
  * Rounds once, to nearest even (with a scale: the product is a double, and rounds again). A number
  * beyond an integer type becomes its nearest element, NaN becomes 0; beyond a float type, infinity.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_cast.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_cast.c
  */
 const struct kernel kernel_cast = {
     .name = "cast",

@@ -3,7 +3,7 @@
  *
  * Each is the sum of LANES sums, for any width of the processor's vectors.
  */
-#include "dev/kern_channel.h"
+#include "kern/kern_channel.h"
 
 #include "mem/clones.h"
 

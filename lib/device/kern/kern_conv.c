@@ -5,15 +5,15 @@
  * side by side and make one product, which is faster for small planes: the weights are read once for all
  * of them. The planes of y are then side by side as well, after the patches.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
-#include "dev/blas.h"
-#include "dev/kern_channel.h"
-#include "dev/kern_patch.h"
+#include "kern/blas.h"
+#include "kern/kern_channel.h"
+#include "kern/kern_patch.h"
 #include "mem/clones.h"
 
 #define MAX_REACH   1024 /* limit of size, stride and pad */
@@ -285,7 +285,7 @@ conv2d_run(struct kern_call *call)
  * oh = (h + 2 pad - size) / stride + 1, rounded down, and ow likewise. Neither y nor scratch
  * overlaps anything. The contents of scratch are undefined afterwards.
  * Errors: RC_INVAL, also for a kernel larger than the padded image. Checked by:
- * tests/unit/dev/t_kern_conv.c
+ * tests/unit/kern/t_kern_conv.c
  */
 const struct kernel kernel_conv2d = {
     .name = "conv2d",
@@ -389,7 +389,7 @@ conv2d_grad_x_run(struct kern_call *call)
  * conv2d_grad_x - the gradient of conv2d's input: dx[i,j,iy,ix] = sum of dy[i,o,oy,ox]
  * weight[o,j,ky,kx] over all that conv2d multiplies x[i,j,iy,ix] with; with `add` it is added.
  *
- * Neither dx nor scratch overlaps anything. Errors as conv2d. Checked by: tests/unit/dev/t_kern_conv.c
+ * Neither dx nor scratch overlaps anything. Errors as conv2d. Checked by: tests/unit/kern/t_kern_conv.c
  */
 const struct kernel kernel_conv2d_grad_x = {
     .name = "conv2d_grad_x",
@@ -493,7 +493,7 @@ conv2d_grad_w_run(struct kern_call *call)
  * conv2d_grad_w - the gradients of conv2d's weights and bias: sums over the images, zeros where
  * there are none. db is summed in double.
  *
- * dw, db and scratch overlap nothing. Errors as conv2d. Checked by: tests/unit/dev/t_kern_conv.c
+ * dw, db and scratch overlap nothing. Errors as conv2d. Checked by: tests/unit/kern/t_kern_conv.c
  */
 const struct kernel kernel_conv2d_grad_w = {
     .name = "conv2d_grad_w",

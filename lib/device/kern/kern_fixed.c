@@ -2,7 +2,7 @@
  * kern_fixed.c - sums in fixed point. Sums of whole numbers are exact, so their bits do not depend on the
  * order.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -105,7 +105,7 @@ fixed_add_run(struct kern_call *call)
  *
  * An element is below 2^50 units, so a sum of 4096 cannot overflow. `cast` from i64 with the inverse
  * scale gives the sum back. The areas do not overlap. Errors: RC_INVAL; RC_BADDATA an element is larger,
- * infinite or NaN: the sums are then undefined. Checked by: tests/unit/dev/t_kern_fixed.c
+ * infinite or NaN: the sums are then undefined. Checked by: tests/unit/kern/t_kern_fixed.c
  */
 const struct kernel kernel_fixed_add = {
     .name = "fixed_add",

@@ -1,12 +1,12 @@
 /*
  * kern_gemm.c - matrix products, by the BLAS.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <limits.h>
 #include <string.h>
 
-#include "dev/blas.h"
+#include "kern/blas.h"
 
 enum { M, N, K, A, B, C, ALPHA, BETA, TA, TB, SINGLE, DTYPE };
 
@@ -64,7 +64,7 @@ gemm_run(struct kern_call *call)
  *
  * With single, one thread computes it, so the bits depend on the arguments alone. c overlaps neither a nor b.
  * beta 0 does not read c, alpha 0 does not read a or b.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_gemm.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_gemm.c
  */
 const struct kernel kernel_gemm = {
     .name = "gemm",

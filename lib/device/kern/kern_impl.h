@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 #include "mem/dtype.h"
 
 /* The kernels of gpudev, in the order of its list: each is a struct kernel kernel_NAME in a file kern_*.c. */

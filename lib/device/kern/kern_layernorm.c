@@ -2,11 +2,11 @@
  * kern_layernorm.c - layer normalisation: each row of a matrix by its own mean and deviation, independent
  * of the other rows.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <math.h>
 
-#include "dev/kern_channel.h"
+#include "kern/kern_channel.h"
 #include "mem/clones.h"
 
 #define LANES 8
@@ -76,7 +76,7 @@ layernorm_run(struct kern_call *call)
  * biased variance of row i. moments[i] = mean[i], 1 / sqrt(variance[i] + eps), for the gradients.
  *
  * y may be x; outputs overlap nothing else. Errors: RC_INVAL.
- * Source: Ba, Kiros & Hinton, arXiv:1607.06450. Checked by: tests/unit/dev/t_kern_layernorm.c
+ * Source: Ba, Kiros & Hinton, arXiv:1607.06450. Checked by: tests/unit/kern/t_kern_layernorm.c
  */
 const struct kernel kernel_layernorm = {
     .name = "layernorm",
@@ -157,7 +157,7 @@ layernorm_grad_params_run(struct kern_call *call)
  * layernorm_grad_params - dgamma[j] = sum of dy[:,j] (x[:,j] - mean) / sqrt(variance + eps), dbeta[j] =
  * sum of dy[:,j], in double, with layernorm's moments.
  *
- * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_layernorm.c
+ * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_layernorm.c
  */
 const struct kernel kernel_layernorm_grad_params = {
     .name = "layernorm_grad_params",
@@ -283,7 +283,7 @@ layernorm_grad_run(struct kern_call *call)
  * means over the row, dx = d (g - mean of g - (x - mean) d^2 mean of g (x - mean)); with `add` it is added.
  *
  * dx may be dy without `add`, and overlaps nothing else. Errors: RC_INVAL.
- * Checked by: tests/unit/dev/t_kern_layernorm.c
+ * Checked by: tests/unit/kern/t_kern_layernorm.c
  */
 const struct kernel kernel_layernorm_grad = {
     .name = "layernorm_grad",

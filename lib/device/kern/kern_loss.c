@@ -1,13 +1,13 @@
 /*
  * kern_loss.c - the end of a classifier: losses, argmax, accuracy.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "dev/kern_exp.h"
+#include "kern/kern_exp.h"
 #include "mem/clones.h"
 
 #define BLOCK 256
@@ -192,7 +192,7 @@ softmax_xent_run(struct kern_call *call)
  * logits[r,labels[r]]); grad[r,j] = grad_scale * (softmax(logits[r,:])[j] - (j == labels[r])).
  *
  * Computed in double. grad may be logits; nothing else overlaps. No rows: the loss is 0.
- * Errors: RC_INVAL; RC_BADDATA a label that is not a class. Checked by: tests/unit/dev/t_kern_loss.c
+ * Errors: RC_INVAL; RC_BADDATA a label that is not a class. Checked by: tests/unit/kern/t_kern_loss.c
  */
 const struct kernel kernel_softmax_xent = {
     .name = "softmax_xent",
@@ -231,7 +231,7 @@ l2_loss_run(struct kern_call *call)
  * grad_scale * (logits[r,j] - (j == labels[r])).
  *
  * Computed in double. grad may be logits; nothing else overlaps. No rows: the loss is 0.
- * Errors: RC_INVAL; RC_BADDATA a label that is not a class. Checked by: tests/unit/dev/t_kern_loss.c
+ * Errors: RC_INVAL; RC_BADDATA a label that is not a class. Checked by: tests/unit/kern/t_kern_loss.c
  */
 const struct kernel kernel_l2_loss = {
     .name = "l2_loss",
@@ -285,7 +285,7 @@ argmax_run(struct kern_call *call)
  * number.
  *
  * The areas do not overlap. Errors: RC_INVAL, also rows of no classes.
- * Checked by: tests/unit/dev/t_kern_loss.c
+ * Checked by: tests/unit/kern/t_kern_loss.c
  */
 const struct kernel kernel_argmax = {
     .name = "argmax",
@@ -329,7 +329,7 @@ accuracy_run(struct kern_call *call)
  * accuracy - count[0] = the number of rows whose argmax is their label.
  *
  * count overlaps nothing. Errors: RC_INVAL; RC_BADDATA a label that is not a class.
- * Checked by: tests/unit/dev/t_kern_loss.c
+ * Checked by: tests/unit/kern/t_kern_loss.c
  */
 const struct kernel kernel_accuracy = {
     .name = "accuracy",

@@ -1,7 +1,7 @@
 /*
  * kern_map.c - sums and maps of whole tensors, element by element: add and affine.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include "mem/clones.h"
 
@@ -47,7 +47,7 @@ add_run(struct kern_call *call)
 /*
  * add - y[i] = a[i] + b[i]. y may be a or b. Whole numbers wrap around.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_map.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_map.c
  */
 const struct kernel kernel_add = {
     .name = "add",
@@ -107,7 +107,7 @@ affine_run(struct kern_call *call)
 /*
  * affine - x[r,j,i] = x[r,j,i] scale[j] + shift[j]. x overlaps neither.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_map.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_map.c
  */
 const struct kernel kernel_affine = {
     .name = "affine",

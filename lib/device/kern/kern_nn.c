@@ -1,7 +1,7 @@
 /*
  * kern_nn.c - biases and rectifiers, between a network's matrix products.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include "mem/clones.h"
 
@@ -67,7 +67,7 @@ bias_add_run(struct kern_call *call)
 /*
  * bias_add - x[r,c] += bias[c]. The areas do not overlap.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_nn.c
  */
 const struct kernel kernel_bias_add = {
     .name = "bias_add",
@@ -85,7 +85,7 @@ bias_relu_run(struct kern_call *call)
 /*
  * bias_relu - x[r,c] = max(x[r,c] + bias[c], 0); NaN stays NaN. The areas do not overlap.
  *
- * bias_add and relu in one pass. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ * bias_add and relu in one pass. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_nn.c
  */
 const struct kernel kernel_bias_relu = {
     .name = "bias_relu",
@@ -139,7 +139,7 @@ bias_grad_run(struct kern_call *call)
 /*
  * bias_grad - db[c] = sum over r of dy[r,c], summed in double. The areas do not overlap.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_nn.c
  */
 const struct kernel kernel_bias_grad = {
     .name = "bias_grad",
@@ -214,7 +214,7 @@ bias_relu_grad_run(struct kern_call *call)
  * bias_relu_grad - dx[r,c] = dy[r,c] where y[r,c] > 0, else 0; db[c] = sum over r of dx[r,c],
  * summed in double. dx may be dy or y; db overlaps nothing.
  *
- * relu_grad and bias_grad in one pass. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_nn.c
+ * relu_grad and bias_grad in one pass. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_nn.c
  */
 const struct kernel kernel_bias_relu_grad = {
     .name = "bias_relu_grad",

@@ -2,11 +2,11 @@
  * kern_norm.c - batch normalisation, in steps with sums between them, so that the sums of several
  * devices can be added before they are used.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <math.h>
 
-#include "dev/kern_channel.h"
+#include "kern/kern_channel.h"
 #include "mem/clones.h"
 
 /* Elements of an image, 0 after a failure. */
@@ -49,7 +49,7 @@ batchnorm_sums_run(struct kern_call *call)
 /*
  * batchnorm_sums - sums[0,j] = sum of x[:,j,:], sums[1,j] = sum of its squares, in double.
  *
- * sums overlaps nothing. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_norm.c
+ * sums overlaps nothing. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_norm.c
  */
 const struct kernel kernel_batchnorm_sums = {
     .name = "batchnorm_sums",
@@ -95,7 +95,7 @@ batchnorm_moments_run(struct kern_call *call)
  * batchnorm_moments - moments[0,j] = mean = sums[0,j] / count, moments[1,j] = sums[1,j] / count -
  * mean^2, not below 0: the biased variance. A count of 0 gives zeros.
  *
- * The areas do not overlap. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_norm.c
+ * The areas do not overlap. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_norm.c
  */
 const struct kernel kernel_batchnorm_moments = {
     .name = "batchnorm_moments",
@@ -178,7 +178,7 @@ batchnorm_run(struct kern_call *call)
  * moments of the batch, or those gathered in training. y may be x, and overlaps nothing
  * else.
  *
- * Errors: RC_INVAL. Source: Ioffe & Szegedy, arXiv:1502.03167. Checked by: tests/unit/dev/t_kern_norm.c
+ * Errors: RC_INVAL. Source: Ioffe & Szegedy, arXiv:1502.03167. Checked by: tests/unit/kern/t_kern_norm.c
  */
 const struct kernel kernel_batchnorm = {
     .name = "batchnorm",
@@ -252,7 +252,7 @@ batchnorm_grad_sums_run(struct kern_call *call)
  * batchnorm_grad_sums - sums[0,j] = dbeta[j] = sum of dy[:,j,:], sums[1,j] = dgamma[j] = sum of dy
  * (x - mean) / sqrt(variance + eps), in double.
  *
- * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_norm.c
+ * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_norm.c
  */
 const struct kernel kernel_batchnorm_grad_sums = {
     .name = "batchnorm_grad_sums",
@@ -386,7 +386,7 @@ batchnorm_grad_run(struct kern_call *call)
  *
  * With a count of 0 the terms with the sums are left out: the moments then do not depend on x. dx
  * may be dy without `add`, and overlaps nothing else.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_norm.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_norm.c
  */
 const struct kernel kernel_batchnorm_grad = {
     .name = "batchnorm_grad",

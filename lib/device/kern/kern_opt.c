@@ -1,11 +1,11 @@
 /*
  * kern_opt.c - optimiser steps: PyTorch's SGD, Adam and AdamW on one flat vector of weights.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <math.h>
 
-#include "dev/kern_flush.h"
+#include "kern/kern_flush.h"
 #include "mem/clones.h"
 
 /* The factor of the learning rate at the address in `param`; 1 if not given. It overlaps nothing that is
@@ -107,7 +107,7 @@ sgd_run(struct kern_call *call)
  *
  * lr is multiplied by the number at lr_at. v begins as zeros; with momentum 0 it is neither needed
  * nor touched. Subnormals count as 0. No areas overlap.
- * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/dev/t_kern_opt.c
+ * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/kern/t_kern_opt.c
  */
 const struct kernel kernel_sgd = {
     .name = "sgd",
@@ -220,7 +220,7 @@ adam_run(struct kern_call *call)
  * memory, so that a replayed graph needs no new argument; each launch in a step needs a counter of
  * its own. Subnormals count as 0. No areas overlap. Errors: RC_INVAL. Source: Kingma & Ba,
  * arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101; torch.optim.Adam and AdamW.
- * Checked by: tests/unit/dev/t_kern_opt.c
+ * Checked by: tests/unit/kern/t_kern_opt.c
  */
 const struct kernel kernel_adam = {
     .name = "adam",

@@ -1,7 +1,7 @@
 /*
  * kern_patch.c - the patches of images as matrices, and back.
  */
-#include "dev/kern_patch.h"
+#include "kern/kern_patch.h"
 
 #include <stdint.h>
 #include <string.h>

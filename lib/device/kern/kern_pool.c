@@ -1,7 +1,7 @@
 /*
  * kern_pool.c - the maximum of each window of an image, and its gradient.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -157,7 +157,7 @@ maxpool2d_run(struct kern_call *call)
  * the first of the largest. NaN is larger than any number.
  *
  * oh = (h - size) / stride + 1, rounded down, and ow likewise. No areas overlap.
- * Errors: RC_INVAL, also for a window larger than the image. Checked by: tests/unit/dev/t_kern_pool.c
+ * Errors: RC_INVAL, also for a window larger than the image. Checked by: tests/unit/kern/t_kern_pool.c
  */
 const struct kernel kernel_maxpool2d = {
     .name = "maxpool2d",
@@ -263,7 +263,7 @@ maxpool2d_grad_run(struct kern_call *call)
  * maximum.
  *
  * dx overlaps nothing. Errors: RC_INVAL; RC_BADDATA an index outside its plane.
- * Checked by: tests/unit/dev/t_kern_pool.c
+ * Checked by: tests/unit/kern/t_kern_pool.c
  */
 const struct kernel kernel_maxpool2d_grad = {
     .name = "maxpool2d_grad",

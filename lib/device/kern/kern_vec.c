@@ -1,7 +1,7 @@
 /*
  * kern_vec.c - vectors: fill, copy, gather, axpy, scale.
  */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -67,7 +67,7 @@ fill_run(struct kern_call *call)
  * fill - dst[i] = value.
  *
  * A float is rounded to nearest; for an integer type value must be one of its numbers.
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_vec.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_vec.c
  */
 const struct kernel kernel_fill = {
     .name = "fill",
@@ -101,7 +101,7 @@ copy_run(struct kern_call *call)
 /*
  * copy - dst[i] = src[i]; the areas may overlap, as with memmove.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_vec.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_vec.c
  */
 const struct kernel kernel_copy = {
     .name = "copy",
@@ -184,7 +184,7 @@ gather_run(struct kern_call *call)
  * src nor index.
  *
  * Converts as cast does, row by row while it is in the cache.
- * Errors: RC_INVAL; RC_BADDATA an index past the rows. Checked by: tests/unit/dev/t_kern_vec.c
+ * Errors: RC_INVAL; RC_BADDATA an index past the rows. Checked by: tests/unit/kern/t_kern_vec.c
  */
 const struct kernel kernel_gather = {
     .name = "gather",
@@ -238,7 +238,7 @@ axpy_run(struct kern_call *call)
 /*
  * axpy - y[i] += alpha x[i]; x may be y.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_vec.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_vec.c
  */
 const struct kernel kernel_axpy = {
     .name = "axpy",
@@ -285,7 +285,7 @@ scale_run(struct kern_call *call)
 /*
  * scale - x[i] *= alpha.
  *
- * Errors: RC_INVAL. Checked by: tests/unit/dev/t_kern_vec.c
+ * Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_vec.c
  */
 const struct kernel kernel_scale = {
     .name = "scale",

@@ -1,14 +1,14 @@
 /*
  * kernel.c - the table of kernels, and the binding of named arguments to one.
  */
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 #include "base/nearest.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "dev/kern_impl.h"
-#include "dev/load.h"
+#include "kern/kern_impl.h"
+#include "kern/load.h"
 
 #define ENTRY(name) &kernel_##name,
 static const struct kernel *const kernels[] = {KERNELS(ENTRY)};

@@ -1,6 +1,6 @@
 /* Lists of this process's kernels, as text and JSON. */
 #include "base/json.h"
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 #include "mem/dtype.h"
 
 static const char *const kinds[] = {[KP_ADDR] = "address",

@@ -4,7 +4,7 @@
  * A table is checked whole and copied before the first of its kernels is added, so a rejected file leaves
  * nothing but its code, which the dynamic linker keeps.
  */
-#include "dev/load.h"
+#include "kern/load.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "dev/elf.h"
+#include "kern/elf.h"
 #include "gpusim_kernel.h"
 #include "mem/dtype.h"
 #include "wire/wire.h"

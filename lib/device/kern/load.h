@@ -7,7 +7,7 @@
 #ifndef DEV_LOAD_H
 #define DEV_LOAD_H
 
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 
 /*
  * load_kernels - add the kernels of one file to the table; loading a file again does nothing.

@@ -1,5 +1,5 @@
 /*
- * devmem_impl.h - shared by devmem*.c. Only for lib/mem.
+ * devmem_impl.h - shared by devmem*.c. Only for lib/device/mem.
  */
 #ifndef MEM_DEVMEM_IMPL_H
 #define MEM_DEVMEM_IMPL_H

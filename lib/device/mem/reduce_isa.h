@@ -1,7 +1,7 @@
 /*
  * reduce_isa.h - the innermost loops of the reductions, once for each instruction set.
  *
- * Internal to lib/mem: reduce.c, reduce_many.c and halfvec.c use them, and a test compares the bits of all
+ * Internal to lib/device/mem: reduce.c, reduce_many.c and halfvec.c use them, and a test compares the bits of all
  * sets of the processor. Unlike the clones of clones.h the sets are chosen by a call, so they can be named,
  * and also work under the sanitizers.
  *

@@ -1,4 +1,4 @@
-/* plot_impl.h - only for lib/plot. */
+/* plot_impl.h - only for lib/observe/plot. */
 #ifndef PLOT_IMPL_H
 #define PLOT_IMPL_H
 

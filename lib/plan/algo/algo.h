@@ -8,7 +8,7 @@
  * first out.
  *
  * Chunks. The vector of the collective is cut into nchunks chunks of equal length, or nearly
- * (lib/coll/schedule.h). In allgather, reducescatter and alltoall per = nchunks / nranks of them belong to a
+ * (lib/plan/coll/schedule.h). In allgather, reducescatter and alltoall per = nchunks / nranks of them belong to a
  * rank. The chunk of the vector at each place of a buffer before (in) and after (out):
  *	allreduce, broadcast, reduce	in[i] and out[i] are chunk i; nchunks each
  *	allgather			in[j], j < per, becomes out[k * per + j] for rank k

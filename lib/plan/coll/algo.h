@@ -1,5 +1,5 @@
 /*
- * algo.h - the table of algorithms, and what they are built with. Only for lib/coll.
+ * algo.h - the table of algorithms, and what they are built with. Only for lib/plan/coll.
  *
  * A new algorithm is one file with its build function, and one ROW here.
  */

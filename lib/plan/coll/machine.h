@@ -1,5 +1,5 @@
 /*
- * machine.h - the exact machine that check.c runs plans on. Only for lib/coll.
+ * machine.h - the exact machine that check.c runs plans on. Only for lib/plan/coll.
  *
  * An element holds its history instead of a number: the input element that it stands for, the ranks whose
  * inputs are in it, and whether it was finished. So a wrong schedule cannot give a right result by chance.

@@ -2,7 +2,7 @@
  * plan.h - a collective as a schedule: the steps of one rank. Pure.
  *
  * A plan is generated from (collective, algorithm, rank, nranks, nelem, chunk) with no socket,
- * thread or clock. The same plan is run by a device (lib/dev), checked and simulated (check.h),
+ * thread or clock. The same plan is run by a device (lib/device/dev), checked and simulated (check.h),
  * and shown.
  *
  * Running. A rank does its steps in order. A send posts the range and continues (it may wait while

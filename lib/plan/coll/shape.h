@@ -1,6 +1,6 @@
 /*
  * shape.h - the elements of a collective's vector that each rank reads and writes, and their places if
- * both are in one buffer. lib/coll/plan.h defines the collectives.
+ * both are in one buffer. lib/plan/coll/plan.h defines the collectives.
  */
 #ifndef COLL_SHAPE_H
 #define COLL_SHAPE_H

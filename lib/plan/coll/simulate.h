@@ -6,7 +6,7 @@
 
 #include "coll/plan.h"
 
-#define SIMULATE_WINDOW 8 /* messages between two ranks that are not yet taken, as in lib/xport */
+#define SIMULATE_WINDOW 8 /* messages between two ranks that are not yet taken, as in lib/transport/xport */
 #define SIMULATE_WORK	(1u << 28) /* steps examined to hoist sends, see hoist.h */
 
 /* Costs in microseconds. */
@@ -39,7 +39,7 @@ struct cost_model cost_shaped(const struct cost_model *base, const struct link_s
  *	elem		bytes of an element; partial sums in PLAN_WIDE have 4
  *	us		[out] the end of the last rank's last step
  *
- * The model is a device's (lib/dev) on shaped links (lib/xport/shaper.h). A rank does its steps in
+ * The model is a device's (lib/device/dev) on shaped links (lib/transport/xport/shaper.h). A rank does its steps in
  * order, but posts a send as soon as its data are ready (hoist.h) and fewer than SIMULATE_WINDOW
  * messages to that peer are not yet taken; a receive whose message has arrived goes first. A send
  * occupies the rank for host_us, and beta per byte. Its bytes have then arrived at the receiver, unless

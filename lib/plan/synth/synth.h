@@ -2,8 +2,8 @@
  * synth.h - the search for an algorithm that is fast on given links. Pure.
  *
  * Candidates come from families with parameters (family.h), from a search link by link (greedy.h), and from
- * the built-in algorithms. Each is timed by the simulator of lib/cluster, or on gpusim's own links by that of
- * lib/coll; the fastest are also tried in slices. The best one is written as text, read again, and proven.
+ * the built-in algorithms. Each is timed by the simulator of lib/plan/cluster, or on gpusim's own links by that of
+ * lib/plan/coll; the fastest are also tried in slices. The best one is written as text, read again, and proven.
  */
 #ifndef SYNTH_SYNTH_H
 #define SYNTH_SYNTH_H

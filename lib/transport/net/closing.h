@@ -1,5 +1,5 @@
 /*
- * closing.h - close an nng socket without hanging. Inside lib/net only.
+ * closing.h - close an nng socket without hanging. Inside lib/transport/net only.
  *
  * nng_close may block for reasons that are not all known. So a separate thread calls it, and no thread
  * has to wait for that one.

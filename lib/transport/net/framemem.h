@@ -1,5 +1,5 @@
 /*
- * framemem.h - memory for the payloads of received frames. Inside lib/net only.
+ * framemem.h - memory for the payloads of received frames. Inside lib/transport/net only.
  *
  * Chunks come and go by the thousand, and fresh memory costs a page fault every 4 KiB. So returned memory
  * is kept for the next frame, last in, first out: it is still in the cache.

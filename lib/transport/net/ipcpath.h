@@ -1,5 +1,5 @@
 /*
- * ipcpath.h - the owner of the path of an ipc address. Inside lib/net only.
+ * ipcpath.h - the owner of the path of an ipc address. Inside lib/transport/net only.
  *
  * nng lets a second process take over a path. So a server holds a lock file beside it while it listens,
  * and removes a dead process's socket under the lock.

@@ -1,5 +1,5 @@
 /*
- * listener.h - a listening nng socket with limits, its address and its lock file. Inside lib/net only.
+ * listener.h - a listening nng socket with limits, its address and its lock file. Inside lib/transport/net only.
  */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H

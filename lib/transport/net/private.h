@@ -1,6 +1,6 @@
 /*
  * private.h - the functions that the nng we link calls in place of its own and the system's (nng.syms).
- * Inside lib/net only.
+ * Inside lib/transport/net only.
  */
 #ifndef NET_PRIVATE_H
 #define NET_PRIVATE_H

@@ -12,7 +12,7 @@
 
 struct rpc_server;
 
-/* A request that waits for its answer, from this server or from another with the same handler (lib/grpc). The
+/* A request that waits for its answer, from this server or from another with the same handler (lib/transport/grpc). The
  * transport's own data follow it. */
 struct rpc_call {
 	GpuSim__Request *req;

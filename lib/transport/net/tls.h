@@ -1,5 +1,5 @@
 /*
- * tls.h - certificates for tls+tcp addresses. Inside lib/net only; net_tls_use (net.h) names the files.
+ * tls.h - certificates for tls+tcp addresses. Inside lib/transport/net only; net_tls_use (net.h) names the files.
  *
  * Both ends show a certificate and check that the other's chain ends at the authority. Names in
  * certificates are not compared with addresses: every peer with a certificate of the authority is

@@ -1,5 +1,5 @@
 /*
- * xport_impl.h - shared by the files of lib/xport.
+ * xport_impl.h - shared by the files of lib/transport/xport.
  *
  * Design notes. op.c opens and ends operations and passes each call to the transport of its peer:
  * frames_*.c or peermem_*.c. wait.c is the one wait of both.

@@ -71,7 +71,7 @@ post(struct world *w, uint32_t r, const struct plan_step *s)
 	w->tail[r][s->peer] = &c->next;
 }
 
-/* A step as in lib/dev/collective.c; false: its chunk has not arrived. */
+/* A step as in lib/device/dev/collective.c; false: its chunk has not arrived. */
 static bool
 step(struct world *w, uint32_t r, const struct plan_step *s)
 {

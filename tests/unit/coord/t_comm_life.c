@@ -1,4 +1,4 @@
-/* The drawing of a communicator's life in lib/coord/README.md is that of the table in lib/coord/comm/life.c. */
+/* The drawing in the README of coord is that of the table in comm/life.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ main(void)
 	char row[400];
 	size_t n = 0;
 
-	ok(read_drawing("lib/coord/README.md"), "the README draws the states of a communicator");
+	ok(read_drawing("lib/coordinator/coord/README.md"), "the README draws the states of a communicator");
 	for (; comm_row(n, row, sizeof row); n++)
 		ok(is_drawn_once(row), "%s", row);
 	ok(n == ndrawn, "it draws no other rows");

@@ -108,10 +108,10 @@ test_peermem(void)
 	    FIELD(peermem_arrival, kind), FIELD(peermem_arrival, bytes),
 	};
 
-	check("lib/xport/README.md", "control block", block, ROWS(block));
-	check("lib/xport/README.md", "slot set", set, ROWS(set));
-	check("lib/xport/README.md", "slot", slot, ROWS(slot));
-	check("lib/xport/README.md", "arrival", arrival, ROWS(arrival));
+	check("lib/transport/xport/README.md", "control block", block, ROWS(block));
+	check("lib/transport/xport/README.md", "slot set", set, ROWS(set));
+	check("lib/transport/xport/README.md", "slot", slot, ROWS(slot));
+	check("lib/transport/xport/README.md", "arrival", arrival, ROWS(arrival));
 }
 
 static void
@@ -142,9 +142,9 @@ test_memory_file(void)
 	    FIELD(cmdq_page, ext),	     FIELD(cmdq_page, command),
 	};
 
-	check("lib/mem/README.md", "command queue", queue, ROWS(queue));
-	check("lib/mem/README.md", "memory file", file, ROWS(file));
-	check("lib/mem/README.md", "header", header, ROWS(header));
+	check("lib/device/mem/README.md", "command queue", queue, ROWS(queue));
+	check("lib/device/mem/README.md", "memory file", file, ROWS(file));
+	check("lib/device/mem/README.md", "header", header, ROWS(header));
 }
 
 /* Where a field is in a packed header: the bytes that change with it, but for the header's own crc. */
@@ -185,7 +185,7 @@ test_frame(void)
 	    {FRAME_HEADER, 0, "payload"},
 	};
 
-	check("lib/wire/README.md", "frame", header, ROWS(header));
+	check("lib/transport/wire/README.md", "frame", header, ROWS(header));
 }
 
 int

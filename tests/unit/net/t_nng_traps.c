@@ -1,5 +1,5 @@
 /*
- * One test for each trap of nng 1.5.2 that lib/net/README.md lists. Each fails without its counter-measure, but for
+ * One test for each trap of nng 1.5.2 that the README of net lists. Each fails without its counter-measure, but for
  * those whose text begins with "no trap": we have not seen the trap there, and they say that it stays so.
  */
 #include "net_test.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dev/kernel.h"
+#include "kern/kernel.h"
 #include "mem/devmem.h"
 #include "nn/rng.h"
 #include "tap.h"

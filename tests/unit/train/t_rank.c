@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dev/blas.h"
-#include "dev/kernel.h"
+#include "kern/blas.h"
+#include "kern/kernel.h"
 #include "mem/devmem.h"
 #include "nn/augment.h"
 #include "nn/rng.h"

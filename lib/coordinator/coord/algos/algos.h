@@ -1,7 +1,7 @@
 /*
  * algos.h - algorithms from files that the coordinator keeps by name, for calls, tuner files and GPUSIM_ALGO.
  *
- * The coordinator parses, verifies and lowers a file when it arrives (lib/algo); clients' files beside the
+ * The coordinator parses, verifies and lowers a file when it arrives (lib/plan/algo); clients' files beside the
  * steps, one at a time. It keeps each rank's schedule, packed as a run carries it, which is all that runs,
  * recovery and restarts need.
  */

@@ -17,7 +17,7 @@
 
 #define MAX_STREAMS 64
 
-/* Duplicates of lib/mem/dtype.h, which this room may not include. */
+/* Duplicates of lib/device/mem/dtype.h, which this room may not include. */
 bool
 is_sendrecv(const GpuSim__Coll *k)
 {

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "dev/blas.h"
+#include "kern/blas.h"
 
 static const struct {
 	unsigned m, n, k;

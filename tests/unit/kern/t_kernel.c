@@ -1,5 +1,5 @@
 /* The table of kernels and the binding of arguments. */
-#include "dev/kern_impl.h"
+#include "kern/kern_impl.h"
 #include "kern_test.h"
 
 static bool
