@@ -160,7 +160,8 @@ static enum rc
 run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	struct recorder *recorder, struct err *err)
 {
-	struct xport_opening how = {.comm = p->comm, .epoch = p->epoch, .recorder = recorder};
+	struct xport_opening how = {
+	    .comm = p->comm, .epoch = p->epoch, .recorder = recorder, .pair = true};
 	struct set t = {p, q, n, recorder, recorder ? recorder_now(recorder) : 0, 0};
 	enum rc rc = RC_OK;
 
@@ -171,6 +172,7 @@ run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	collective_record_begin(recorder, p, q[0].c, q[0].op, t.begin, t.ways);
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
 		how.op = q[i].op;
+		how.pair_bytes = q[i].c->nelem * q[i].c->elem;
 		rc = xport_begin(x, &how, &q[i].o, err);
 		q[i].open = rc == RC_OK;
 		if (rc != RC_OK)

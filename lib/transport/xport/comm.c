@@ -92,6 +92,7 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 	c->op_timeout_ns =
 	    m->op_timeout_ms == XPORT_FOR_EVER ? FOR_EVER_NS : m->op_timeout_ms * NS_PER_MS;
 	c->attached = true;
+	c->moves = &c->own_moves;
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		c->peer[r].device_id = peers[r].device_id;
 		c->peer[r].via = &xport_frames;

@@ -51,6 +51,7 @@ frames_begin(struct xport *x, const struct xport_opening *how, struct xport_op *
 		o->comm = c;
 		o->frames = e;
 		o->allow_ns = shaper_transit_ns(&x->shaper, how->nbytes);
+		o->by_pair = how->pair && c->mapping && c->mapping->joined;
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;
@@ -77,14 +78,14 @@ read_peer(struct exchange *e, uint32_t peer)
 {
 	struct comm *c = e->comm;
 	struct xport *x = c->x;
-	uint64_t device = c->peer[peer].device_id, seen = c->moves;
+	uint64_t device = c->peer[peer].device_id, seen = *c->moves;
 	const struct net_into *into = e->expected.payload ? &e->expected : NULL;
 	struct net_conn *conn;
 
 	pthread_mutex_unlock(&x->lock);
 	conn = net_pull_take(x->pull, device);
 	pthread_mutex_lock(&x->lock);
-	if (conn && c->moves == seen) {
+	if (conn && *c->moves == seen) {
 		e->taken = conn;
 		e->reader = pthread_self();
 		pthread_mutex_unlock(&x->lock);
@@ -94,7 +95,7 @@ read_peer(struct exchange *e, uint32_t peer)
 	}
 	if (conn)
 		net_pull_give(conn);
-	return conn || c->moves != seen;
+	return conn || *c->moves != seen;
 }
 
 /* Lock held, released meanwhile. Wait on a condition until something changes, or a check is due. */
@@ -125,7 +126,7 @@ frames_pause(struct wait *w, struct err *err)
 	struct exchange *e = w->op->frames;
 	struct comm *c = e->comm;
 	struct xport *x = c->x;
-	bool any = w->what && w->counter == &c->moves;
+	bool any = w->what && w->counter == c->moves;
 	enum rc rc;
 
 	pthread_mutex_lock(&x->lock);
@@ -178,7 +179,7 @@ frames_await_time(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct e
 {
 	struct wait w = {.op = o,
 			 .peer = peer,
-			 .counter = &o->comm->moves,
+			 .counter = o->comm->moves,
 			 .n = UINT64_MAX,
 			 .until_ns = until_ns,
 			 .deadline_ns = UINT64_MAX};
@@ -195,7 +196,7 @@ frames_await_time(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct e
 uint64_t
 xport_moves(struct xport_op *o)
 {
-	return o->comm->moves;
+	return *o->comm->moves;
 }
 
 /* Lock held. The time when the next arrived chunk of any operation becomes visible, which is not
@@ -230,9 +231,9 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 	struct wait w = {.op = o,
 			 .peer = peer,
 			 .what = way == XPORT_RECV ? "nothing from" : "chunks not taken by",
-			 .counter = &c->moves,
+			 .counter = c->moves,
 			 .n = seen + 1,
-			 .until_ns = now + POLL_MS * NS_PER_MS,
+			 .until_ns = now + (o->by_pair ? SLEEP_MOST : POLL_MS * NS_PER_MS),
 			 .deadline_ns = deadline_ns};
 	enum rc rc;
 

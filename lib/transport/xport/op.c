@@ -19,7 +19,8 @@ xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o
 			       .kind = how->kind,
 			       .call = how->call,
 			       .in = how->in,
-			       .out = how->out};
+			       .out = how->out,
+			       .pair.total = how->pair_bytes};
 	if (how->shares && !whole)
 		return err_set(
 		    err, RC_INVAL,
@@ -96,6 +97,8 @@ xport_end(struct xport_op *o, enum xport_ending how, struct err *err)
 		rc = frames_settle(o, err);
 	if (rc != RC_OK)
 		last_word(o, err, text);
+	if (o->by_pair && rc != RC_OK)
+		peermem_give_up(o->comm->mapping, text);
 	if (o->slots)
 		peermem_end(o, rc == RC_OK ? NULL : text);
 	if (o->frames)

@@ -25,7 +25,12 @@
  * its buffers, or the data that it shares. No rank can be more than one arrival ahead of any other, so
  * two entries suffice: a rank that writes n + 2 has seen all ranks' n + 1, so all are done with n.
  *
- * Nothing here allocates or locks, except at the first use of a peer.
+ * Sends and receives outside of collectives meet by number, in any order (peermem_pair.c). From each rank to
+ * each other go `window` pair slots of the sender's block. A slot has the operation's number; it is free again
+ * when the receiver's `taken` of that slot has reached its seq. `moves` of a block counts what may interest
+ * its owner in any operation: the one counter that its peers write, so that it can wait for all of them at once.
+ *
+ * Nothing here allocates or locks, except at the first use of a peer, and for a free pair slot.
  */
 #ifndef XPORT_PEERMEM_IMPL_H
 #define XPORT_PEERMEM_IMPL_H
@@ -36,12 +41,14 @@
 #include "mem/peermem.h"
 #include "xport/xport_impl.h"
 
-#define PEERMEM_SLOT_SETS 4   /* at most */
-#define PEERMEM_WINDOW	  8   /* at most */
-#define PEERMEM_MANY	  128 /* ranks, from which on there are fewer */
-#define PEERMEM_INLINE	  32u /* bytes */
-#define PEERMEM_LINE	  64  /* bytes of a cache line */
-#define PEERMEM_MAGIC	  0x6770753270326c34ull
+#define PEERMEM_SLOT_SETS   4	/* at most */
+#define PEERMEM_WINDOW	    8	/* at most */
+#define PEERMEM_MANY	    128 /* ranks, from which on there are fewer */
+#define PEERMEM_INLINE	    32u /* bytes */
+#define PEERMEM_PAIR_INLINE 24u
+#define PEERMEM_LINE	    64 /* bytes of a cache line */
+#define PEERMEM_PAIR_MOST   2  /* slots that one send holds at a time */
+#define PEERMEM_MAGIC	    0x6770753270326c35ull
 
 struct peermem_slot {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t seq;
@@ -49,6 +56,22 @@ struct peermem_slot {
 	uint32_t nbytes;
 	uint32_t kind;
 	unsigned char bytes[PEERMEM_INLINE];
+};
+
+/* A chunk of a send outside of collectives. */
+struct peermem_pair_slot {
+	_Alignas(PEERMEM_LINE) _Atomic uint64_t seq; /* of the slot; written last */
+	uint64_t op;
+	uint64_t total;	 /* bytes of the operation */
+	uint64_t offset; /* in the sender's file; 0: the bytes are here */
+	uint32_t nbytes;
+	uint32_t chunk; /* its number in the operation */
+	unsigned char bytes[PEERMEM_PAIR_INLINE];
+};
+
+/* By slot, the last seq that its receiver has consumed; in the receiver's block. */
+struct peermem_pair_taken {
+	_Alignas(PEERMEM_LINE) _Atomic uint64_t seq[PEERMEM_WINDOW];
 };
 
 struct peermem_arrival {
@@ -85,10 +108,13 @@ struct peermem_block {
 	_Alignas(PEERMEM_LINE) uint64_t magic;
 	uint64_t comm, coordinator;
 	uint32_t epoch, rank, nranks;
-	_Alignas(PEERMEM_LINE) atomic_uint sleepers; /* the one thing that peers write */
-	_Alignas(PEERMEM_LINE) atomic_uint gave_up;  /* enum peermem_end_state */
+	_Alignas(PEERMEM_LINE)
+	    atomic_uint sleepers; /* this and the next are all that peers write */
+	_Alignas(PEERMEM_LINE) _Atomic uint64_t moves;
+	_Alignas(PEERMEM_LINE) atomic_uint gave_up; /* enum peermem_end_state */
 	char reason[REASON_MAX];
-	/* struct slot_page and its rings, for each slot set */
+	/* struct slot_page and its rings, for each slot set;
+	 * struct peermem_pair_taken[nranks]; struct peermem_pair_slot[nranks][window] */
 };
 
 /* A rank's slot set, mapped here. */
@@ -107,6 +133,8 @@ struct peermem_peer {
 	int seen;			     /* pid; 0: not visible here */
 	struct peermem_block *_Atomic block; /* its own block too; what is above is set before */
 	struct slot_view view[PEERMEM_SLOT_SETS];
+	struct peermem_pair_taken *pair_taken; /* by the peer that sent */
+	struct peermem_pair_slot *pair_slot;   /* by the peer it goes to, `window` each */
 };
 
 /* This rank's side of one slot set; one thread at a time works on it. */
@@ -134,6 +162,8 @@ struct peer_mapping {
 	char *paths;
 	struct slot_set set[PEERMEM_SLOT_SETS];
 	pthread_mutex_t lock;
+	uint8_t *pair_held; /* by peer, a bit for each slot that a send holds; under: */
+	pthread_mutex_t pair_lock;
 	uint32_t *mapped; /* ranks in order of mapping, this one first */
 	_Atomic uint32_t nmapped;
 };
@@ -181,5 +211,10 @@ void peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 enum rc peermem_await(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 		      const char *what, struct err *err);
 enum rc peermem_pause(struct wait *w, struct err *err);
+
+/* Something of a communicator's operations has moved here, or for a mapped peer: it looks again. */
+void peermem_moved(struct comm *c);
+void peermem_moved_at(struct comm *c, uint32_t peer);
+enum rc peermem_pair_pause(struct wait *w, struct err *err);
 
 #endif

@@ -21,7 +21,9 @@ page_bytes(const struct peer_mapping *m)
 static size_t
 block_bytes(const struct peer_mapping *m)
 {
-	return sizeof(struct peermem_block) + m->nsets * page_bytes(m);
+	return sizeof(struct peermem_block) + m->nsets * page_bytes(m) +
+	       m->nranks * (sizeof(struct peermem_pair_taken) +
+			    m->window * sizeof(struct peermem_pair_slot));
 }
 
 static void
@@ -34,6 +36,8 @@ find_views(const struct peer_mapping *m, struct peermem_peer *p, struct peermem_
 		p->view[c].taken = (struct peermem_count *)(p->view[c].page + 1);
 		p->view[c].slot = (struct peermem_slot *)(p->view[c].taken + m->nranks);
 	}
+	p->pair_taken = (struct peermem_pair_taken *)at;
+	p->pair_slot = (struct peermem_pair_slot *)(p->pair_taken + m->nranks);
 }
 
 static bool
@@ -73,6 +77,7 @@ make_block(struct peer_mapping *m)
 	find_views(m, &m->peer[m->rank], m->block);
 	m->peer[m->rank].block = m->block;
 	m->mapped[m->nmapped++] = m->rank;
+	m->comm->moves = &m->block->moves;
 	return true;
 }
 
@@ -87,8 +92,9 @@ copy_peers(struct peer_mapping *m, const struct xport_peer *peers)
 		n += peers[r].mem.path ? strlen(peers[r].mem.path) + 1 : 0;
 	m->peer = alloc_zeroed(m->nranks, sizeof *m->peer);
 	m->mapped = alloc_zeroed(m->nranks, sizeof *m->mapped);
+	m->pair_held = alloc_zeroed(m->nranks, sizeof *m->pair_held);
 	m->paths = at = malloc(n);
-	if (!m->peer || !m->mapped || !m->paths)
+	if (!m->peer || !m->mapped || !m->pair_held || !m->paths)
 		return false;
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		struct peermem_peer *p = &m->peer[r];
@@ -156,6 +162,7 @@ peer_mapping_new(struct comm *c, const struct xport_peer *peers)
 	if (!m)
 		return NULL;
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->pair_lock, NULL);
 	m->comm = c;
 	m->mem = c->x->mem;
 	m->rank = c->rank;
@@ -179,10 +186,13 @@ peer_mapping_free(struct peer_mapping *m)
 		free(m->set[c].sent);
 		free(m->set[c].at);
 	}
+	m->comm->moves = &m->comm->own_moves;
 	if (m->block)
 		m->block->magic = 0;
 	devmem_own_free(m->mem, m->block);
 	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->pair_lock);
+	free(m->pair_held);
 	free(m->mapped);
 	free(m->paths);
 	free(m->peer);

@@ -52,6 +52,23 @@ peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 		syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+static void
+count_move(struct peermem_block *b)
+{
+	atomic_fetch_add(&b->moves, 1);
+	if (atomic_load(&b->sleepers))
+		syscall(SYS_futex, futex_word(&b->moves), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void
+peermem_moved(struct comm *c)
+{
+	if (c->mapping)
+		count_move(c->mapping->block);
+	else
+		atomic_fetch_add(c->moves, 1);
+}
+
 enum rc
 peermem_verdict(const struct peer_mapping *m, struct err *err)
 {
@@ -88,20 +105,62 @@ is_same_block(const struct comm *c, const struct peermem_block *b)
 	       b->epoch == c->epoch;
 }
 
-static void
-sleep_on(struct wait *w)
+void
+peermem_moved_at(struct comm *c, uint32_t peer)
 {
-	struct comm *c = w->op->comm;
-	struct peermem_block *b = c->mapping->peer[w->peer].block;
+	struct peermem_block *b = c->mapping->peer[peer].block;
+
+	if (is_same_block(c, b))
+		count_move(b);
+}
+
+/* Sleep until a counter of block b changes; it is the one that is waited for, or changes with it. */
+static void
+sleep_on(struct wait *w, struct peermem_block *b, _Atomic uint64_t *counter)
+{
 	unsigned longer = w->pauses - YIELD_RUNS;
 	uint64_t ns = longer < 5 ? SLEEP_NS << longer : SLEEP_MOST, seen;
 
+	if (w->until_ns - w->now_ns < ns)
+		ns = w->until_ns - w->now_ns;
 	atomic_fetch_add(&b->sleepers, 1);
-	seen = atomic_load(w->counter);
-	if (seen < w->n)
-		futex_sleep(w->counter, seen, ns);
-	if (is_same_block(c, b))
+	seen = atomic_load(counter);
+	if (!xport_wait_is_over(w))
+		futex_sleep(counter, seen, ns);
+	if (is_same_block(w->op->comm, b))
 		atomic_fetch_sub(&b->sleepers, 1);
+}
+
+/* Yield for a while. False: it is time to sleep. */
+static bool
+yield_first(struct wait *w)
+{
+	for (unsigned i = 0; w->pauses < YIELD_RUNS && i < YIELDS; i++) {
+		sched_yield();
+		if (xport_wait_is_over(w))
+			return true;
+	}
+	return w->pauses < YIELD_RUNS;
+}
+
+enum rc
+peermem_pair_pause(struct wait *w, struct err *err)
+{
+	struct comm *c = w->op->comm;
+	enum rc rc;
+
+	for (unsigned i = w->pauses ? 0 : c->mapping->spins; i > 0 && !xport_wait_is_over(w); i--)
+		pause_core();
+	if (xport_wait_is_over(w) || yield_first(w))
+		return RC_OK;
+	rc = still_there(w, err);
+	if (rc == RC_OK)
+		rc = xport_poll(w->op, err);
+	/* Frames may come too: nng's threads read them. */
+	net_pull_resume(c->x->pull);
+	if (rc == RC_OK)
+		sleep_on(w, c->mapping->block, c->moves);
+	return rc;
 }
 
 enum rc
@@ -109,12 +168,7 @@ peermem_pause(struct wait *w, struct err *err)
 {
 	enum rc rc;
 
-	for (unsigned i = 0; w->pauses < YIELD_RUNS && i < YIELDS; i++) {
-		sched_yield();
-		if (xport_wait_is_over(w))
-			return RC_OK;
-	}
-	if (w->pauses < YIELD_RUNS)
+	if (yield_first(w))
 		return RC_OK;
 	rc = still_there(w, err);
 	if (rc == RC_OK && w->peer != w->op->comm->rank)
@@ -123,7 +177,7 @@ peermem_pause(struct wait *w, struct err *err)
 	if (rc == RC_OK && w->op->frames)
 		rc = xport_poll(w->op, err);
 	if (rc == RC_OK)
-		sleep_on(w);
+		sleep_on(w, w->op->comm->mapping->peer[w->peer].block, w->counter);
 	return rc;
 }
 

@@ -22,4 +22,6 @@
 #define SLEEP_NS   (1 * NS_PER_MS)  /* the first; each next one is twice as long */
 #define SLEEP_MOST (20 * NS_PER_MS) /* until the thread checks that the peer is alive */
 
+#define PAIR_SLOT_MS 2 /* a send that finds no slot for this long goes by frames */
+
 #endif

@@ -13,7 +13,7 @@ xport_verdict(const struct xport_op *o, struct err *err)
 		return err_set(err, RC_ABORTED, "%s", c->aborted);
 	if (o->frames && atomic_load_explicit(&o->frames->is_refused, memory_order_acquire))
 		return err_set(err, RC_ABORTED, "%s", o->frames->refused);
-	return o->slots ? peermem_verdict(c->mapping, err) : RC_OK;
+	return o->slots || o->by_pair ? peermem_verdict(c->mapping, err) : RC_OK;
 }
 
 static enum rc
@@ -37,7 +37,8 @@ enum rc
 xport_await(struct wait *w, struct err *err)
 {
 	struct xport_op *o = w->op;
-	const struct transport *via = xport_via(o, w->peer);
+	/* Pairs wait for all their peers at once. */
+	const struct transport *via = o->by_pair ? &xport_pairs : xport_via(o, w->peer);
 	struct recorder *recorder = w->what && w->peer != o->comm->rank ? o->recorder : NULL;
 	bool renewed = w->deadline_ns == 0;
 	uint64_t seen = UINT64_MAX;

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "xport/xport_impl.h"
+#include "xport/peermem_impl.h"
 
 enum rc
 xport_new(const struct xport_config *cfg, struct xport **out, struct err *err)
@@ -153,7 +153,7 @@ exchange_flow(struct exchange *e, uint32_t peer)
 void
 exchange_signal(struct exchange *e)
 {
-	e->comm->moves++;
+	peermem_moved(e->comm);
 	pthread_cond_broadcast(&e->changed);
 	pthread_cond_broadcast(&e->comm->any);
 	if (e->taken && !pthread_equal(e->reader, pthread_self()))

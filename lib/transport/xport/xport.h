@@ -157,6 +157,21 @@ struct xport_opening {
 	const void *in;	  /* published by xport_sync */
 	void *out;
 	bool shares; /* it syncs or shares, so every peer's memory is needed */
+	bool pair;   /* a send or receive of this many bytes, in any order beside others: */
+	uint64_t pair_bytes;
+};
+
+/* A send or receive by peer memory. */
+struct xport_pair {
+	uint64_t total;	   /* bytes */
+	uint64_t since_ns; /* waits for a slot; 0: it does not */
+	uint64_t seq[2];   /* of the slots that it holds, */
+	uint8_t slot[2];   /* and their numbers: the first `held` are with the peer, */
+	uint8_t held;
+	bool claimed;	/* and the next one is to be filled */
+	bool framed;	/* its chunks go by frames, from this one on */
+	bool got_frame; /* the received chunk came by a frame */
+	uint32_t chunk; /* number of the next one */
 };
 
 /* One operation as it runs, in the caller's storage. Its fields are the transport's. */
@@ -172,6 +187,8 @@ struct xport_op {
 	const char *call;
 	const void *in;
 	void *out;
+	bool by_pair; /* by the memory of peers that are mapped: */
+	struct xport_pair pair;
 };
 
 /*

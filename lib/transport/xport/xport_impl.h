@@ -100,7 +100,8 @@ struct comm {
 	char gave_up[REASON_MAX]; /* last reason sent to the peers */
 	atomic_bool stopped;	  /* the reason is complete */
 	pthread_cond_t any;	  /* something of any operation changed: */
-	_Atomic uint64_t moves;	  /* number of changes */
+	_Atomic uint64_t *moves;  /* number of changes; of the control block, or: */
+	_Atomic uint64_t own_moves;
 	struct peer *peer;
 	struct exchange *exchanges, *spare;
 	unsigned nearly;	   /* exchanges of operations that have not begun here */
@@ -161,12 +162,14 @@ struct transport {
 	enum rc (*pause)(struct wait *w, struct err *err);
 };
 
-extern const struct transport xport_frames, xport_peermem;
+extern const struct transport xport_frames, xport_peermem, xport_pairs;
 
 static inline const struct transport *
 xport_via(const struct xport_op *o, uint32_t peer)
 {
-	return o->slots ? o->comm->peer[peer].via : &xport_frames;
+	return o->slots							? o->comm->peer[peer].via
+	       : o->by_pair && o->comm->peer[peer].via != &xport_frames ? &xport_pairs
+									: &xport_frames;
 }
 
 static inline bool

@@ -86,11 +86,17 @@ static void
 test_peermem(void)
 {
 	static const struct row block[] = {
-	    FIELD(peermem_block, magic),       FIELD(peermem_block, comm),
-	    FIELD(peermem_block, coordinator), FIELD(peermem_block, epoch),
-	    FIELD(peermem_block, rank),	       FIELD(peermem_block, nranks),
-	    FIELD(peermem_block, sleepers),    FIELD(peermem_block, gave_up),
-	    FIELD(peermem_block, reason),      {sizeof(struct peermem_block), 0, "slot sets"},
+	    FIELD(peermem_block, magic),
+	    FIELD(peermem_block, comm),
+	    FIELD(peermem_block, coordinator),
+	    FIELD(peermem_block, epoch),
+	    FIELD(peermem_block, rank),
+	    FIELD(peermem_block, nranks),
+	    FIELD(peermem_block, sleepers),
+	    FIELD(peermem_block, moves),
+	    FIELD(peermem_block, gave_up),
+	    FIELD(peermem_block, reason),
+	    {sizeof(struct peermem_block), 0, "slot sets"},
 	};
 	static const struct row set[] = {
 	    FIELD(slot_page, arrival),
@@ -107,11 +113,18 @@ test_peermem(void)
 	    FIELD(peermem_arrival, out),  FIELD(peermem_arrival, nbytes),
 	    FIELD(peermem_arrival, kind), FIELD(peermem_arrival, bytes),
 	};
+	static const struct row pair[] = {
+	    FIELD(peermem_pair_slot, seq),    FIELD(peermem_pair_slot, op),
+	    FIELD(peermem_pair_slot, total),  FIELD(peermem_pair_slot, offset),
+	    FIELD(peermem_pair_slot, nbytes), FIELD(peermem_pair_slot, chunk),
+	    FIELD(peermem_pair_slot, bytes),
+	};
 
 	check("lib/transport/xport/README.md", "control block", block, ROWS(block));
 	check("lib/transport/xport/README.md", "slot set", set, ROWS(set));
 	check("lib/transport/xport/README.md", "slot", slot, ROWS(slot));
 	check("lib/transport/xport/README.md", "arrival", arrival, ROWS(arrival));
+	check("lib/transport/xport/README.md", "pair slot", pair, ROWS(pair));
 }
 
 static void

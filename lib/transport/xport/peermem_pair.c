@@ -1,0 +1,222 @@
+/*
+ * Sends and receives outside of collectives by peer memory. They meet by number, not in order: a receiver looks
+ * for its operation in all slots from a peer. A send holds few slots, so that others can pass; one that finds
+ * none goes by frames, which know no bound, and its receiver looks there too.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "xport/peermem_impl.h"
+
+/* The slots from rank `from` to rank `to`; what `to` has taken of them. */
+static struct peermem_pair_slot *
+slots(const struct peer_mapping *m, uint32_t from, uint32_t to)
+{
+	return m->peer[from].pair_slot + to * m->window;
+}
+
+static _Atomic uint64_t *
+taken(const struct peer_mapping *m, uint32_t from, uint32_t to)
+{
+	return m->peer[to].pair_taken[from].seq;
+}
+
+/* ---- sending */
+
+/* Give back the slots whose chunks the peer has consumed. */
+static void
+reap(struct xport_op *o, uint32_t peer)
+{
+	struct peer_mapping *m = o->comm->mapping;
+	struct xport_pair *p = &o->pair;
+	uint8_t freed = 0;
+
+	while (p->held && atomic_load(&taken(m, m->rank, peer)[p->slot[0]]) >= p->seq[0]) {
+		freed |= (uint8_t)(1u << p->slot[0]);
+		p->seq[0] = p->seq[1];
+		p->slot[0] = p->slot[1];
+		p->held--;
+	}
+	if (!freed)
+		return;
+	pthread_mutex_lock(&m->pair_lock);
+	m->pair_held[peer] &= (uint8_t)~freed;
+	pthread_mutex_unlock(&m->pair_lock);
+}
+
+static bool
+claim(struct xport_op *o, uint32_t peer)
+{
+	struct peer_mapping *m = o->comm->mapping;
+	struct xport_pair *p = &o->pair;
+	unsigned k;
+
+	if (p->claimed || p->held == PEERMEM_PAIR_MOST)
+		return p->claimed;
+	pthread_mutex_lock(&m->pair_lock);
+	for (k = 0; k < m->window && (m->pair_held[peer] & 1u << k); k++)
+		;
+	if (k < m->window) {
+		m->pair_held[peer] |= (uint8_t)(1u << k);
+		p->slot[p->held] = (uint8_t)k;
+		p->claimed = true;
+	}
+	pthread_mutex_unlock(&m->pair_lock);
+	return p->claimed;
+}
+
+/* A slot to fill; after a while without any, room in the window of frames. */
+static bool
+has_room(struct xport_op *o, uint32_t peer)
+{
+	struct xport_pair *p = &o->pair;
+
+	reap(o, peer);
+	if (!p->framed && claim(o, peer))
+		return true;
+	if (!p->framed && p->held == 0) {
+		uint64_t now = clock_now_ns();
+
+		p->since_ns = p->since_ns ? p->since_ns : now;
+		p->framed = now - p->since_ns > PAIR_SLOT_MS * NS_PER_MS;
+	}
+	return p->framed && xport_frames.room(o, peer, XPORT_SEND);
+}
+
+static enum rc
+pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+{
+	struct peer_mapping *m = o->comm->mapping;
+	struct xport_pair *p = &o->pair;
+	struct peermem_pair_slot *s;
+	enum rc rc = peermem_map(m, peer, err);
+
+	if (rc == RC_OK)
+		rc = xport_verdict(o, err);
+	if (rc != RC_OK)
+		return rc;
+	if (!p->claimed)
+		return xport_frames.send(o, peer, data, nbytes, err);
+	s = slots(m, m->rank, peer) + p->slot[p->held];
+	s->op = o->frames->id;
+	s->total = p->total;
+	s->nbytes = (uint32_t)nbytes;
+	s->chunk = p->chunk++;
+	s->offset = nbytes > PEERMEM_PAIR_INLINE ? devmem_offset(m->mem, data) : 0;
+	if (nbytes > PEERMEM_PAIR_INLINE && s->offset == 0)
+		return err_set(err, RC_INTERNAL, "a chunk to send is outside the device's memory");
+	if (s->offset == 0 && nbytes)
+		memcpy(s->bytes, data, nbytes);
+	p->seq[p->held] = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
+	p->claimed = false;
+	p->since_ns = 0;
+	atomic_store_explicit(&s->seq, p->seq[p->held++], memory_order_release);
+	peermem_moved_at(o->comm, peer);
+	return RC_OK;
+}
+
+/* ---- receiving */
+
+/* The slot with the operation's next chunk; window: none. */
+static unsigned
+find(const struct xport_op *o, uint32_t peer)
+{
+	const struct peer_mapping *m = o->comm->mapping;
+	const struct peermem_pair_slot *s = slots(m, peer, m->rank);
+	const _Atomic uint64_t *done = taken(m, peer, m->rank);
+	unsigned k;
+
+	for (k = 0; k < m->window; k++)
+		if (atomic_load_explicit(&s[k].seq, memory_order_acquire) >
+			atomic_load_explicit(&done[k], memory_order_relaxed) &&
+		    s[k].op == o->frames->id && s[k].chunk == o->pair.chunk)
+			break;
+	return k;
+}
+
+/* A chunk of this operation has come by a frame. */
+static bool
+has_frame(const struct xport_op *o, uint32_t peer)
+{
+	struct xport *x = o->comm->x;
+	const struct flow *f;
+	bool has;
+
+	pthread_mutex_lock(&x->lock);
+	f = o->frames->flow[peer];
+	has = f && f->used && f->rx_next != f->rx_consumed;
+	pthread_mutex_unlock(&x->lock);
+	return has;
+}
+
+static enum rc
+pair_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
+{
+	struct peer_mapping *m = o->comm->mapping;
+	const struct peermem_pair_slot *s;
+	enum rc rc = peermem_map(m, peer, err);
+	unsigned k;
+
+	if (rc != RC_OK)
+		return rc;
+	k = find(o, peer);
+	o->pair.got_frame = k == m->window;
+	if (o->pair.got_frame)
+		return xport_frames.recv(o, peer, data, nbytes, err);
+	s = slots(m, peer, m->rank) + k;
+	if (s->total != o->pair.total)
+		return err_set(err, RC_BADDATA,
+			       "rank %u sent %" PRIu64 " bytes, expected %" PRIu64
+			       ": the ranks disagree on the operation",
+			       peer, s->total, o->pair.total);
+	*nbytes = s->nbytes;
+	*data = s->offset			 ? peermem_at(m->peer[peer].mem, s->offset, *nbytes)
+		: *nbytes <= PEERMEM_PAIR_INLINE ? s->bytes
+						 : NULL;
+	return *data ? RC_OK
+		     : err_set(err, RC_BADDATA,
+			       "rank %u (device %016" PRIx64 ") names a chunk outside its memory",
+			       peer, o->comm->peer[peer].device_id);
+}
+
+static void
+pair_release(struct xport_op *o, uint32_t peer)
+{
+	struct peer_mapping *m = o->comm->mapping;
+	unsigned k;
+
+	if (o->pair.got_frame) {
+		xport_frames.release(o, peer);
+		return;
+	}
+	k = find(o, peer);
+	o->pair.chunk++;
+	if (k == m->window)
+		return;
+	atomic_store_explicit(
+	    &taken(m, peer, m->rank)[k],
+	    atomic_load_explicit(&slots(m, peer, m->rank)[k].seq, memory_order_relaxed),
+	    memory_order_release);
+	peermem_moved_at(o->comm, peer);
+}
+
+static bool
+pair_room(struct xport_op *o, uint32_t peer, enum xport_way way)
+{
+	/* The call reports what is wrong. */
+	if (peermem_map(o->comm->mapping, peer, NULL) != RC_OK || xport_verdict(o, NULL) != RC_OK)
+		return true;
+	if (way == XPORT_SEND)
+		return has_room(o, peer);
+	if (way == XPORT_RECV)
+		return find(o, peer) < o->comm->mapping->window || has_frame(o, peer);
+	reap(o, peer);
+	return o->pair.held == 0 && (!o->pair.framed || xport_frames.room(o, peer, XPORT_TAKEN));
+}
+
+const struct transport xport_pairs = {.send = pair_send,
+				      .recv = pair_recv,
+				      .release = pair_release,
+				      .room = pair_room,
+				      .pause = peermem_pair_pause};
