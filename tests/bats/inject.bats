@@ -92,11 +92,19 @@ rehearse() {
 	assert_match 'exit [1-9]'
 }
 
-@test "by memory there is no wire; a send has frames all the same" {
+@test "by memory there is no wire" {
 	run rehearse 2 '
 		try gpuctl inject corrupt rank=1
 		try gpuctl inject drop rank=1 n=3 at=allreduce#next
 		try gpuctl inject cut device=1 for=1s
+		try gpuctl inject corrupt rank=0 at=send#next'
+	assert_status 0
+	assert_match 'inject: device [0-9a-f]{16}: reaches its peers by peer memory.*'$'\n''exit 2'
+	assert_equal "$(grep -c 'peer memory' <<<"$output")" 4
+}
+
+@test "a damaged frame of a send is asked for again" {
+	GPUSIM_P2P_DISABLE=1 run rehearse 2 '
 		gpuctl inject corrupt rank=0 at=send#next
 		a0=$(gpuctl malloc --comm $c --rank 0 1M) a1=$(gpuctl malloc --comm $c --rank 1 1M)
 		gpuctl memset --comm $c --rank 0 $a0 7 1M
@@ -104,8 +112,6 @@ rehearse() {
 			"recv --rank 1 --peer 0 --addr $a1 --count 1048576 --type u8" | gpuctl group --comm $c
 		gpuctl memcpy 1:$a1:1M - | od -An -v -w4 -tx4 | sort -u'
 	assert_status 0
-	assert_match 'inject: device [0-9a-f]{16}: reaches its peers by peer memory.*'$'\n''exit 2'
-	assert_equal "$(grep -c 'peer memory' <<<"$output")" 3
 	assert_match 'from rank 0 \(device [0-9a-f]{16}\) arrived damaged'
 	assert_match '07070707'
 }

@@ -39,8 +39,8 @@ end_pair(const struct set *t, struct pair *q, enum xport_ending how, struct err 
 {
 	enum rc rc;
 
-	if (how == XPORT_GIVE_UP && steps_left(q))
-		collective_involve(&q->o, q->c, q->next);
+	if (how == XPORT_GIVE_UP)
+		collective_involve(&q->o, q->c, 0);
 	q->open = false;
 	rc = xport_end(&q->o, how, err);
 	if (t->recorder) {

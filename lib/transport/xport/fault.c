@@ -108,16 +108,13 @@ check(struct xport *x, const struct gpusim_fault *f, struct err *err)
 	if (f->kind != GPUSIM_FAULT_DROP && f->kind != GPUSIM_FAULT_CORRUPT &&
 	    f->kind != GPUSIM_FAULT_CUT)
 		return err_set(err, RC_INVAL, "not a fault of frames");
-	if (f->at && (f->coll == GPUSIM_SEND || f->coll == GPUSIM_RECV))
-		return RC_OK;
 	if (has_wire(x, f, &any) || (!any && !f->to_peer && !f->comm.id))
 		return RC_OK;
 	if (!any)
 		return err_set(err, RC_NOTFOUND, "not in a communicator with such a peer");
 	return err_set(err, RC_INVAL,
 		       "reaches its peers by peer memory, without frames to lose or damage: "
-		       "name a send or recv (at=send#next), or start the devices with "
-		       "GPUSIM_P2P_DISABLE=1");
+		       "start the devices with GPUSIM_P2P_DISABLE=1");
 }
 
 enum rc

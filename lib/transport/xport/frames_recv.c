@@ -62,7 +62,7 @@ xport_involve(struct xport_op *o, uint32_t peer)
 {
 	struct xport *x = o->comm->x;
 
-	if (!o->frames || xport_via(o, peer) != &xport_frames)
+	if (!o->frames || xport_via(o, peer) == &xport_peermem)
 		return;
 	pthread_mutex_lock(&x->lock);
 	(void)exchange_flow(o->frames, peer);

@@ -93,12 +93,14 @@ xport_end(struct xport_op *o, enum xport_ending how, struct err *err)
 
 	if (rc == RC_OK && o->slots)
 		rc = peermem_settle(o, err);
+	if (rc == RC_OK && o->by_pair)
+		rc = peermem_pair_settle(o, err);
 	if (rc == RC_OK && o->frames)
 		rc = frames_settle(o, err);
 	if (rc != RC_OK)
 		last_word(o, err, text);
-	if (o->by_pair && rc != RC_OK)
-		peermem_give_up(o->comm->mapping, text);
+	if (o->by_pair)
+		peermem_pair_end(o);
 	if (o->slots)
 		peermem_end(o, rc == RC_OK ? NULL : text);
 	if (o->frames)

@@ -24,6 +24,14 @@ taken(const struct peer_mapping *m, uint32_t from, uint32_t to)
 
 /* ---- sending */
 
+static void
+give_back(struct peer_mapping *m, uint32_t peer, uint8_t bits)
+{
+	pthread_mutex_lock(&m->pair_lock);
+	m->pair_held[peer] &= (uint8_t)~bits;
+	pthread_mutex_unlock(&m->pair_lock);
+}
+
 /* Give back the slots whose chunks the peer has consumed. */
 static void
 reap(struct xport_op *o, uint32_t peer)
@@ -38,11 +46,8 @@ reap(struct xport_op *o, uint32_t peer)
 		p->slot[0] = p->slot[1];
 		p->held--;
 	}
-	if (!freed)
-		return;
-	pthread_mutex_lock(&m->pair_lock);
-	m->pair_held[peer] &= (uint8_t)~freed;
-	pthread_mutex_unlock(&m->pair_lock);
+	if (freed)
+		give_back(m, peer, freed);
 }
 
 static bool
@@ -61,6 +66,7 @@ claim(struct xport_op *o, uint32_t peer)
 		m->pair_held[peer] |= (uint8_t)(1u << k);
 		p->slot[p->held] = (uint8_t)k;
 		p->claimed = true;
+		p->to = peer;
 	}
 	pthread_mutex_unlock(&m->pair_lock);
 	return p->claimed;
@@ -118,20 +124,24 @@ pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, st
 
 /* ---- receiving */
 
-/* The slot with the operation's next chunk; window: none. */
+/* The slot with the operation's next chunk, which is noted; window: none. */
 static unsigned
-find(const struct xport_op *o, uint32_t peer)
+find(struct xport_op *o, uint32_t peer)
 {
 	const struct peer_mapping *m = o->comm->mapping;
 	const struct peermem_pair_slot *s = slots(m, peer, m->rank);
 	const _Atomic uint64_t *done = taken(m, peer, m->rank);
 	unsigned k;
 
-	for (k = 0; k < m->window; k++)
-		if (atomic_load_explicit(&s[k].seq, memory_order_acquire) >
-			atomic_load_explicit(&done[k], memory_order_relaxed) &&
+	for (k = 0; k < m->window; k++) {
+		uint64_t seq = atomic_load_explicit(&s[k].seq, memory_order_acquire);
+
+		o->pair.seq[0] = seq;
+		o->pair.slot[0] = (uint8_t)k;
+		if (seq > atomic_load_explicit(&done[k], memory_order_relaxed) &&
 		    s[k].op == o->frames->id && s[k].chunk == o->pair.chunk)
 			break;
+	}
 	return k;
 }
 
@@ -155,6 +165,7 @@ pair_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, 
 {
 	struct peer_mapping *m = o->comm->mapping;
 	const struct peermem_pair_slot *s;
+	uint64_t offset;
 	enum rc rc = peermem_map(m, peer, err);
 	unsigned k;
 
@@ -171,7 +182,12 @@ pair_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, 
 			       ": the ranks disagree on the operation",
 			       peer, s->total, o->pair.total);
 	*nbytes = s->nbytes;
-	*data = s->offset			 ? peermem_at(m->peer[peer].mem, s->offset, *nbytes)
+	offset = s->offset;
+	/* A sender that gives up takes its slots back. */
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&s->seq, memory_order_relaxed) != o->pair.seq[0])
+		return err_set(err, RC_ABORTED, "rank %u withdrew its send", peer);
+	*data = offset				 ? peermem_at(m->peer[peer].mem, offset, *nbytes)
 		: *nbytes <= PEERMEM_PAIR_INLINE ? s->bytes
 						 : NULL;
 	return *data ? RC_OK
@@ -184,20 +200,15 @@ static void
 pair_release(struct xport_op *o, uint32_t peer)
 {
 	struct peer_mapping *m = o->comm->mapping;
-	unsigned k;
+	const struct xport_pair *p = &o->pair;
 
-	if (o->pair.got_frame) {
+	if (p->got_frame) {
 		xport_frames.release(o, peer);
 		return;
 	}
-	k = find(o, peer);
 	o->pair.chunk++;
-	if (k == m->window)
-		return;
-	atomic_store_explicit(
-	    &taken(m, peer, m->rank)[k],
-	    atomic_load_explicit(&slots(m, peer, m->rank)[k].seq, memory_order_relaxed),
-	    memory_order_release);
+	atomic_store_explicit(&taken(m, peer, m->rank)[p->slot[0]], p->seq[0],
+			      memory_order_release);
 	peermem_moved_at(o->comm, peer);
 }
 
@@ -213,6 +224,31 @@ pair_room(struct xport_op *o, uint32_t peer, enum xport_way way)
 		return find(o, peer) < o->comm->mapping->window || has_frame(o, peer);
 	reap(o, peer);
 	return o->pair.held == 0 && (!o->pair.framed || xport_frames.room(o, peer, XPORT_TAKEN));
+}
+
+enum rc
+peermem_pair_settle(struct xport_op *o, struct err *err)
+{
+	const struct peer_mapping *m = o->comm->mapping;
+	const struct xport_pair *p = &o->pair;
+	enum rc rc = RC_OK;
+
+	for (unsigned i = 0; i < p->held && rc == RC_OK; i++)
+		rc = peermem_await(o, p->to, &taken(m, m->rank, p->to)[p->slot[i]], p->seq[i],
+				   "chunks not taken by", err);
+	return rc;
+}
+
+void
+peermem_pair_end(struct xport_op *o)
+{
+	const struct xport_pair *p = &o->pair;
+	uint8_t bits = 0;
+
+	for (unsigned i = 0; i < p->held + (unsigned)p->claimed; i++)
+		bits |= (uint8_t)(1u << p->slot[i]);
+	if (bits)
+		give_back(o->comm->mapping, p->to, bits);
 }
 
 const struct transport xport_pairs = {.send = pair_send,

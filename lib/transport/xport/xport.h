@@ -165,10 +165,11 @@ struct xport_opening {
 struct xport_pair {
 	uint64_t total;	   /* bytes */
 	uint64_t since_ns; /* waits for a slot; 0: it does not */
-	uint64_t seq[2];   /* of the slots that it holds, */
+	uint64_t seq[2];   /* of the slots that it holds, or of the received one, */
 	uint8_t slot[2];   /* and their numbers: the first `held` are with the peer, */
 	uint8_t held;
 	bool claimed;	/* and the next one is to be filled */
+	uint32_t to;	/* the peer of a send */
 	bool framed;	/* its chunks go by frames, from this one on */
 	bool got_frame; /* the received chunk came by a frame */
 	uint32_t chunk; /* number of the next one */
