@@ -360,9 +360,7 @@ throw_fields(const struct corpus *c, enum frame_kind kind, const char *what)
 					  .epoch = c->target->epoch,
 					  .op = 5,
 					  .src = 1,
-					  .nbytes = kind == FRAME_RNDV	? 16
-						    : kind == FRAME_ACK ? 0
-									: 64};
+					  .nbytes = kind == FRAME_ACK ? 0 : 64};
 			size_t n = f.nbytes;
 
 			f.crc = frame_crc(payload, n);
@@ -398,33 +396,6 @@ throw_fields(const struct corpus *c, enum frame_kind kind, const char *what)
 			snprintf(name, sizeof name, "%s: %s %#llx", what, field[i],
 				 (unsigned long long)v[k]);
 			c->input(c->arg, INPUT_RAW, name, b, pack_frame(&f, payload, n, b));
-		}
-}
-
-static void
-throw_loans(const struct corpus *c)
-{
-	static const uint64_t v[] = {
-	    0, 1, 4095, 1ull << 20, 1ull << 40, 1ull << 63, UINT64_MAX - 63, UINT64_MAX};
-	unsigned char b[256];
-	char name[96];
-
-	c->group(c->arg, "loans outside of the file");
-	for (size_t i = 0; i < COUNT(v); i++)
-		for (size_t k = 0; k < COUNT(v); k++) {
-			uint64_t loan[2] = {htole64(v[i]), htole64(v[k])};
-			struct frame f = {.kind = FRAME_RNDV,
-					  .comm = c->target->comm,
-					  .device = c->target->device,
-					  .epoch = c->target->epoch,
-					  .op = 100 + i * COUNT(v) + k,
-					  .src = 1,
-					  .nbytes = sizeof loan,
-					  .crc = frame_crc(loan, sizeof loan)};
-
-			snprintf(name, sizeof name, "loan: %#llx bytes at %#llx",
-				 (unsigned long long)v[k], (unsigned long long)v[i]);
-			c->input(c->arg, INPUT_RAW, name, b, pack_frame(&f, loan, sizeof loan, b));
 		}
 }
 
@@ -513,7 +484,5 @@ corpus_frames(const struct corpus *c)
 	throw_fields(c, FRAME_DATA, "data");
 	throw_fields(c, FRAME_ACK, "ack");
 	throw_fields(c, FRAME_REFUSE, "refusal");
-	throw_fields(c, FRAME_RNDV, "loan");
-	throw_loans(c);
 	throw_streams(c);
 }

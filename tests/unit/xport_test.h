@@ -13,14 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "eventually.h"
 #include "net/net.h"
 #include "tap.h"
 #include "xport/xport.h"
 
 #define WORLD_MAX  8
 #define WORLD_COMM 7ull
-#define PATIENCE_S 20 /* a condition that is false by then stays false */
 
 /* An operation's storage, freed with its world. */
 struct world_op {
@@ -38,16 +37,6 @@ struct world {
 	char addr[WORLD_MAX][NET_ADDR_MAX];
 	struct world_op *_Atomic ops;
 };
-
-/* Spin and yield until cond holds; false: it never did. */
-#define EVENTUALLY(cond)                                                    \
-	({                                                                  \
-		uint64_t until_ = clock_now_ns() + PATIENCE_S * NS_PER_SEC; \
-		bool good_;                                                 \
-		while (!(good_ = (cond)) && clock_now_ns() < until_)        \
-			sched_yield();                                      \
-		good_;                                                      \
-	})
 
 /* The test cannot go on. */
 static inline void

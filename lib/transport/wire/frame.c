@@ -71,9 +71,6 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 	if (f.nbytes > FRAME_PAYLOAD_MAX)
 		return err_set(err, RC_BADDATA, "data frame of %u bytes: the limit is %u", f.nbytes,
 			       FRAME_PAYLOAD_MAX);
-	if (f.kind == FRAME_RNDV && f.nbytes != sizeof(struct frame_rndv))
-		return err_set(err, RC_BADDATA, "data frame with a chunk's place of %u bytes",
-			       f.nbytes);
 	*out = f;
 	return RC_OK;
 }

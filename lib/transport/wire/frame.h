@@ -43,13 +43,7 @@ enum frame_kind {
 	FRAME_ACK = 2,	/* the receiver has consumed the chunks before seq */
 	FRAME_REFUSE =
 	    3, /* the receiver refuses this operation's chunks: the payload is the reason */
-	FRAME_RNDV = 4, /* one chunk in the sender's memory file: the payload is its place */
-	FRAME_NACK = 5, /* a chunk arrived damaged: send those from seq on again, now */
-};
-
-/* The payload of a FRAME_RNDV: two numbers, little-endian. */
-struct frame_rndv {
-	uint64_t offset, nbytes; /* in the file */
+	FRAME_NACK = 4, /* a chunk arrived damaged: send those from seq on again, now */
 };
 
 struct frame {

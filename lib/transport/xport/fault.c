@@ -53,7 +53,7 @@ enum frame_fate
 faults_of_frame(struct xport_faults *s, const struct comm *c, uint32_t peer,
 		const struct frame *head, size_t *byte)
 {
-	bool chunk = head->kind == FRAME_DATA || head->kind == FRAME_RNDV;
+	bool chunk = head->kind == FRAME_DATA;
 	enum frame_fate fate = FRAME_GOES;
 
 	expire(s);

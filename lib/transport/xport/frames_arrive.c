@@ -159,12 +159,6 @@ note_refusal(struct comm *c, const struct net_frame *f)
 	exchange_refuse(e);
 }
 
-static bool
-is_chunk(const struct frame *h)
-{
-	return h->kind == FRAME_DATA || h->kind == FRAME_RNDV;
-}
-
 /* A chunk of an older epoch: tell its sender. One of a newer epoch is sent again when we know the epoch
  * too. */
 static void
@@ -172,7 +166,7 @@ refuse_old(struct comm *c, const struct frame *h)
 {
 	char text[REASON_MAX];
 
-	if (!is_chunk(h) || h->epoch > c->epoch)
+	if (h->kind != FRAME_DATA || h->epoch > c->epoch)
 		return;
 	snprintf(text, sizeof text, "rank %u (device %016" PRIx64 ") is at epoch %u", c->rank,
 		 c->peer[c->rank].device_id, c->epoch);
@@ -214,7 +208,7 @@ xport_arrive_damaged(void *arg, const struct frame *h)
 
 	pthread_mutex_lock(&x->lock);
 	c = whose(x, h);
-	if (!c || h->epoch != c->epoch || !is_chunk(h)) {
+	if (!c || h->epoch != c->epoch || h->kind != FRAME_DATA) {
 		x->foreign++;
 	} else {
 		n = ++x->damaged;
@@ -251,9 +245,9 @@ xport_arrive(void *arg, struct net_frame *f)
 		x->foreign++;
 		refuse_old(c, h);
 	} else if (c->aborted[0]) {
-		if (is_chunk(h))
+		if (h->kind == FRAME_DATA)
 			xport_refuse(c, h->src, c->epoch, h->op, c->aborted, 0);
-	} else if (is_chunk(h)) {
+	} else if (h->kind == FRAME_DATA) {
 		kept = file_chunk(c, f);
 	} else if (h->kind == FRAME_ACK) {
 		note_ack(c, h);

@@ -1,5 +1,4 @@
 /* Operations over frames: beginning, receiving, waiting, ending. */
-#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -250,13 +249,11 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 
 /* ---- receiving */
 
-/* The address of the bytes of a chunk of this operation. */
+/* The bytes of a chunk, if it is of this operation. */
 static enum rc
-find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
-	   size_t *nbytes, struct err *err)
+bytes_of(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
+	 size_t *nbytes, struct err *err)
 {
-	struct frame_rndv rndv;
-
 	if (f->head.mark && o->kind && f->head.mark != o->kind)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64
@@ -266,15 +263,7 @@ find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const v
 			       o->call ? o->call : "another");
 	*data = f->payload;
 	*nbytes = f->head.nbytes;
-	if (f->head.kind != FRAME_RNDV)
-		return RC_OK;
-	memcpy(&rndv, f->payload, sizeof rndv);
-	*nbytes = le64toh(rndv.nbytes);
-	*data = peermem_at_peer(o->comm->mapping, peer, le64toh(rndv.offset), *nbytes);
-	return *data ? RC_OK
-		     : err_set(err, RC_BADDATA,
-			       "rank %u (device %016" PRIx64 ") names a chunk outside its memory",
-			       peer, o->comm->peer[peer].device_id);
+	return RC_OK;
 }
 
 void
@@ -322,7 +311,7 @@ frames_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes
 			shaper_woke(&x->shaper, waits ? a->visible_ns : 0, clock_now_ns());
 		}
 		if (rc == RC_OK)
-			rc = find_bytes(o, peer, &a->frame, data, nbytes, err);
+			rc = bytes_of(o, peer, &a->frame, data, nbytes, err);
 		if (rc == RC_OK) {
 			recorder_moved(o->recorder, 0, *nbytes);
 			o->received += *nbytes;

@@ -1,5 +1,4 @@
 /* Sending: chunks, retransmissions, acknowledgements, refusals. */
-#include <endian.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +6,7 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
-#define RNDV_BYTES     4096 /* from this size on it is cheaper to send a chunk's place */
-#define REPEATS_SLOWER 3    /* so many times an unsuccessful repetition doubles the timeout */
+#define REPEATS_SLOWER 3 /* so many times an unsuccessful repetition doubles the timeout */
 
 static struct frame
 make_head(const struct comm *c, uint32_t peer, enum frame_kind kind, uint64_t op, uint32_t seq)
@@ -96,7 +94,7 @@ xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const c
 /*
  * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is computed each time: a
  * repeated chunk may have been consumed and overwritten, and its frame must still be valid for the peer
- * to answer. A peer that has mapped this device's memory only gets the place of a large chunk.
+ * to answer.
  */
 static enum rc
 transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
@@ -105,20 +103,12 @@ transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 	struct posted p = f->tx[seq % XPORT_WINDOW];
 	struct frame head = make_head(e->comm, peer, FRAME_DATA, e->id, seq);
 	struct net_push *push = xport_push(e->comm, peer);
-	struct frame_rndv rndv = {.nbytes = htole64(p.nbytes)};
 
 	if (!push)
 		return RC_NOMEM;
 	head.mark = e->mark;
 	f->tx_generation = net_push_generation(push);
 	f->tx_moved_ns = clock_now_ns();
-	if (p.nbytes >= RNDV_BYTES)
-		rndv.offset = htole64(peermem_offset(e->comm->mapping, peer, p.data));
-	if (rndv.offset) {
-		head.kind = FRAME_RNDV;
-		head.nbytes = sizeof rndv;
-		return push_frame(e->comm, peer, &head, &rndv, timeout_ms);
-	}
 	head.nbytes = p.nbytes;
 	return push_frame(e->comm, peer, &head, p.data, timeout_ms);
 }

@@ -184,12 +184,6 @@ peermem_map(struct peer_mapping *m, uint32_t r, struct err *err)
 		   : peermem_map_peer(m, r, err);
 }
 
-/* A chunk's offset in this rank's file, for a frame; 0: the peer cannot read it there. And a range of the
- * peer's file; NULL: out of range. m may be NULL. */
-uint64_t peermem_offset(const struct peer_mapping *m, uint32_t peer, const void *data);
-const void *peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offset,
-			    uint64_t nbytes);
-
 /* RC_ABORTED with the reason: a rank whose memory is mapped, or this one, gave up. */
 enum rc peermem_verdict(const struct peer_mapping *m, struct err *err);
 

@@ -352,17 +352,3 @@ xport_by_memory(const struct xport_tickets *t)
 {
 	return t->comm && t->comm->mapping->whole;
 }
-
-uint64_t
-peermem_offset(const struct peer_mapping *m, uint32_t peer, const void *data)
-{
-	return m && m->comm->peer[peer].via == &xport_peermem ? devmem_offset(m->mem, data) : 0;
-}
-
-const void *
-peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offset, uint64_t nbytes)
-{
-	return m && m->comm->peer[peer].via == &xport_peermem && peermem_map(m, peer, NULL) == RC_OK
-		   ? peermem_at(m->peer[peer].mem, offset, nbytes)
-		   : NULL;
-}

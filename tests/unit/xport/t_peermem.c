@@ -1,6 +1,7 @@
 /* xport/peermem: ranks that have mapped each other's memory; what they see of each other, and how every
  * wait ends. */
 #include "dev_test.h"
+#include "eventually.h"
 
 #include <endian.h>
 #include <signal.h>
@@ -55,17 +56,6 @@ begin(struct two *t, int rank, uint64_t ticket, uint32_t kind, struct xport_op *
 	    .tickets = &t->tickets[rank], .ticket = ticket, .kind = kind, .shares = true};
 
 	return xport_begin(t->v.node[rank].xport, &how, o, err);
-}
-
-/* A send or receive, by frames. */
-static void
-begin_frames(struct two *t, int rank, uint64_t op, struct xport_op *o)
-{
-	struct err err = {0};
-
-	must(xport_begin(t->v.node[rank].xport,
-			 &(struct xport_opening){.comm = COMM, .epoch = 1, .op = op}, o, &err),
-	     &err);
 }
 
 /* One rank's part of a test, on a thread of its own. */
@@ -392,21 +382,73 @@ test_disagree(void)
 	two_close(&t);
 }
 
-/* ---- sends and receives, whose frames go through sockets and name chunks in memory */
+/* ---- pairs */
+
+#define NPAIRS 11 /* more than there are slots, of which each takes one */
 
 static void
-test_rendezvous(void)
+begin_pair(struct two *t, int rank, uint64_t op, uint64_t nbytes, struct xport_op *o)
 {
-	struct frame_rndv bad = {.offset = htole64(UINT64_MAX - 3), .nbytes = htole64(100)};
-	struct net_frame f = {.head = {.kind = FRAME_RNDV,
-				       .comm = COMM,
-				       .device = 0xd1,
-				       .op = 9,
-				       .epoch = 1,
-				       .src = 1,
-				       .nbytes = sizeof bad}};
+	struct xport_opening how = {
+	    .comm = COMM, .epoch = 1, .op = op, .pair = true, .pair_bytes = nbytes};
 	struct err err = {0};
+
+	must(xport_begin(t->v.node[rank].xport, &how, o, &err), &err);
+}
+
+static bool
+ends_well(struct xport_op *o)
+{
+	struct err err = {0};
+
+	return xport_end(o, XPORT_COMPLETE, &err) == RC_OK;
+}
+
+static void
+test_pairs(void)
+{
+	struct xport_op from[NPAIRS], to;
+	struct err err = {0};
+	unsigned char *mem;
+	const void *data;
+	unsigned framed = 0, good = 0;
+	struct two t;
+	size_t n;
+
+	two_open(&t, PATIENCE);
+	mem = devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 10000);
+	for (unsigned k = 0; k < 10000; k++)
+		mem[k] = byte_of(1, 0, k);
+	for (unsigned k = 0; k < NPAIRS; k++) {
+		begin_pair(&t, 1, k, 100, &from[k]);
+		good += EVENTUALLY(xport_ready(&from[k], 0, XPORT_SEND));
+		must(xport_send(&from[k], 0, mem + 100 * k, 100, &err), &err);
+		framed += from[k].pair.framed;
+	}
+	ok(good == NPAIRS && framed == NPAIRS - PEERMEM_WINDOW,
+	   "sends without a slot go by frames: %u", framed);
+	/* The last first, as on another stream. */
+	good = 0;
+	for (unsigned k = NPAIRS; k-- > 0;) {
+		begin_pair(&t, 0, k, 100, &to);
+		good += EVENTUALLY(xport_ready(&to, 1, XPORT_RECV));
+		must(xport_recv(&to, 1, &data, &n, &err), &err);
+		good += n == 100 && !memcmp(data, mem + 100 * k, n);
+		good += to.pair.got_frame == from[k].pair.framed;
+		xport_release(&to, 1);
+		good += ends_well(&to) && EVENTUALLY(xport_ready(&from[k], 0, XPORT_TAKEN)) &&
+			ends_well(&from[k]);
+	}
+	ok(good == 4 * NPAIRS, "they meet by number, in any order: %u of %u", good, 4 * NPAIRS);
+	two_close(&t);
+}
+
+static void
+test_pair_fails(void)
+{
 	struct xport_op from, to;
+	struct err err = {0};
+	struct peermem_pair_slot *slot;
 	unsigned char *mem;
 	const void *data;
 	struct two t;
@@ -414,25 +456,44 @@ test_rendezvous(void)
 
 	two_open(&t, PATIENCE);
 	mem = devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 10000);
-	memset(mem, 7, 10000);
-	begin_frames(&t, 0, 7, &to);
-	begin_frames(&t, 1, 7, &from);
+	begin_pair(&t, 1, 7, 10000, &from);
+	begin_pair(&t, 0, 7, 10000, &to);
+	ok(xport_ready(&from, 0, XPORT_SEND) && !xport_ready(&to, 1, XPORT_RECV),
+	   "nothing has come");
 	must(xport_send(&from, 0, mem, 10000, &err), &err);
 	must(xport_recv(&to, 1, &data, &n, &err), &err);
-	ok(n == 10000 && !memcmp(data, mem, n), "a large chunk comes");
 	mem[5000] = 9;
-	ok(((const volatile unsigned char *)data)[5000] == 9, "out of the sender's own memory");
+	ok(n == 10000 && ((const volatile unsigned char *)data)[5000] == 9,
+	   "a chunk is read in the sender's memory");
 	xport_release(&to, 1);
-	ok(xport_end(&to, XPORT_COMPLETE, &err) == RC_OK &&
-	       xport_end(&from, XPORT_COMPLETE, &err) == RC_OK,
-	   "and both end");
+	ok(ends_well(&to) && ends_well(&from), "both end");
 
-	begin_frames(&t, 0, 9, &to);
-	must(net_frame_copy(&f, &bad, &err), &err);
-	xport_arrive(t.v.node[0].xport, &f);
-	ok(xport_recv(&to, 1, &data, &n, &err) == RC_BADDATA, "one outside of it is refused: %s",
+	begin_pair(&t, 1, 8, 100, &from);
+	begin_pair(&t, 0, 8, 99, &to);
+	ok(xport_ready(&from, 0, XPORT_SEND), "the slot is free again");
+	must(xport_send(&from, 0, mem, 100, &err), &err);
+	ok(xport_recv(&to, 1, &data, &n, &err) == RC_BADDATA &&
+	       strstr(err.text, "sent 100 bytes, expected 99"),
+	   "%s", err.text);
+	xport_involve(&to, 1);
+	xport_end(&to, XPORT_GIVE_UP, &err);
+	ok(EVENTUALLY(xport_ready(&from, 0, XPORT_TAKEN)) &&
+	       xport_end(&from, XPORT_COMPLETE, &err) == RC_ABORTED,
+	   "the sender hears it: %s", err.text);
+
+	begin_pair(&t, 1, 9, 100, &from);
+	begin_pair(&t, 0, 9, 100, &to);
+	ok(xport_ready(&from, 0, XPORT_SEND), "another pair goes on");
+	must(xport_send(&from, 0, mem, 100, &err), &err);
+	slot = mapping(&t, 1)->peer[1].pair_slot + from.pair.slot[0];
+	slot->offset = UINT64_MAX - 10;
+	ok(xport_recv(&to, 1, &data, &n, &err) == RC_BADDATA, "a chunk outside of the file: %s",
+	   err.text);
+	slot->offset = 0;
+	ok(xport_recv(&to, 1, &data, &n, &err) == RC_BADDATA, "more bytes than a slot has: %s",
 	   err.text);
 	xport_end(&to, XPORT_GIVE_UP, &err);
+	xport_end(&from, XPORT_GIVE_UP, &err);
 	two_close(&t);
 }
 
@@ -486,7 +547,8 @@ main(void)
 	test_ends();
 	test_gone();
 	test_disagree();
-	test_rendezvous();
+	test_pairs();
+	test_pair_fails();
 	test_offers();
 	return tap_done();
 }
