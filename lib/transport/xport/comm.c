@@ -35,6 +35,7 @@ xport_forget_comm(struct comm *c)
 	peer_mapping_free(c->mapping);
 	pthread_cond_destroy(&c->any);
 	free(c->finished);
+	free(c->finished_next);
 	free(c->peer);
 	free(c);
 }
@@ -76,9 +77,11 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 		return NULL;
 	c->peer = alloc_zeroed(m->nranks, sizeof *c->peer);
 	c->finished = alloc_zeroed(FINISHED_OPS, sizeof *c->finished);
-	if (!c->peer || !c->finished) {
+	c->finished_next = alloc_zeroed(FINISHED_OPS / FINISHED_SET, sizeof *c->finished_next);
+	if (!c->peer || !c->finished || !c->finished_next) {
 		free(c->peer);
 		free(c->finished);
+		free(c->finished_next);
 		free(c);
 		return NULL;
 	}

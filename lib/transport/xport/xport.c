@@ -202,14 +202,21 @@ xport_push(struct comm *c, uint32_t peer)
 	return to->push = p->push;
 }
 
+/* A collective's numbers fill the sets in turn. */
+static unsigned
+finished_set(uint64_t op)
+{
+	return (unsigned)((op ^ op >> 37 ^ op >> 50) % (FINISHED_OPS / FINISHED_SET));
+}
+
 const struct finished *
 xport_finished(const struct comm *c, uint64_t op)
 {
-	uint64_t n = c->nfinished < FINISHED_OPS ? c->nfinished : FINISHED_OPS;
+	const struct finished *set = &c->finished[finished_set(op) * FINISHED_SET];
 
-	for (uint64_t i = 0; i < n; i++)
-		if (c->finished[i].op == op)
-			return &c->finished[i];
+	for (unsigned i = 0; i < FINISHED_SET; i++)
+		if (set[i].ended && set[i].op == op)
+			return &set[i];
 	return NULL;
 }
 
@@ -244,7 +251,9 @@ exchange_drop(struct exchange *e, enum op_outcome how)
 {
 	struct comm *c = e->comm;
 	struct exchange **at = &c->exchanges;
-	struct finished *done = &c->finished[c->nfinished++ % FINISHED_OPS];
+	unsigned set = finished_set(e->id);
+	struct finished *done =
+	    &c->finished[set * FINISHED_SET + c->finished_next[set]++ % FINISHED_SET];
 
 	while (*at != e)
 		at = &(*at)->next;
@@ -252,7 +261,7 @@ exchange_drop(struct exchange *e, enum op_outcome how)
 	drop_chunks(e);
 	if (!e->begun)
 		c->nearly--;
-	*done = (struct finished){.op = e->id, .gave_up = how == OP_GAVE_UP};
+	*done = (struct finished){.op = e->id, .ended = true, .gave_up = how == OP_GAVE_UP};
 	for (uint32_t r = 0; r < c->nranks; r++)
 		if (e->flow[r]) {
 			if (e->flow[r]->rx_consumed > done->consumed)

@@ -32,6 +32,7 @@
 #include "xport/xport.h"
 
 #define FINISHED_OPS 4096 /* remembered, to distinguish a late repetition from an early chunk */
+#define FINISHED_SET 8	  /* of them, in which an operation is sought by its number */
 #define REASON_MAX   400  /* bytes of a peer's message */
 
 struct arrived {
@@ -86,6 +87,7 @@ struct peer {
 struct finished {
 	uint64_t op;
 	uint32_t consumed; /* chunks of the peer that sent most */
+	bool ended;	   /* the entry is in use */
 	bool gave_up;
 };
 
@@ -104,9 +106,10 @@ struct comm {
 	_Atomic uint64_t own_moves;
 	struct peer *peer;
 	struct exchange *exchanges, *spare;
-	unsigned nearly;	   /* exchanges of operations that have not begun here */
-	struct finished *finished; /* FINISHED_OPS, a ring */
-	uint64_t nfinished;
+	unsigned nearly; /* exchanges of operations that have not begun here */
+	struct finished
+	    *finished;		/* FINISHED_OPS, in sets; the next of a set replaces its oldest */
+	uint8_t *finished_next; /* by set */
 	struct peer_mapping *mapping; /* or NULL */
 };
 
@@ -197,6 +200,7 @@ struct flow *exchange_flow(struct exchange *e, uint32_t peer); /* NULL: out of m
 void exchange_signal(struct exchange *e);		       /* something of it changed */
 void exchange_refuse(struct exchange *e);		       /* its `refused` is complete */
 struct net_push *xport_push(struct comm *c, uint32_t peer);    /* NULL: cannot */
+/* What is remembered of an ended operation; NULL: it has not ended here, or long ago. */
 const struct finished *xport_finished(const struct comm *c, uint64_t op);
 
 /* Free the chunks of an operation that has not begun here. */
