@@ -93,8 +93,6 @@ xport_end(struct xport_op *o, enum xport_ending how, struct err *err)
 
 	if (rc == RC_OK && o->slots)
 		rc = peermem_settle(o, err);
-	if (rc == RC_OK && o->by_pair)
-		rc = peermem_pair_settle(o, err);
 	if (rc == RC_OK && o->frames)
 		rc = frames_settle(o, err);
 	if (rc != RC_OK)

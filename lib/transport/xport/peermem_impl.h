@@ -211,9 +211,6 @@ void peermem_moved(struct comm *c);
 void peermem_moved_at(struct comm *c, uint32_t peer);
 enum rc peermem_pair_pause(struct wait *w, struct err *err);
 
-/* Wait until a send's chunks have been consumed. */
-enum rc peermem_pair_settle(struct xport_op *o, struct err *err);
-
 /* Give back the slots of a pair that ends; what is still in them is withdrawn. */
 void peermem_pair_end(struct xport_op *o);
 

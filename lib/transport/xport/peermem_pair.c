@@ -1,7 +1,12 @@
 /*
  * Sends and receives outside of collectives by peer memory. They meet by number, not in order: a receiver looks
  * for its operation in all slots from a peer. A send holds few slots, so that others can pass; one that finds
- * none goes by frames, which know no bound, and its receiver looks there too.
+ * none goes by frames, which know no bound.
+ *
+ * Slots are a faster way for a flow of frames: a chunk has the same number in both, and counts as sent by a frame
+ * that is not acknowledged until its slot is taken. If nobody takes it, because the peer got the chunk from
+ * elsewhere (StreamSend) and has ended, it is repeated by a frame and answered. The receiver takes the first that
+ * comes and drops its twin.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -32,22 +37,30 @@ give_back(struct peer_mapping *m, uint32_t peer, uint8_t bits)
 	pthread_mutex_unlock(&m->pair_lock);
 }
 
-/* Give back the slots whose chunks the peer has consumed. */
+/* Give back the slots whose chunks the peer has consumed, or acknowledged when they were repeated by frames. */
 static void
-reap(struct xport_op *o, uint32_t peer)
+reap(struct xport_op *o)
 {
 	struct peer_mapping *m = o->comm->mapping;
 	struct xport_pair *p = &o->pair;
-	uint8_t freed = 0;
 
-	while (p->held && atomic_load(&taken(m, m->rank, peer)[p->slot[0]]) >= p->seq[0]) {
-		freed |= (uint8_t)(1u << p->slot[0]);
+	while (p->held) {
+		const _Atomic uint64_t *done = taken(m, m->rank, p->peer);
+		struct flow *f = o->frames->flow[p->peer];
+		uint32_t first = p->chunk - p->held;
+
+		if (atomic_load(&done[p->slot[0]]) < p->seq[0] &&
+		    atomic_load(&f->tx_acked) <= first)
+			return;
+		pthread_mutex_lock(&o->comm->x->lock);
+		if (f->tx_acked <= first)
+			f->tx_acked = first + 1;
+		pthread_mutex_unlock(&o->comm->x->lock);
+		give_back(m, p->peer, (uint8_t)(1u << p->slot[0]));
 		p->seq[0] = p->seq[1];
 		p->slot[0] = p->slot[1];
 		p->held--;
 	}
-	if (freed)
-		give_back(m, peer, freed);
 }
 
 static bool
@@ -66,7 +79,7 @@ claim(struct xport_op *o, uint32_t peer)
 		m->pair_held[peer] |= (uint8_t)(1u << k);
 		p->slot[p->held] = (uint8_t)k;
 		p->claimed = true;
-		p->to = peer;
+		p->peer = peer;
 	}
 	pthread_mutex_unlock(&m->pair_lock);
 	return p->claimed;
@@ -78,7 +91,7 @@ has_room(struct xport_op *o, uint32_t peer)
 {
 	struct xport_pair *p = &o->pair;
 
-	reap(o, peer);
+	reap(o);
 	if (!p->framed && claim(o, peer))
 		return true;
 	if (!p->framed && p->held == 0) {
@@ -88,6 +101,24 @@ has_room(struct xport_op *o, uint32_t peer)
 		p->framed = now - p->since_ns > PAIR_SLOT_MS * NS_PER_MS;
 	}
 	return p->framed && xport_frames.room(o, peer, XPORT_SEND);
+}
+
+/* The chunk counts as sent by a frame: if the peer does not take it, it is repeated by one. */
+static enum rc
+note_sent(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+{
+	struct comm *c = o->comm;
+	struct flow *f;
+
+	pthread_mutex_lock(&c->x->lock);
+	f = exchange_flow(o->frames, peer);
+	if (f) {
+		f->tx[f->tx_next++ % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
+		f->tx_generation = c->peer[peer].push ? net_push_generation(c->peer[peer].push) : 0;
+		f->tx_moved_ns = clock_now_ns();
+	}
+	pthread_mutex_unlock(&c->x->lock);
+	return f ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 static enum rc
@@ -100,10 +131,14 @@ pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, st
 
 	if (rc == RC_OK)
 		rc = xport_verdict(o, err);
+	if (rc == RC_OK && !p->claimed) {
+		p->chunk++;
+		return xport_frames.send(o, peer, data, nbytes, err);
+	}
+	if (rc == RC_OK)
+		rc = note_sent(o, peer, data, nbytes, err);
 	if (rc != RC_OK)
 		return rc;
-	if (!p->claimed)
-		return xport_frames.send(o, peer, data, nbytes, err);
 	s = slots(m, m->rank, peer) + p->slot[p->held];
 	s->op = o->frames->id;
 	s->total = p->total;
@@ -124,7 +159,17 @@ pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, st
 
 /* ---- receiving */
 
-/* The slot with the operation's next chunk, which is noted; window: none. */
+/* This rank has consumed what is in a slot of the peer. */
+static void
+take(struct xport_op *o, uint32_t peer, unsigned slot, uint64_t seq)
+{
+	struct peer_mapping *m = o->comm->mapping;
+
+	atomic_store_explicit(&taken(m, peer, m->rank)[slot], seq, memory_order_release);
+	peermem_moved_at(o->comm, peer);
+}
+
+/* The slot with the operation's next chunk, which is noted; window: none. Chunks that frames brought are passed over. */
 static unsigned
 find(struct xport_op *o, uint32_t peer)
 {
@@ -136,11 +181,15 @@ find(struct xport_op *o, uint32_t peer)
 	for (k = 0; k < m->window; k++) {
 		uint64_t seq = atomic_load_explicit(&s[k].seq, memory_order_acquire);
 
+		if (seq <= atomic_load_explicit(&done[k], memory_order_relaxed) ||
+		    s[k].op != o->frames->id)
+			continue;
 		o->pair.seq[0] = seq;
 		o->pair.slot[0] = (uint8_t)k;
-		if (seq > atomic_load_explicit(&done[k], memory_order_relaxed) &&
-		    s[k].op == o->frames->id && s[k].chunk == o->pair.chunk)
+		if (s[k].chunk == o->pair.chunk)
 			break;
+		if (s[k].chunk < o->pair.chunk)
+			take(o, peer, k, seq);
 	}
 	return k;
 }
@@ -199,17 +248,29 @@ pair_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, 
 static void
 pair_release(struct xport_op *o, uint32_t peer)
 {
-	struct peer_mapping *m = o->comm->mapping;
-	const struct xport_pair *p = &o->pair;
+	struct xport *x = o->comm->x;
+	struct xport_pair *p = &o->pair;
+	struct net_frame twin = {0};
+	struct flow *f;
 
+	p->peer = peer;
+	p->chunk++;
 	if (p->got_frame) {
 		xport_frames.release(o, peer);
 		return;
 	}
-	o->pair.chunk++;
-	atomic_store_explicit(&taken(m, peer, m->rank)[p->slot[0]], p->seq[0],
-			      memory_order_release);
-	peermem_moved_at(o->comm, peer);
+	take(o, peer, p->slot[0], p->seq[0]);
+	/* To frames the chunk has come, too. */
+	pthread_mutex_lock(&x->lock);
+	f = exchange_flow(o->frames, peer);
+	if (f && f->rx_next != f->rx_consumed)
+		twin = f->rx[f->rx_consumed % XPORT_WINDOW].frame;
+	else if (f)
+		f->rx_next++;
+	if (f)
+		f->rx_acked = ++f->rx_consumed;
+	pthread_mutex_unlock(&x->lock);
+	net_frame_free(&twin);
 }
 
 static bool
@@ -222,33 +283,22 @@ pair_room(struct xport_op *o, uint32_t peer, enum xport_way way)
 		return has_room(o, peer);
 	if (way == XPORT_RECV)
 		return find(o, peer) < o->comm->mapping->window || has_frame(o, peer);
-	reap(o, peer);
+	reap(o);
 	return o->pair.held == 0 && (!o->pair.framed || xport_frames.room(o, peer, XPORT_TAKEN));
-}
-
-enum rc
-peermem_pair_settle(struct xport_op *o, struct err *err)
-{
-	const struct peer_mapping *m = o->comm->mapping;
-	const struct xport_pair *p = &o->pair;
-	enum rc rc = RC_OK;
-
-	for (unsigned i = 0; i < p->held && rc == RC_OK; i++)
-		rc = peermem_await(o, p->to, &taken(m, m->rank, p->to)[p->slot[i]], p->seq[i],
-				   "chunks not taken by", err);
-	return rc;
 }
 
 void
 peermem_pair_end(struct xport_op *o)
 {
-	const struct xport_pair *p = &o->pair;
+	struct xport_pair *p = &o->pair;
 	uint8_t bits = 0;
 
 	for (unsigned i = 0; i < p->held + (unsigned)p->claimed; i++)
 		bits |= (uint8_t)(1u << p->slot[i]);
 	if (bits)
-		give_back(o->comm->mapping, p->to, bits);
+		give_back(o->comm->mapping, p->peer, bits);
+	else if (p->chunk)
+		(void)find(o, p->peer);
 }
 
 const struct transport xport_pairs = {.send = pair_send,

@@ -169,10 +169,10 @@ struct xport_pair {
 	uint8_t slot[2];   /* and their numbers: the first `held` are with the peer, */
 	uint8_t held;
 	bool claimed;	/* and the next one is to be filled */
-	uint32_t to;	/* the peer of a send */
+	uint32_t peer;	/* whose slots they are, or go to */
 	bool framed;	/* its chunks go by frames, from this one on */
 	bool got_frame; /* the received chunk came by a frame */
-	uint32_t chunk; /* number of the next one */
+	uint32_t chunk; /* number of the next one, as of frames */
 };
 
 /* One operation as it runs, in the caller's storage. Its fields are the transport's. */

@@ -443,6 +443,60 @@ test_pairs(void)
 	two_close(&t);
 }
 
+/* Another thread waits for the end of a send. */
+static void *
+end_send(void *arg)
+{
+	struct xport_op *o = arg;
+	struct err err = {0};
+
+	while (!xport_ready(o, 0, XPORT_TAKEN))
+		if (xport_poll(o, &err) != RC_OK)
+			return NULL;
+	return xport_end(o, XPORT_COMPLETE, &err) == RC_OK ? o : NULL;
+}
+
+/* A chunk that also comes by StreamSend: before the slot, after it, and instead of it. */
+static void
+test_pair_twice(void)
+{
+	struct xport_op from, to;
+	struct err err = {0};
+	pthread_t thread;
+	unsigned char *mem;
+	const void *data;
+	void *ended;
+	struct two t;
+	size_t n;
+
+	two_open(&t, 400);
+	mem = devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 100);
+	memset(mem, 7, 100);
+	for (uint64_t op = 0; op < 3; op++) {
+		struct xport *x = t.v.node[0].xport;
+
+		begin_pair(&t, 0, op, 100, &to);
+		begin_pair(&t, 1, op, 100, &from);
+		if (op == 0)
+			must(xport_inject(x, COMM, op, 1, 0, mem, 100, &err), &err);
+		ok(xport_ready(&from, 0, XPORT_SEND), "there is a slot");
+		if (op < 2)
+			must(xport_send(&from, 0, mem, 100, &err), &err);
+		if (op > 0)
+			must(xport_inject(x, COMM, op, 1, 0, mem, 100, &err), &err);
+		must(xport_recv(&to, 1, &data, &n, &err), &err);
+		ok(n == 100 && !memcmp(data, mem, n), "the chunk comes");
+		xport_release(&to, 1);
+		ok(!xport_ready(&to, 1, XPORT_RECV) && ends_well(&to), "once");
+		if (op == 2) /* when nobody looks any more */
+			must(xport_send(&from, 0, mem, 100, &err), &err);
+		pthread_create(&thread, NULL, end_send, &from);
+		pthread_join(thread, &ended);
+		ok(ended != NULL, "and its send ends");
+	}
+	two_close(&t);
+}
+
 static void
 test_pair_fails(void)
 {
@@ -548,6 +602,7 @@ main(void)
 	test_gone();
 	test_disagree();
 	test_pairs();
+	test_pair_twice();
 	test_pair_fails();
 	test_offers();
 	return tap_done();
