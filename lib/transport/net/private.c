@@ -42,6 +42,16 @@ set_streams(void)
 	net_nng_stderr = stderr;
 }
 
+/* The descriptor that nng read last on this thread. */
+static _Thread_local int last_fd = -1;
+
+ssize_t
+net_nng_readv(int fd, const struct iovec *iov, int n)
+{
+	last_fd = fd;
+	return readv(fd, iov, n);
+}
+
 static void
 end_refused(nng_aio *aio)
 {
@@ -61,6 +71,14 @@ net_nng_stream_send(nng_stream *s, nng_aio *aio)
 {
 	nng_stream_send(s, aio);
 	end_refused(aio);
+}
+
+int
+net_recv_fd(nng_stream *s, nng_aio *aio)
+{
+	last_fd = -1;
+	net_nng_stream_recv(s, aio);
+	return last_fd;
 }
 
 int

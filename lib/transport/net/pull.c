@@ -5,8 +5,8 @@
  * bytes are copied out of the socket once, straight to their place, and threads pass on nothing but the
  * frame.
  *
- * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that saves
- * waking one more thread. The connection's own thread parks meanwhile, and for a while after, since a
+ * A thread that waits for a frame may take its connection and read it itself (net_pull_take), straight from its
+ * descriptor: no other thread is woken on the way. The connection's own thread parks meanwhile, and for a while after, since a
  * thread that waited once will wait again; a ticker resumes it when nobody has read for long, and
  * regularly aborts the read of a waiting thread so that it can check its clock. Ownership changes between
  * frames only: the own thread posts the read of a frame's first bytes under the lock (`between`), so that
@@ -15,10 +15,16 @@
  *
  * `lock` guards the list of connections and who reads them, but not the reading.
  */
+#include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "net/framemem.h"
@@ -40,6 +46,8 @@ pull_conn_free(struct net_conn *c)
 	*at = c->next;
 	p->nconns--;
 	nng_stream_free(c->stream);
+	if (c->wake >= 0)
+		close(c->wake);
 	nng_aio_reap(c->first);
 	nng_aio_free(c->aio);
 	pthread_cond_destroy(&c->resume);
@@ -110,16 +118,57 @@ stay_awake(nng_aio *aio)
 		sched_yield();
 }
 
+/* By nng: begin_read and end_read. */
+static enum progress
+read_by_nng(struct net_conn *c, void *mem, size_t nbytes, size_t *got)
+{
+	begin_read(c, mem, nbytes);
+	stay_awake(c->aio);
+	return end_read(c, nbytes, got);
+}
+
+/* The same by the thread itself, which has taken the connection. Interrupted after a while, and by net_pull_nudge. */
+static enum progress
+read_directly(struct net_conn *c, void *mem, size_t nbytes, size_t *got)
+{
+	struct iovec iov[2] = {{mem, nbytes}, {c->ahead + c->nahead, PULL_AHEAD - c->nahead}};
+	struct pollfd on[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->wake, .events = POLLIN}};
+	uint64_t until = clock_now_ns() + NET_AWAKE_NS;
+	eventfd_t nudges;
+	int ready = 1;
+	ssize_t n;
+
+	for (;;) {
+		struct msghdr m = {.msg_iov = nbytes ? iov : iov + 1, .msg_iovlen = nbytes ? 2 : 1};
+
+		n = recvmsg(c->fd, &m, MSG_DONTWAIT);
+		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+		if (on[1].revents)
+			eventfd_read(c->wake, &nudges);
+		if (on[1].revents || ready == 0)
+			return INTERRUPTED;
+		if (clock_now_ns() < until)
+			sched_yield();
+		else
+			ready = poll(on, 2, NET_TAKEN_MS);
+	}
+	if (n <= 0)
+		return ENDED;
+	*got = (size_t)n < nbytes ? (size_t)n : nbytes;
+	c->nahead += (size_t)n - *got;
+	return CAME;
+}
+
 static bool
-read_payload(struct net_conn *c, unsigned char *to, size_t nbytes)
+read_payload(struct net_conn *c, unsigned char *to, size_t nbytes, bool taken)
 {
 	size_t n = take_ahead(c, to, nbytes), got = 0;
 
 	for (; n < nbytes; n += got) {
-		begin_read(c, to + n, nbytes - n);
-		stay_awake(c->aio);
 		got = 0;
-		if (end_read(c, nbytes - n, &got) == ENDED)
+		if ((taken && c->wake >= 0 ? read_directly : read_by_nng)(c, to + n, nbytes - n,
+									  &got) == ENDED)
 			return false;
 	}
 	return true;
@@ -137,7 +186,7 @@ is_wanted(const struct net_into *into, const struct frame *h)
 
 /* A header has been read ahead: read its frame, and hand it on. */
 static enum progress
-take_frame(struct net_conn *c, const struct net_into *into)
+take_frame(struct net_conn *c, const struct net_into *into, bool taken)
 {
 	unsigned char header[FRAME_HEADER];
 	struct net_frame f = {0};
@@ -155,7 +204,7 @@ take_frame(struct net_conn *c, const struct net_into *into)
 	if (!payload)
 		return ENDED;
 	f.payload = payload;
-	if (!read_payload(c, payload, f.head.nbytes)) {
+	if (!read_payload(c, payload, f.head.nbytes, taken)) {
 		net_frame_free(&f);
 		return ENDED;
 	}
@@ -228,7 +277,7 @@ conn_main(void *arg)
 	struct net_pull *p = c->pull;
 
 	pthread_setname_np(pthread_self(), "gpusim:frames");
-	while (await_header(c) == CAME && take_frame(c, NULL) == CAME)
+	while (await_header(c) == CAME && take_frame(c, NULL, false) == CAME)
 		;
 	pthread_mutex_lock(&p->lock);
 	c->ended = true;
@@ -315,6 +364,8 @@ net_pull_take(struct net_pull *p, uint64_t device)
 			c->taken = false;
 			pthread_cond_signal(&c->resume);
 			c = NULL;
+		} else if (c->wake < 0 && c->fd >= 0) {
+			c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		}
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -332,12 +383,10 @@ net_pull_read(struct net_conn *c, const struct net_into *into)
 		 * comes while this thread yields wakes nobody. */
 		if (c->last <= YIELD_BYTES)
 			sched_yield();
-		begin_read(c, NULL, 0);
-		stay_awake(c->aio);
-		got = end_read(c, 0, &none);
+		got = (c->wake >= 0 ? read_directly : read_by_nng)(c, NULL, 0, &none);
 	}
 	if (got == CAME && c->nahead >= FRAME_HEADER)
-		got = take_frame(c, into);
+		got = take_frame(c, into, true);
 	if (got != ENDED)
 		return;
 	pthread_mutex_lock(&c->pull->lock);
@@ -359,7 +408,10 @@ net_pull_give(struct net_conn *c)
 void
 net_pull_nudge(struct net_conn *c)
 {
-	nng_aio_abort(c->aio, NNG_EINTR);
+	if (c->wake >= 0)
+		eventfd_write(c->wake, 1);
+	else
+		nng_aio_abort(c->aio, NNG_EINTR);
 }
 
 void

@@ -30,6 +30,8 @@ struct net_conn {
 	bool taken;	   /* another thread reads */
 	bool ended;	   /* nothing more to read */
 	uint64_t since_ns; /* taken or given back */
+	int fd;		   /* of the stream; -1: unknown, or TLS */
+	int wake;	   /* eventfd: ends a read of `fd`; -1: none yet */
 	pthread_cond_t resume;
 	atomic_uint_fast64_t heard_ns;
 	uint32_t last; /* bytes of the last payload */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "net/private.h"
 #include "net/pull_impl.h"
 #include "net/times.h"
 #include "net/tls.h"
@@ -30,7 +31,9 @@ read_first(struct net_conn *c)
 	open = !c->closed;
 	if (open) {
 		nng_aio_set_iov(c->first, 1, &iov);
-		nng_stream_recv(c->stream, c->first);
+		c->fd = net_recv_fd(c->stream, c->first);
+		if (c->pull->tls)
+			c->fd = -1;
 	}
 	pthread_mutex_unlock(&c->pull->lock);
 	return open;
@@ -84,7 +87,7 @@ add_conn(struct net_pull *p, nng_stream *stream)
 	struct net_conn *c = calloc(1, sizeof *c);
 
 	if (c) {
-		*c = (struct net_conn){.pull = p, .stream = stream};
+		*c = (struct net_conn){.pull = p, .stream = stream, .fd = -1, .wake = -1};
 		pthread_cond_init(&c->resume, NULL);
 		atomic_init(&c->heard_ns, clock_now_ns());
 	}
