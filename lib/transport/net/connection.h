@@ -8,6 +8,7 @@
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -52,7 +53,7 @@ void net_pull_stop(struct net_pull *p);
  *
  * net_pull_take: the connection of the device, known from its first frame; NULL: none, or
  * another thread is reading. All frames so far have been handed on.
- * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
+ * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, before it would sleep (brief), when
  * nudged, after a while, or at the end of the connection. If it is the one that `into` (or NULL)
  * describes, its payload is put there, also when it turns out wrong.
  * net_pull_give: give it back. Its own thread reads it again 50 ms later, unless a thread takes it.
@@ -70,7 +71,7 @@ struct net_into {
 };
 
 struct net_conn *net_pull_take(struct net_pull *p, uint64_t device);
-void net_pull_read(struct net_conn *c, const struct net_into *into);
+void net_pull_read(struct net_conn *c, const struct net_into *into, bool brief);
 void net_pull_give(struct net_conn *c);
 void net_pull_nudge(struct net_conn *c);
 void net_pull_resume(struct net_pull *p);
@@ -92,15 +93,20 @@ unsigned net_push_generation(const struct net_push *p);
 /*
  * Send one frame. The payload is borrowed until this returns.
  *
- *      timeout_ms 0: queue a copy, do not wait. Else wait up to this long for the connection, and for other senders;
+ *      timeout_ms NET_LATER: queue a copy, which leaves with the next frame, or by net_push_flush. 0: queue a copy,
+ *      do not wait. Else wait up to this long for the connection, and for other senders;
  *      then write the frame straight from the payload, and queue a copy of what the peer has not taken in time.
  *			On tls+tcp all of it is queued as a copy then.
  *
  * Several threads may send; each frame stays whole. RC_OK: it leaves, unless the connection breaks.
  * RC_TIMEOUT: no connection or no room, nothing of it leaves. RC_NOMEM.
  */
+#define NET_LATER (-1)
 enum rc net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 		      int timeout_ms);
+
+/* Send what is queued. */
+void net_push_flush(struct net_push *p);
 
 /* Queued frames are still sent, within a second. No send may be in progress. NULL is legal. */
 void net_push_close(struct net_push *p);

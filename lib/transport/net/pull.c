@@ -120,8 +120,9 @@ stay_awake(nng_aio *aio)
 
 /* By nng: begin_read and end_read. */
 static enum progress
-read_by_nng(struct net_conn *c, void *mem, size_t nbytes, size_t *got)
+read_by_nng(struct net_conn *c, void *mem, size_t nbytes, bool brief, size_t *got)
 {
+	(void)brief;
 	begin_read(c, mem, nbytes);
 	stay_awake(c->aio);
 	return end_read(c, nbytes, got);
@@ -129,7 +130,7 @@ read_by_nng(struct net_conn *c, void *mem, size_t nbytes, size_t *got)
 
 /* The same by the thread itself, which has taken the connection. Interrupted after a while, and by net_pull_nudge. */
 static enum progress
-read_directly(struct net_conn *c, void *mem, size_t nbytes, size_t *got)
+read_directly(struct net_conn *c, void *mem, size_t nbytes, bool brief, size_t *got)
 {
 	struct iovec iov[2] = {{mem, nbytes}, {c->ahead + c->nahead, PULL_AHEAD - c->nahead}};
 	struct pollfd on[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->wake, .events = POLLIN}};
@@ -150,6 +151,8 @@ read_directly(struct net_conn *c, void *mem, size_t nbytes, size_t *got)
 			return INTERRUPTED;
 		if (clock_now_ns() < until)
 			sched_yield();
+		else if (brief)
+			ready = 0;
 		else
 			ready = poll(on, 2, NET_TAKEN_MS);
 	}
@@ -168,7 +171,7 @@ read_payload(struct net_conn *c, unsigned char *to, size_t nbytes, bool taken)
 	for (; n < nbytes; n += got) {
 		got = 0;
 		if ((taken && c->wake >= 0 ? read_directly : read_by_nng)(c, to + n, nbytes - n,
-									  &got) == ENDED)
+									  false, &got) == ENDED)
 			return false;
 	}
 	return true;
@@ -373,7 +376,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 }
 
 void
-net_pull_read(struct net_conn *c, const struct net_into *into)
+net_pull_read(struct net_conn *c, const struct net_into *into, bool brief)
 {
 	enum progress got = CAME;
 	size_t none;
@@ -383,7 +386,7 @@ net_pull_read(struct net_conn *c, const struct net_into *into)
 		 * comes while this thread yields wakes nobody. */
 		if (c->last <= YIELD_BYTES)
 			sched_yield();
-		got = (c->wake >= 0 ? read_directly : read_by_nng)(c, NULL, 0, &none);
+		got = (c->wake >= 0 ? read_directly : read_by_nng)(c, NULL, 0, brief, &none);
 	}
 	if (got == CAME && c->nahead >= FRAME_HEADER)
 		got = take_frame(c, into, true);

@@ -24,11 +24,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/connection.h"
 #include "net/net.h"
+#include "net/private.h"
 #include "net/times.h"
 #include "net/tls.h"
 
@@ -42,6 +44,7 @@ struct net_push {
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *retry, *watch, *write, *flush, *tick;
 	nng_stream *stream; /* NULL: no connection */
+	int fd;		    /* of the stream; -1: unknown, or TLS */
 	bool closed;	    /* the stream is unusable; nng never ends a write to it */
 	bool gone;	    /* and the watching read has ended */
 	bool writing;	    /* a thread writes to the stream */
@@ -75,21 +78,76 @@ start_dial(struct net_push *p)
 }
 
 static void
+take_queue(struct net_push *p)
+{
+	struct buf empty = p->leaving;
+
+	if (p->leaving_at < p->leaving.len)
+		return;
+	empty.len = p->leaving_at = 0;
+	p->leaving = p->queue;
+	p->queue = empty;
+}
+
+#define NIOV 3 /* what was queued, a header, its payload */
+
+/* Forget n bytes at the front. */
+static void
+advance(nng_iov iov[NIOV], size_t n)
+{
+	for (int i = 0; i < NIOV; i++) {
+		size_t k = n < iov[i].iov_len ? n : iov[i].iov_len;
+
+		iov[i].iov_buf = (char *)iov[i].iov_buf + k;
+		iov[i].iov_len -= k;
+		n -= k;
+	}
+}
+
+/* As the writer: write what the socket takes at once, on this thread. An error is met again by nng. */
+static void
+write_directly(const struct net_push *p, nng_iov iov[NIOV])
+{
+	struct iovec v[NIOV];
+	struct msghdr m = {.msg_iov = v, .msg_iovlen = NIOV};
+	ssize_t n;
+
+	for (int i = 0; i < NIOV; i++)
+		v[i] = (struct iovec){iov[i].iov_buf, iov[i].iov_len};
+	n = p->fd < 0 ? -1 : sendmsg(p->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0)
+		advance(iov, (size_t)n);
+}
+
+/* Nothing is left to write. */
+static void
+drop_written(struct net_push *p)
+{
+	p->leaving.len = p->leaving_at = 0;
+	if (p->leaving.cap > QUEUE_KEPT)
+		buf_fini(&p->leaving);
+	pthread_cond_broadcast(&p->changed);
+}
+
+/* Write the queue out: what the socket takes at once on this thread, the rest on nng's. */
+static void
 start_flush(struct net_push *p)
 {
-	nng_iov iov;
+	nng_iov iov[NIOV] = {0};
 
-	if (p->leaving_at == p->leaving.len) {
-		struct buf empty = p->leaving;
-
-		empty.len = p->leaving_at = 0;
-		p->leaving = p->queue;
-		p->queue = empty;
+	do {
+		take_queue(p);
+		iov[0] = (nng_iov){p->leaving.data + p->leaving_at, p->leaving.len - p->leaving_at};
+		write_directly(p, iov);
+		p->leaving_at = p->leaving.len - iov[0].iov_len;
+	} while (iov[0].iov_len == 0 && queued(p) > 0);
+	p->writing = iov[0].iov_len > 0;
+	if (p->writing) {
+		nng_aio_set_iov(p->flush, 1, iov);
+		nng_stream_send(p->stream, p->flush);
+	} else {
+		drop_written(p);
 	}
-	iov = (nng_iov){p->leaving.data + p->leaving_at, p->leaving.len - p->leaving_at};
-	p->writing = true;
-	nng_aio_set_iov(p->flush, 1, &iov);
-	nng_stream_send(p->stream, p->flush);
 }
 
 static void
@@ -124,11 +182,9 @@ end_writing(struct net_push *p)
 		replace_stream(p);
 	} else if (queued(p) > 0 && !p->closed) {
 		start_flush(p);
-		return;
 	} else if (!p->closed) {
-		p->leaving.len = p->leaving_at = 0;
-		if (p->leaving.cap > QUEUE_KEPT)
-			buf_fini(&p->leaving);
+		drop_written(p);
+		return;
 	}
 	pthread_cond_broadcast(&p->changed);
 }
@@ -145,7 +201,8 @@ on_dialed(void *arg)
 		p->retry_ms = NET_RECONNECT_MS;
 		atomic_fetch_add(&p->generation, 1);
 		nng_aio_set_iov(p->watch, 1, &iov);
-		nng_stream_recv(p->stream, p->watch);
+		p->fd = net_recv_fd(p->stream, p->watch);
+		p->fd = p->tls ? -1 : p->fd;
 		if (queued(p) > 0)
 			start_flush(p);
 		else
@@ -320,7 +377,7 @@ net_push_generation(const struct net_push *p)
 	return atomic_load(&p->generation);
 }
 
-/* Wait for a connection without a writer; its queue is empty then. */
+/* Wait for a connection without a writer; in its queue are only frames that leave with the next. */
 static enum rc
 await_turn(struct net_push *p, uint64_t deadline_ns)
 {
@@ -339,6 +396,7 @@ begin_writing(struct net_push *p, uint64_t deadline_ns)
 	if (await_turn(p, deadline_ns) != RC_OK)
 		return RC_TIMEOUT;
 	p->writing = true;
+	take_queue(p);
 	if (!p->wrote)
 		p->full = false;
 	p->wrote = true;
@@ -350,34 +408,29 @@ begin_writing(struct net_push *p, uint64_t deadline_ns)
 	return RC_OK;
 }
 
-/* Forget n bytes at the front. */
-static void
-advance(nng_iov iov[2], size_t n)
+static size_t
+left(const nng_iov iov[NIOV])
 {
-	for (int i = 0; i < 2; i++) {
-		size_t k = n < iov[i].iov_len ? n : iov[i].iov_len;
-
-		iov[i].iov_buf = (char *)iov[i].iov_buf + k;
-		iov[i].iov_len -= k;
-		n -= k;
-	}
+	return iov[0].iov_len + iov[1].iov_len + iov[2].iov_len;
 }
 
 /* Write it all, as the writer, without the lock; nng's error, or 0. */
 static int
-write_out(struct net_push *p, nng_iov iov[2])
+write_out(struct net_push *p, nng_iov iov[NIOV])
 {
 	int rv = 0;
 
-	while (rv == 0 && iov[0].iov_len + iov[1].iov_len > 0) {
-		bool head = iov[0].iov_len > 0;
+	write_directly(p, iov);
+	p->full |= left(iov) > 0;
+	while (rv == 0 && left(iov) > 0) {
+		unsigned first = iov[0].iov_len ? 0 : iov[1].iov_len ? 1 : 2;
 
 		if (p->full && p->full_fn)
 			p->full_fn(p->full_arg);
 		pthread_mutex_lock(&p->lock);
 		rv = p->closed ? NNG_ECLOSED : 0;
 		if (rv == 0) {
-			nng_aio_set_iov(p->write, head ? 2 : 1, head ? iov : iov + 1);
+			nng_aio_set_iov(p->write, NIOV - first, iov + first);
 			nng_stream_send(p->stream, p->write);
 		}
 		pthread_mutex_unlock(&p->lock);
@@ -387,16 +440,18 @@ write_out(struct net_push *p, nng_iov iov[2])
 		rv = nng_aio_result(p->write);
 		if (rv == 0)
 			advance(iov, nng_aio_count(p->write));
-		p->full |= iov[0].iov_len + iov[1].iov_len > 0;
+		p->full |= left(iov) > 0;
 	}
 	return rv;
 }
 
 /* Lock held, released while it writes. */
 static enum rc
-send_now(struct net_push *p, nng_iov iov[2], int timeout_ms)
+send_now(struct net_push *p, const nng_iov frame[2], int timeout_ms)
 {
 	enum rc rc = begin_writing(p, deadline_in_ms((uint64_t)timeout_ms));
+	nng_iov iov[NIOV] = {
+	    {p->leaving.data + p->leaving_at, p->leaving.len - p->leaving_at}, frame[0], frame[1]};
 	int rv;
 
 	if (rc != RC_OK)
@@ -405,7 +460,8 @@ send_now(struct net_push *p, nng_iov iov[2], int timeout_ms)
 	rv = write_out(p, iov);
 	pthread_mutex_lock(&p->lock);
 	p->write_deadline_ns = 0;
-	if (rv == NNG_ETIMEDOUT && append(p, &p->leaving, iov) == RC_OK)
+	p->leaving_at = p->leaving.len - iov[0].iov_len;
+	if (rv == NNG_ETIMEDOUT && append(p, &p->leaving, iov + 1) == RC_OK)
 		rv = 0;
 	if (rv != 0)
 		close_stream(p);
@@ -413,15 +469,13 @@ send_now(struct net_push *p, nng_iov iov[2], int timeout_ms)
 	return RC_OK;
 }
 
-/* Lock held. */
-static enum rc
-send_later(struct net_push *p, const nng_iov iov[2])
+void
+net_push_flush(struct net_push *p)
 {
-	enum rc rc = append(p, &p->queue, iov);
-
-	if (rc == RC_OK && p->stream && !p->closed && !p->writing)
+	pthread_mutex_lock(&p->lock);
+	if (queued(p) > 0 && p->stream && !p->closed && !p->writing)
 		start_flush(p);
-	return rc;
+	pthread_mutex_unlock(&p->lock);
 }
 
 enum rc
@@ -435,8 +489,14 @@ net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 	pthread_mutex_lock(&p->lock);
 	if (timeout_ms > 0 && p->tls)
 		rc = await_turn(p, deadline_in_ms((uint64_t)timeout_ms));
-	if (rc == RC_OK)
-		rc = timeout_ms > 0 && !p->tls ? send_now(p, iov, timeout_ms) : send_later(p, iov);
+	if (rc == RC_OK && timeout_ms > 0 && !p->tls) {
+		rc = send_now(p, iov, timeout_ms);
+	} else if (rc == RC_OK) {
+		rc = append(p, &p->queue, iov);
+		if (rc == RC_OK && timeout_ms != NET_LATER && p->stream && !p->closed &&
+		    !p->writing)
+			start_flush(p);
+	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
@@ -448,6 +508,7 @@ net_push_close(struct net_push *p)
 
 	if (!p)
 		return;
+	net_push_flush(p);
 	pthread_mutex_lock(&p->lock);
 	while ((queued(p) > 0 || p->writing) &&
 	       pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &ts) == 0)

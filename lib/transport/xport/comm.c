@@ -19,15 +19,17 @@ xport_forget_comm(struct comm *c)
 		return;
 	for (e = c->exchanges; e; e = next) {
 		next = e->next;
-		if (!e->begun)
-			exchange_drop(e, OP_GAVE_UP);
+		if (!e->begun || e->lingers)
+			exchange_drop(e, e->begun ? OP_DONE : OP_GAVE_UP);
 	}
 	if (c->exchanges || (c->mapping && c->mapping->holds))
 		return;
 	while ((e = c->spare)) {
 		c->spare = e->next;
-		for (uint32_t r = 0; r < c->nranks; r++)
+		for (uint32_t r = 0; r < c->nranks; r++) {
+			free(e->flow[r] ? e->flow[r]->copy : NULL);
 			free(e->flow[r]);
+		}
 		free(e->flow);
 		pthread_cond_destroy(&e->changed);
 		free(e);

@@ -71,9 +71,14 @@ file_chunk(struct comm *c, struct net_frame *f)
 	struct xport *x = c->x;
 	struct exchange *e = exchange_find(c, h->op);
 	const struct finished *done = e ? NULL : xport_finished(c, h->op);
+	struct finished lingers = {0};
 	struct flow *flow;
 	struct arrived *slot;
 
+	if (e && e->lingers) {
+		lingers.consumed = e->flow[h->src] ? e->flow[h->src]->rx_consumed : 0;
+		done = &lingers;
+	}
 	if (done) {
 		answer_late(c, h, done);
 		return false;
@@ -96,6 +101,7 @@ file_chunk(struct comm *c, struct net_frame *f)
 	slot = &flow->rx[flow->rx_next++ % XPORT_WINDOW];
 	slot->frame = *f;
 	slot->visible_ns = shaper_in(&x->shaper, clock_now_ns(), h->nbytes);
+	flow->rx_large |= h->nbytes > COPY_MAX;
 	if (!e->begun)
 		x->early_bytes += h->nbytes;
 	exchange_signal(e);
@@ -120,6 +126,8 @@ note_ack(struct comm *c, const struct frame *h)
 	flow->tx_repeats = 0;
 	flow->tx_moved_ns = clock_now_ns();
 	exchange_signal(e);
+	if (e->lingers && !exchange_unacked(e))
+		exchange_drop(e, OP_DONE);
 }
 
 /* A chunk arrived damaged at the peer: the thread of the operation sends it again, and those after it,
@@ -146,6 +154,10 @@ note_refusal(struct comm *c, const struct net_frame *f)
 
 	if (!xport_finished(c, f->head.op))
 		e = find_or_make(c, f->head.op);
+	if (e && e->lingers) {
+		exchange_drop(e, OP_DONE);
+		return;
+	}
 	if (!e || e->refused[0])
 		return;
 	memcpy(e->refused, f->payload, n);

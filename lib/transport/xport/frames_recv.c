@@ -17,7 +17,8 @@ claim(struct comm *c, uint64_t op, struct exchange **out, struct err *err)
 		return err_set(err, RC_ABORTED, "%s", c->aborted);
 	e = exchange_find(c, op);
 	if (e && e->begun)
-		return err_set(err, RC_INVAL, "operation %" PRIu64 " is already running", op);
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " %s", op,
+			       e->lingers ? "has already run" : "is already running");
 	before = e ? NULL : xport_finished(c, op);
 	if (before && before->gave_up)
 		return err_set(err, RC_ABORTED, "%s", c->gave_up);
@@ -88,7 +89,7 @@ read_peer(struct exchange *e, uint32_t peer)
 		e->taken = conn;
 		e->reader = pthread_self();
 		pthread_mutex_unlock(&x->lock);
-		net_pull_read(conn, into);
+		net_pull_read(conn, into, x->acks_wait);
 		pthread_mutex_lock(&x->lock);
 		e->taken = NULL;
 	}
@@ -135,8 +136,13 @@ frames_pause(struct wait *w, struct err *err)
 		goto out;
 	if (any)
 		net_pull_resume(x->pull);
-	if (!may_read(w) || !read_peer(e, w->peer))
+	/* What waits for a frame to leave with has had the time of a message for it. */
+	if (w->pauses > 0)
+		xport_flush_acks(x);
+	if (!may_read(w) || !read_peer(e, w->peer)) {
+		xport_flush_acks(x);
 		sleep_on(w, any ? &c->any : &e->changed);
+	}
 out:
 	pthread_mutex_unlock(&x->lock);
 	return rc;
@@ -333,8 +339,10 @@ frames_release(struct xport_op *o, uint32_t peer)
 	f = o->frames->flow[peer];
 	done = f->rx[f->rx_consumed++ % XPORT_WINDOW].frame;
 	if (f->rx_consumed - f->rx_acked >= XPORT_WINDOW / 2 &&
-	    xport_ack(o->comm, peer, o->frames->id, f->rx_consumed, LAST_WORD_MS))
+	    xport_ack(o->comm, peer, o->frames->id, f->rx_consumed, LAST_WORD_MS)) {
 		f->rx_acked = f->rx_consumed;
+		f->rx_large = false;
+	}
 	pthread_mutex_unlock(&x->lock);
 	net_frame_free(&done);
 }
@@ -377,6 +385,34 @@ const struct transport xport_frames = {.send = frames_send,
 
 /* ---- the end */
 
+/* A collective's small chunks are copied, so that it may end before they are acknowledged. Not over shaped links,
+ * where predicted times have that wait. */
+static bool
+may_linger(const struct xport_op *o)
+{
+	const struct shaper *s = &o->comm->x->shaper;
+
+	return o->kind && !s->latency_ns && !s->bits_per_s;
+}
+
+static bool
+all_copied(const struct flow *f)
+{
+	for (uint32_t s = f->tx_acked; s != f->tx_next; s++)
+		if (!f->tx[s % XPORT_WINDOW].copied)
+			return false;
+	return true;
+}
+
+bool
+exchange_unacked(const struct exchange *e)
+{
+	for (uint32_t r = 0; r < e->comm->nranks; r++)
+		if (e->flow[r] && e->flow[r]->tx_acked != e->flow[r]->tx_next)
+			return true;
+	return false;
+}
+
 enum rc
 frames_settle(struct xport_op *o, struct err *err)
 {
@@ -395,10 +431,11 @@ frames_settle(struct xport_op *o, struct err *err)
 	/* Without room for an acknowledgement the peer repeats and gets it then. */
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
 		if (flow[r] && flow[r]->rx_consumed != flow[r]->rx_acked &&
-		    xport_ack(c, r, o->frames->id, flow[r]->rx_consumed, LAST_WORD_MS))
+		    xport_ack(c, r, o->frames->id, flow[r]->rx_consumed,
+			      may_linger(o) && !flow[r]->rx_large ? ACK_LATER : LAST_WORD_MS))
 			flow[r]->rx_acked = flow[r]->rx_consumed;
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
-		if (flow[r])
+		if (flow[r] && !(may_linger(o) && c->nlinger < LINGER_MAX && all_copied(flow[r])))
 			rc = frames_await_acks(o, r, 0, err);
 	pthread_mutex_unlock(&c->x->lock);
 	return rc;
@@ -419,7 +456,12 @@ frames_end(struct xport_op *o, const char *reason)
 		if (e->flow[r] && e->flow[r]->used &&
 		    !xport_refuse(c, r, c->epoch, e->id, reason, 0))
 			(void)xport_refuse(c, r, c->epoch, e->id, reason, deadline_left_ms(until));
-	exchange_drop(e, reason ? OP_GAVE_UP : OP_DONE);
+	e->lingers = !reason && exchange_unacked(e);
+	c->nlinger += e->lingers;
+	if (!e->lingers)
+		exchange_drop(e, reason ? OP_GAVE_UP : OP_DONE);
+	if (!x->tends && (x->acks_wait || c->nlinger))
+		pthread_cond_signal(&x->tend);
 	xport_forget_comm(c);
 	pthread_mutex_unlock(&x->lock);
 }

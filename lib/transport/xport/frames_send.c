@@ -68,8 +68,10 @@ bool
 xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_ms)
 {
 	struct frame head = make_head(c, peer, FRAME_ACK, op, seq);
+	bool sent = push_frame(c, peer, &head, NULL, timeout_ms) == RC_OK;
 
-	return push_frame(c, peer, &head, NULL, timeout_ms) == RC_OK;
+	c->x->acks_wait |= sent && timeout_ms == ACK_LATER;
+	return sent;
 }
 
 bool
@@ -207,6 +209,20 @@ send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 	return rc == RC_OK ? rc : err_set(err, rc, "out of memory");
 }
 
+/* The chunk's copy if it is a small one of a collective, else the chunk. */
+static const void *
+copy_small(const struct xport_op *o, struct flow *f, const void *data, size_t nbytes)
+{
+	unsigned char *at;
+
+	if (!o->kind || nbytes > COPY_MAX)
+		return data;
+	if (!f->copy && !(f->copy = malloc((size_t)XPORT_WINDOW * COPY_MAX)))
+		return data;
+	at = f->copy + f->tx_next % XPORT_WINDOW * (size_t)COPY_MAX;
+	return nbytes ? memcpy(at, data, nbytes) : at;
+}
+
 enum rc
 frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
 {
@@ -225,8 +241,10 @@ frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, 
 	if (rc == RC_OK) {
 		/* The sender's link is busy with the chunk until then. */
 		uint64_t busy_ns = shaper_out(&x->shaper, clock_now_ns(), nbytes);
+		struct posted *p = &f->tx[f->tx_next % XPORT_WINDOW];
 
-		f->tx[f->tx_next % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
+		*p = (struct posted){copy_small(o, f, data, nbytes), (uint32_t)nbytes, false};
+		p->copied = p->data != data;
 		if (busy_ns) {
 			uint64_t now = clock_now_ns();
 

@@ -22,6 +22,7 @@
 #define SLEEP_NS   (1 * NS_PER_MS)  /* the first; each next one is twice as long */
 #define SLEEP_MOST (20 * NS_PER_MS) /* until the thread checks that the peer is alive */
 
+#define ACK_MS	     5 /* longest wait of an acknowledgement for a frame to leave with */
 #define PAIR_SLOT_MS 2 /* a send that finds no slot for this long goes by frames */
 
 #endif

@@ -8,6 +8,56 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
+void
+xport_flush_acks(struct xport *x)
+{
+	for (struct push *p = x->acks_wait ? x->pushes : NULL; p; p = p->next)
+		net_push_flush(p->push);
+	x->acks_wait = false;
+}
+
+/* Repeat the chunks of operations that have ended here. True: there are such. */
+static bool
+poll_lingering(struct xport *x)
+{
+	bool any = false;
+
+	for (struct comm *c = x->comms; c; c = c->next)
+		for (struct exchange *e = c->nlinger ? c->exchanges : NULL; e; e = e->next)
+			if (e->lingers) {
+				(void)exchange_poll(e, NULL);
+				any = true;
+			}
+	return any;
+}
+
+/* Tend to what no operation's thread looks after: acknowledgements that found no frame to leave with, and the
+ * chunks of ended operations. */
+static void *
+tend(void *arg)
+{
+	struct xport *x = arg;
+	struct timespec ts;
+
+	pthread_setname_np(pthread_self(), "gpusim:tender");
+	pthread_mutex_lock(&x->lock);
+	while (!x->stopping) {
+		bool acks = x->acks_wait;
+
+		x->tends = poll_lingering(x) || acks;
+		if (x->tends) {
+			ts = deadline_timespec(deadline_in_ms(acks ? ACK_MS : POLL_MS));
+			pthread_cond_clockwait(&x->tend, &x->lock, CLOCK_MONOTONIC, &ts);
+		} else {
+			pthread_cond_wait(&x->tend, &x->lock);
+		}
+		if (acks)
+			xport_flush_acks(x);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return NULL;
+}
+
 enum rc
 xport_new(const struct xport_config *cfg, struct xport **out, struct err *err)
 {
@@ -30,6 +80,14 @@ xport_new(const struct xport_config *cfg, struct xport **out, struct err *err)
 		return rc;
 	}
 	net_pull_when_damaged(x->pull, xport_arrive_damaged);
+	pthread_cond_init(&x->tend, NULL);
+	if (pthread_create(&x->tender, NULL, tend, x) != 0) {
+		net_pull_stop(x->pull);
+		pthread_cond_destroy(&x->tend);
+		pthread_mutex_destroy(&x->lock);
+		free(x);
+		return err_set(err, RC_FAILED, "%s: no thread", cfg->data_addr);
+	}
 	*out = x;
 	return RC_OK;
 }
@@ -41,6 +99,11 @@ xport_free(struct xport *x)
 
 	if (!x)
 		return;
+	pthread_mutex_lock(&x->lock);
+	x->stopping = true;
+	pthread_cond_signal(&x->tend);
+	pthread_mutex_unlock(&x->lock);
+	pthread_join(x->tender, NULL);
 	net_pull_stop(x->pull);
 	pthread_mutex_lock(&x->lock);
 	while (x->comms) {
@@ -56,6 +119,7 @@ xport_free(struct xport *x)
 		net_push_close(p->push);
 		free(p);
 	}
+	pthread_cond_destroy(&x->tend);
 	pthread_mutex_destroy(&x->lock);
 	free(x);
 }
@@ -259,14 +323,15 @@ exchange_drop(struct exchange *e, enum op_outcome how)
 		at = &(*at)->next;
 	*at = e->next;
 	drop_chunks(e);
-	if (!e->begun)
-		c->nearly--;
+	c->nearly -= !e->begun;
+	c->nlinger -= e->lingers;
+	e->lingers = false;
 	*done = (struct finished){.op = e->id, .ended = true, .gave_up = how == OP_GAVE_UP};
 	for (uint32_t r = 0; r < c->nranks; r++)
 		if (e->flow[r]) {
 			if (e->flow[r]->rx_consumed > done->consumed)
 				done->consumed = e->flow[r]->rx_consumed;
-			memset(e->flow[r], 0, sizeof *e->flow[r]);
+			*e->flow[r] = (struct flow){.copy = e->flow[r]->copy};
 		}
 	e->next = c->spare;
 	c->spare = e;

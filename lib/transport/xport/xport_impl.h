@@ -32,8 +32,12 @@
 #include "xport/xport.h"
 
 #define FINISHED_OPS 4096 /* remembered, to distinguish a late repetition from an early chunk */
-#define FINISHED_SET 8	  /* of them, in which an operation is sought by its number */
-#define REASON_MAX   400  /* bytes of a peer's message */
+#define COPY_MAX \
+	(32u     \
+	 << 10) /* bytes of a collective's chunk that is copied, so that its end need not wait */
+#define LINGER_MAX   16	 /* exchanges of a communicator */
+#define FINISHED_SET 8	 /* of them, in which an operation is sought by its number */
+#define REASON_MAX   400 /* bytes of a peer's message */
 
 struct arrived {
 	struct net_frame frame;
@@ -43,6 +47,7 @@ struct arrived {
 struct posted {
 	const void *data;
 	uint32_t nbytes;
+	bool copied; /* data is the exchange's own */
 };
 
 /* One operation's traffic with one peer. seq s lives in slot s % XPORT_WINDOW. */
@@ -57,7 +62,9 @@ struct flow {
 	unsigned tx_generation;	   /* of the connection, when last sent */
 	unsigned tx_repeats;	   /* since the last acknowledgement */
 	bool tx_nacked;		   /* the peer has requested them again */
+	bool rx_large;		   /* the peer waits for the next acknowledgement */
 	uint64_t tx_moved_ns;	   /* time of the last send or acknowledgement */
+	unsigned char *copy;	   /* XPORT_WINDOW x COPY_MAX; NULL until needed, kept */
 };
 
 /* The frames of one operation with all peers; created by xport_begin, or by the first frame. */
@@ -67,7 +74,8 @@ struct exchange {
 	uint64_t id;
 	uint32_t mark; /* xport_opening.kind */
 	bool begun;
-	uint64_t poll_ns;	  /* time of the next poll */
+	bool lingers;	  /* its operation has ended here; its copies are not acknowledged */
+	uint64_t poll_ns; /* time of the next poll */
 	char refused[REASON_MAX]; /* a peer's reason to give up, or empty; complete when: */
 	atomic_bool is_refused;
 	pthread_cond_t changed;
@@ -106,7 +114,8 @@ struct comm {
 	_Atomic uint64_t own_moves;
 	struct peer *peer;
 	struct exchange *exchanges, *spare;
-	unsigned nearly; /* exchanges of operations that have not begun here */
+	unsigned nearly;  /* exchanges of operations that have not begun here */
+	unsigned nlinger; /* exchanges that linger */
 	struct finished
 	    *finished;		/* FINISHED_OPS, in sets; the next of a set replaces its oldest */
 	uint8_t *finished_next; /* by set */
@@ -134,6 +143,10 @@ struct xport {
 	bool check_all;
 	void (*say)(const char *line);
 	struct xport_faults faults;
+	bool acks_wait; /* acknowledgements wait in the queues for frames to leave with */
+	bool stopping, tends;
+	pthread_t tender; /* sends what waits too long; sleeps while there is nothing */
+	pthread_cond_t tend;
 };
 
 /*
@@ -197,6 +210,7 @@ enum rc xport_find_epoch(struct xport *x, uint64_t id, uint32_t epoch, struct co
 struct exchange *exchange_find(struct comm *c, uint64_t id);
 struct exchange *exchange_make(struct comm *c, uint64_t id);   /* not begun. NULL: out of memory */
 struct flow *exchange_flow(struct exchange *e, uint32_t peer); /* NULL: out of memory */
+bool exchange_unacked(const struct exchange *e);	       /* a chunk is not acknowledged */
 void exchange_signal(struct exchange *e);		       /* something of it changed */
 void exchange_refuse(struct exchange *e);		       /* its `refused` is complete */
 struct net_push *xport_push(struct comm *c, uint32_t peer);    /* NULL: cannot */
@@ -223,6 +237,9 @@ void xport_forget_comm(struct comm *c);
 bool xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_ms);
 bool xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const char *text,
 		  int timeout_ms);
+
+#define ACK_LATER NET_LATER /* it leaves with the next frame to that peer, or by xport_flush_acks */
+void xport_flush_acks(struct xport *x);
 
 /* Request the peer's chunks from seq on again. False: no room now. */
 bool xport_nack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq);

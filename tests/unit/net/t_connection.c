@@ -261,10 +261,10 @@ test_take(void)
 	   "a connection is taken by one thread, under its device's number");
 	net_push_send(push, &f, "", LONG_MS);
 	while (s.n < 2)
-		net_pull_read(c, NULL);
+		net_pull_read(c, NULL, false);
 	ok(pthread_equal(s.last, pthread_self()), "its frames are handed on by who has it");
 	net_pull_nudge(c);
-	net_pull_read(c, NULL);
+	net_pull_read(c, NULL, false);
 	ok(s.n == 2, "a read without a frame ends all the same");
 	net_pull_give(c);
 	net_push_send(push, &f, "", LONG_MS);
@@ -274,7 +274,7 @@ test_take(void)
 		c = net_pull_take(pull, 0xd7);
 	net_push_close(push);
 	for (bool taken = true; taken;) {
-		net_pull_read(c, NULL);
+		net_pull_read(c, NULL, false);
 		net_pull_give(c);
 		c = net_pull_take(pull, 0xd7);
 		taken = c != NULL;
