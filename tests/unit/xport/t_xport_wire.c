@@ -404,6 +404,75 @@ test_acks(void)
 	close_world(&w, p);
 }
 
+/* A collective's small chunk: its operation ends at once, and what it sent is repeated until it is acknowledged. */
+static void
+test_lingers(void)
+{
+	struct world w;
+	struct puppet *p;
+	struct frame last;
+	struct err err = {0};
+	struct xport_op o;
+	struct xport_opening how = {.comm = WORLD_COMM, .epoch = 1, .op = 3, .kind = 9};
+	char data[100] = "before";
+
+	p = puppet_world(&w, 1, 400);
+	must(xport_begin(w.x[1], &how, &o, &err), &err);
+	must(xport_send(&o, 0, data, sizeof data, &err), &err);
+	ok(xport_end(&o, XPORT_COMPLETE, &err) == RC_OK, "it ends before anybody has acknowledged");
+	strcpy(data, "after");
+	ok(EVENTUALLY(puppet_count(p, DATA, 3, NULL, NULL) >= 2), "the chunk is repeated");
+	ok(xport_begin(w.x[1], &how, &o, &err) == RC_INVAL && strstr(err.text, "has already run"),
+	   "its number is used: %s", err.text);
+	ok(puppet_count(p, DATA, 3, &last, data) >= 2 && !strcmp(data, "before"),
+	   "with the bytes of its time: %s", data);
+	puppet_send(p, puppet_frame(p, 1, ACK, 3, 1), NULL, 0);
+	/* More than was expected is refused, as of any ended operation. */
+	puppet_send(p, puppet_frame(p, 1, DATA, 3, 0), "x", 1);
+	ok(EVENTUALLY(puppet_count(p, FRAME_REFUSE, 3, NULL, data)) &&
+	       strstr(data, "has received all"),
+	   "%s", data);
+	puppet_free(p);
+	world_close(&w);
+}
+
+/* The acknowledgement of such a chunk leaves with the next frame to its sender, or soon by itself. */
+static void
+test_ack_later(void)
+{
+	struct world w;
+	struct puppet *p;
+	struct frame f;
+	struct err err = {0};
+	struct xport_op o;
+	struct xport_opening how = {.comm = WORLD_COMM, .epoch = 1, .kind = 9};
+	const void *data;
+	size_t n;
+	bool good = true;
+
+	p = puppet_world(&w, 1, 20000);
+	for (how.op = 1; how.op <= 2; how.op++) {
+		must(xport_begin(w.x[1], &how, &o, &err), &err);
+		if (how.op == 2)
+			must(xport_send(&o, 0, "y", 1, &err), &err);
+		f = puppet_frame(p, 1, DATA, how.op, 0);
+		f.mark = 9;
+		puppet_send(p, f, "x", 1);
+		good = good && xport_recv(&o, 0, &data, &n, &err) == RC_OK && n == 1;
+		xport_release(&o, 0);
+		good = good && xport_end(&o, XPORT_COMPLETE, &err) == RC_OK;
+	}
+	ok(good, "two collectives");
+	ok(EVENTUALLY(puppet_count(p, ACK, 1, NULL, NULL) && puppet_count(p, ACK, 2, NULL, NULL)),
+	   "both are acknowledged");
+	pthread_mutex_lock(&p->lock);
+	ok(p->got[0].kind == FRAME_ACK && p->got[0].op == 1 && p->got[1].kind == FRAME_DATA,
+	   "the first before the next frame");
+	pthread_mutex_unlock(&p->lock);
+	puppet_free(p);
+	world_close(&w);
+}
+
 /* Chunks of operations that are never begun here. */
 static void
 test_bounds(void)
@@ -634,6 +703,8 @@ main(void)
 	test_faults();
 	test_seeds();
 	test_acks();
+	test_lingers();
+	test_ack_later();
 	test_bounds();
 	test_reconnect();
 	test_overwritten();
