@@ -113,7 +113,7 @@ note_sent(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, st
 	pthread_mutex_lock(&c->x->lock);
 	f = exchange_flow(o->frames, peer);
 	if (f) {
-		f->tx[f->tx_next++ % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
+		f->tx[f->tx_next++ % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes, false};
 		f->tx_generation = c->peer[peer].push ? net_push_generation(c->peer[peer].push) : 0;
 		f->tx_moved_ns = clock_now_ns();
 	}

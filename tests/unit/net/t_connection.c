@@ -283,6 +283,78 @@ test_take(void)
 	net_pull_stop(pull);
 }
 
+/* The thread that reads a connection's descriptor: it is closed meanwhile, and descriptors are opened and used that would
+ * have its number. */
+static void
+test_descriptor(void)
+{
+	struct sink s = SINK_INIT;
+	struct net_pull *pull = NULL;
+	struct net_push *push = NULL;
+	struct net_conn *c = NULL;
+	struct err err = {0};
+	struct frame f = {.kind = FRAME_ACK, .device = 0xd7, .crc = frame_crc("", 0)};
+	int pipes[64][2];
+	unsigned good = 0;
+	char got[8];
+
+	net_pull_start("tcp://127.0.0.1:0", on_any_frame, &s, &pull, &err);
+	net_push_open(net_pull_address(pull), &push, &err);
+	net_push_send(push, &f, "", LONG_MS);
+	wait_frames(&s, 1);
+	while (!c)
+		c = net_pull_take(pull, 0xd7);
+	net_pull_break(pull, 0xd7);
+	for (int i = 0; i < 64; i++)
+		if (pipe(pipes[i]) != 0 || write(pipes[i][1], "other", 5) != 5)
+			tap_bail("no pipes");
+	net_pull_read(c, NULL, false);
+	net_pull_give(c);
+	ok(!net_pull_take(pull, 0xd7), "a closed connection has ended for who reads it");
+	for (int i = 0; i < 64; i++) {
+		good += read(pipes[i][0], got, sizeof got) == 5;
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+	ok(good == 64, "no other descriptor was read in its place");
+	while (s.n < 2) { /* until the new connection is there */
+		net_push_send(push, &f, "", LONG_MS);
+		sched_yield();
+	}
+	ok(true, "its sender has made another");
+	net_push_close(push);
+	net_pull_stop(pull);
+}
+
+/* A frame that may leave later leaves with the next one, before it; or when it is told to. */
+static void
+test_later(void)
+{
+	struct sink s = SINK_INIT;
+	struct net_pull *pull = NULL;
+	struct net_push *push = NULL;
+	struct err err = {0};
+	struct frame f = {.kind = FRAME_ACK, .device = 0xd7, .crc = frame_crc("", 0)};
+
+	net_pull_start(net_ipc("later"), on_any_frame, &s, &pull, &err);
+	net_push_open(net_pull_address(pull), &push, &err);
+	net_push_send(push, &f, "", LONG_MS);
+	wait_frames(&s, 1);
+	for (int i = 0; i < 3; i++)
+		ok(net_push_send(push, &f, "", NET_LATER) == RC_OK, "one for later");
+	ok(s.n == 1, "has not left");
+	net_push_send(push, &f, "", LONG_MS);
+	wait_frames(&s, 5);
+	net_push_send(push, &f, "", NET_LATER);
+	net_push_flush(push);
+	wait_frames(&s, 6);
+	net_push_send(push, &f, "", NET_LATER);
+	net_push_close(push);
+	wait_frames(&s, 7);
+	ok(true, "they leave with the next, when they are told to, and before the end");
+	net_pull_stop(pull);
+}
+
 struct taker {
 	struct net_pull *pull;
 	pthread_barrier_t *start;
@@ -415,6 +487,8 @@ main(void)
 	test_silent();
 	test_slow();
 	test_take();
+	test_descriptor();
+	test_later();
 	test_two_take();
 	test_nobody();
 	test_threads();
