@@ -38,7 +38,7 @@ list(bool json)
 static enum rc
 plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct err *err)
 {
-	uint64_t count = shape_counts_parts(coll) ? 1 : a->nranks;
+	uint64_t count = coll_has_parts(coll) ? 1 : a->nranks;
 
 	if (args_given(a, nbytes) && args_given(a, count))
 		return err_set(err, RC_INVAL, "--bytes: cannot be combined with --count");

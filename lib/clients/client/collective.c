@@ -9,6 +9,7 @@
 
 #include "client/enqueue.h"
 #include "client/ops.h"
+#include "coll/shape.h"
 
 static const struct gpusim_addr nowhere = {0};
 
@@ -18,14 +19,12 @@ describe(const struct gpusim_comm *comm, enum gpusim_coll coll, uint64_t count,
 	 enum gpusim_dtype dtype, enum gpusim_redop redop, uint32_t root,
 	 struct gpusim_stream stream)
 {
-	bool whole = coll == GPUSIM_ALLREDUCE || coll == GPUSIM_BROADCAST ||
-		     coll == GPUSIM_REDUCE || coll == GPUSIM_SEND || coll == GPUSIM_RECV;
 	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = coll,   .dtype = dtype,
 				      .redop = redop,	      .nelem = count, .root = root,
 				      .stream = stream};
 
 	/* The coordinator refuses a product that is too large: the range is outside. */
-	if (!whole && __builtin_mul_overflow(count, comm->nranks, &c.nelem))
+	if (coll_has_parts(coll) && __builtin_mul_overflow(count, comm->nranks, &c.nelem))
 		c.nelem = UINT64_MAX / comm->nranks * comm->nranks;
 	return c;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "client/cmdq_impl.h"
+#include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
@@ -154,42 +155,11 @@ inside(const struct gpusim_device_info *d, uint64_t addr, uint64_t nelem, size_t
 			     nelem <= (d->max_addr.addr - addr) / elem);
 }
 
-/* Elements of this rank's send and receive buffers. */
-static void
-extents(const struct gpusim_comm *comm, const struct gpusim_collective *c, uint64_t *in,
-	uint64_t *out)
-{
-	uint64_t part = c->nelem / comm->nranks;
-	bool root = (uint32_t)comm->rank == c->root;
-
-	*in = *out = c->nelem;
-	switch (c->coll) {
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_GATHER:
-		*in = part;
-		*out = c->coll == GPUSIM_ALLGATHER || root ? c->nelem : 0;
-		break;
-	case GPUSIM_REDUCESCATTER:
-	case GPUSIM_SCATTER:
-		*out = part;
-		*in = c->coll == GPUSIM_REDUCESCATTER || root ? c->nelem : 0;
-		break;
-	case GPUSIM_REDUCE:
-		*out = root ? c->nelem : 0;
-		break;
-	case GPUSIM_BROADCAST:
-		*in = root ? c->nelem : 0;
-		break;
-	default:
-		break;
-	}
-}
-
 static enum gpusim_rc
 check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
 	const struct gpusim_device_info *d = &comm->device[comm->rank];
-	uint64_t in, out;
+	struct shape s;
 
 	if ((unsigned)c->dtype >= GPUSIM_NDTYPES)
 		return refuse(comm, "unknown type");
@@ -201,9 +171,9 @@ check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 		return refuse(comm, "the stream must be 0 to 63");
 	if (c->root >= comm->nranks)
 		return refuse(comm, "no such root or peer");
-	extents(comm, c, &in, &out);
-	if (!inside(d, c->send[0].addr, in, dtype_size(c->dtype)) ||
-	    !inside(d, c->recv[0].addr, out, dtype_size(c->dtype)))
+	s = shape_of(c->coll, c->nelem, comm->nranks, c->root, (uint32_t)comm->rank);
+	if (!inside(d, c->send[0].addr, s.in, dtype_size(c->dtype)) ||
+	    !inside(d, c->recv[0].addr, s.out, dtype_size(c->dtype)))
 		return refuse(comm, "a buffer is outside of the device's memory");
 	return GPUSIM_OK;
 }
@@ -212,7 +182,7 @@ static struct cmdq_command
 command(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
 	bool same = c->deterministic || comm->g->deterministic;
-	bool pair = c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV;
+	bool pair = coll_is_sendrecv(c->coll);
 
 	return (struct cmdq_command){.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
 				     .flags = same && !pair ? CMDQ_DETERMINISTIC : 0,

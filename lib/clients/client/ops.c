@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/env.h"
+#include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "wire/pack.h"
@@ -209,14 +210,6 @@ gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream
 DTYPES(SAME_DTYPE)
 REDOPS(SAME_REDOP, )
 
-static bool
-multiplies(const struct gpusim_collective *c)
-{
-	return c->redop == GPUSIM_PREMULSUM &&
-	       (c->coll == GPUSIM_ALLREDUCE || c->coll == GPUSIM_REDUCE ||
-		c->coll == GPUSIM_REDUCESCATTER);
-}
-
 /* The end of the last part; saturating, so that too large values are refused. */
 static uint64_t
 end_of(const uint64_t *count, const uint64_t *displ, uint32_t n)
@@ -254,10 +247,11 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 {
 	GpuSim__Coll m = GPU_SIM__COLL__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
+	bool scaled = coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM;
 
-	if (multiplies(c) && c->scalar)
+	if (scaled && c->scalar)
 		memcpy(&m.scalar, c->scalar, dtype_size(c->dtype));
-	else if (multiplies(c) && o && o->err.rc == RC_OK)
+	else if (scaled && o && o->err.rc == RC_OK)
 		err_set(&o->err, RC_INVAL,
 			"premulsum needs a factor for each rank: gpusim_collective.scalar");
 	m.coll = (GpuSim__Collective)c->coll;
@@ -275,7 +269,7 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
 	if (o)
-		o->meets |= c->coll != GPUSIM_SEND && c->coll != GPUSIM_RECV;
+		o->meets |= !coll_is_sendrecv(c->coll);
 	add(o, rank, c->stream, &op);
 }
 
@@ -316,7 +310,7 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *give
 		o->err = *client_err();
 		return;
 	}
-	if (c.coll == GPUSIM_SEND || c.coll == GPUSIM_RECV) {
+	if (coll_is_sendrecv(c.coll)) {
 		ops_collective_of(o, c.rank, &c);
 		return;
 	}

@@ -251,10 +251,16 @@ const char *coll_name(enum gpusim_coll coll);
 const char *plan_step_name(unsigned kind);
 enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 
-/* The collective has a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
+/* The collective has a redop and STEP_FINISH; has a root; is one half of a transfer to a peer; has a part
+ * of the vector for each rank, and so a v-variant. */
 bool coll_reduces(enum gpusim_coll coll);
 bool coll_has_root(enum gpusim_coll coll);
 bool coll_is_sendrecv(enum gpusim_coll coll);
+bool coll_has_parts(enum gpusim_coll coll);
+
+/* Bus bandwidth over algorithm bandwidth, as nccl-tests define it: the share of a rank's traffic in an optimal
+ * algorithm. */
+double coll_bus_factor(enum gpusim_coll coll, uint32_t nranks);
 
 /*
  * plan_show - append every rank's plan as text, one line per step, one block per rank, with the totals:
