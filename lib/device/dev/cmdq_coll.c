@@ -126,17 +126,13 @@ bucket_of(const struct cmdq_command *c)
 }
 
 static bool
-is_deterministic(const struct cmdq_command *c)
-{
-	return (c->flags & CMDQ_DETERMINISTIC) != 0;
-}
-
-static bool
 is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 {
-	return s->count == c->u.coll.count && s->coll == c->coll && s->dtype == c->dtype &&
-	       s->redop == c->redop && s->root == c->u.coll.root && s->algo == c->algo &&
-	       s->mark == c->mark && s->deterministic == is_deterministic(c);
+	const struct cmdq_command *a = &s->command;
+
+	return a->u.coll.count == c->u.coll.count && a->coll == c->coll && a->dtype == c->dtype &&
+	       a->redop == c->redop && a->u.coll.root == c->u.coll.root && a->algo == c->algo &&
+	       a->mark == c->mark && !((a->flags ^ c->flags) & CMDQ_DETERMINISTIC);
 }
 
 /* Choose algorithm and chunk size, alike on all ranks. */
@@ -150,7 +146,8 @@ choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_ans
 	    .nranks = k->bound->nranks,
 	    .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype),
 	    .widening = redop_widening((enum gpusim_redop)c->redop, (enum gpusim_dtype)c->dtype),
-	    .canonical = is_deterministic(c) && coll_reduces((enum gpusim_coll)c->coll) &&
+	    .canonical = (c->flags & CMDQ_DETERMINISTIC) &&
+			 coll_reduces((enum gpusim_coll)c->coll) &&
 			 dtype_is_float((enum gpusim_dtype)c->dtype)};
 	const struct plan_algo *row = NULL;
 	const struct tune_file *file = NULL;
@@ -181,14 +178,8 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	struct tune_answer how;
 	enum rc rc = choose(k, c, &how, err);
 
-	s->coll = c->coll;
-	s->dtype = c->dtype;
-	s->redop = c->redop;
-	s->algo = c->algo;
-	s->mark = c->mark;
-	s->deterministic = s->c.canonical = is_deterministic(c);
-	s->root = c->u.coll.root;
-	s->count = c->u.coll.count;
+	s->command = *c;
+	s->c.canonical = c->flags & CMDQ_DETERMINISTIC;
 	s->c.coll = (enum gpusim_coll)c->coll;
 	s->c.dtype = (enum gpusim_dtype)c->dtype;
 	s->c.redop = (enum gpusim_redop)c->redop;
@@ -199,25 +190,6 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	if (rc == RC_OK)
 		rc = inst_coll_shape(&a, how.algo->name, how.chunk_bytes, &s->c, &s->shape, err);
 	return rc == RC_OK ? inst_coll_plan(&a, &s->c, err) : rc;
-}
-
-/* Charge its memory to the device. */
-static enum rc
-account(struct queue *q, struct shaped *s, struct err *err)
-{
-	atomic_size_t *held = q->all->env.held;
-	size_t n = sizeof *s + s->c.plan.cap * sizeof(struct plan_step) +
-		   2 * s->c.plan.nstep * sizeof(uint32_t);
-
-	if (!held)
-		return RC_OK;
-	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
-		atomic_fetch_sub(held, n);
-		return err_set(err, RC_BUSY, "the device already holds %d MiB of operations",
-			       PROGRAMS_MAX_HELD >> 20);
-	}
-	s->nbytes = n;
-	return RC_OK;
 }
 
 /* The command's shape, planned if new. */
@@ -240,7 +212,10 @@ shaped_of(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, s
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = shape_it(k, c, s, err);
 	if (rc == RC_OK)
-		rc = account(q, s, err);
+		rc = program_hold(q->all->env.held,
+				  sizeof *s + s->c.plan.cap * sizeof(struct plan_step) +
+				      2 * s->c.plan.nstep * sizeof(uint32_t),
+				  &s->nbytes, err);
 	if (rc != RC_OK) {
 		shaped_free(q, s);
 		return rc;
@@ -323,22 +298,6 @@ place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct er
 	return RC_OK;
 }
 
-/* Log an ended operation. */
-static void
-tell(struct queue *q, const struct queue_comm *k, const struct inst_coll *c, uint64_t op,
-     uint64_t since_ns)
-{
-	char text[256];
-
-	snprintf(text, sizeof text,
-		 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64 " %s, %" PRIu64
-		 " %s, %" PRIu64 " bytes, %.1f us",
-		 k->bound->comm, k->bound->rank, k->bound->nranks, coll_name(c->coll),
-		 frame_op_shown(op), inst_coll_algo(c), c->nelem, dtype_name(c->dtype),
-		 c->nelem * c->elem, (double)(clock_now_ns() - since_ns) / 1e3);
-	q->all->env.tell(text);
-}
-
 static void
 count_done(const struct queue_comm *k, uint64_t n)
 {
@@ -369,7 +328,8 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 		return rc;
 	count_done(k, 1);
 	if (since)
-		tell(q, k, &s->c, number, since);
+		collective_tell(q->all->env.tell, &k->program, &s->c, number,
+				clock_now_ns() - since);
 	return RC_OK;
 }
 
@@ -482,11 +442,7 @@ prepare(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, siz
 	if (rc != RC_OK)
 		return rc;
 	q->inst[at] = s->c;
-	q->pair[at] = (struct pair){
-	    .c = &q->inst[at],
-	    .op = c->coll == GPUSIM_SEND
-		      ? FRAME_OP_SENDRECV(k->bound->rank, c->u.coll.root, number + 1)
-		      : FRAME_OP_SENDRECV(c->u.coll.root, k->bound->rank, number + 1)};
+	q->pair[at] = (struct pair){.c = &q->inst[at], .op = inst_coll_pair(&s->c, number + 1)};
 	return RC_OK;
 }
 
@@ -523,7 +479,8 @@ queue_set(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *
 		return rc;
 	count_done(k, *n);
 	for (size_t i = 0; since && i < npairs; i++)
-		tell(q, k, q->pair[i].c, q->pair[i].op, since);
+		collective_tell(q->all->env.tell, &k->program, q->pair[i].c, q->pair[i].op,
+				clock_now_ns() - since);
 	return RC_OK;
 }
 

@@ -71,11 +71,7 @@ struct bound {
 /* A planned collective, send or receive of one shape. */
 struct shaped {
 	struct shaped *next;
-	uint8_t coll, dtype, redop, algo;
-	uint16_t mark;
-	bool deterministic;
-	uint32_t root;
-	uint64_t count;
+	struct cmdq_command command; /* the first of this shape */
 	struct shape shape;
 	struct inst_coll c;
 	uint32_t *after[2]; /* see hoist.h; buffers apart, in place */

@@ -1,10 +1,13 @@
 #include "dev/collective_impl.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dev/injector.h"
 #include "dev/taping.h"
+#include "mem/dtype.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 #include "wire/frame.h"
@@ -182,13 +185,6 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
 
-/* The rank whose chunk a step moves, + 1; 0: none. */
-static uint32_t
-peer_of(const struct plan_step *s)
-{
-	return s->kind <= STEP_RECV_REDUCE ? s->peer + 1 : 0;
-}
-
 enum rc
 collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst_coll *c, size_t k,
 		       uint32_t nranks, struct err *err)
@@ -196,7 +192,7 @@ collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst
 	const struct plan_step *s = &c->plan.step[k];
 	struct recorder_step r = {.step = (uint32_t)k + 1,
 				  .what = s->kind + 1u,
-				  .peer = peer_of(s),
+				  .peer = s->kind <= STEP_RECV_REDUCE ? s->peer + 1 : 0,
 				  .bytes = s->count * c->elem};
 	enum rc rc;
 
@@ -217,13 +213,6 @@ struct walk {
 	size_t k;      /* the current step */
 	size_t posted; /* all sends before this step are posted */
 };
-
-static bool
-may_post(const struct walk *g, const struct plan_step *s)
-{
-	return g->posted == g->k ||
-	       (g->c->after[g->posted] <= g->k && xport_ready(g->o, s->peer, XPORT_SEND));
-}
 
 static inline enum rc
 do_step(const struct walk *g, size_t k, struct err *err)
@@ -279,7 +268,10 @@ post_sends(struct walk *g, struct err *err)
 
 		if (s->kind != STEP_SEND)
 			continue;
-		if (takes_first(g, s->peer) || !may_post(g, s))
+		if (takes_first(g, s->peer))
+			break;
+		if (g->posted != g->k &&
+		    (g->c->after[g->posted] > g->k || !xport_ready(g->o, s->peer, XPORT_SEND)))
 			break;
 		inject_step(g->p, g->c, g->op, g->posted);
 		rc = do_step(g, g->posted, err);
@@ -363,21 +355,15 @@ run_steps(struct walk *g, struct err *err)
 	return rc;
 }
 
-static void
-involve_all(struct xport_op *o, const struct inst_coll *c)
-{
-	for (uint32_t q = 0; q < c->nranks; q++)
-		if (q != c->rank)
-			xport_involve(o, q);
-}
-
 void
 collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 {
 	for (size_t k = from; k < c->plan.nstep; k++)
-		if (c->plan.step[k].kind == STEP_RECV_ALL)
-			involve_all(o, c);
-		else if (!plan_step_local(c->plan.step[k].kind))
+		if (c->plan.step[k].kind == STEP_RECV_ALL) {
+			for (uint32_t q = 0; q < c->nranks; q++)
+				if (q != c->rank)
+					xport_involve(o, q);
+		} else if (!plan_step_local(c->plan.step[k].kind))
 			xport_involve(o, c->plan.step[k].peer);
 }
 
@@ -409,19 +395,13 @@ collective_failure(struct recorder *m, enum rc why, struct failure *out)
 	recorder_end(m);
 }
 
-/* The time from queueing an operation to its start, in units of 64 ticks. */
-static uint32_t
-time_queued(const struct recorder *m, uint64_t begin)
-{
-	uint64_t n = m->queued && begin > m->queued ? (begin - m->queued) >> 6 : 0;
-
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 void
 collective_name(struct recorder *m, const struct program *p, const struct inst_coll *c, uint64_t op,
 		uint64_t begin)
 {
+	/* from queueing to the start, in units of 64 ticks */
+	uint64_t queued = m->queued && begin > m->queued ? (begin - m->queued) >> 6 : 0;
+
 	m->op.op = (struct flight_op){.kind = FLIGHT_OP,
 				      .coll = (uint8_t)c->coll,
 				      .dtype = (uint8_t)c->dtype,
@@ -433,7 +413,7 @@ collective_name(struct recorder *m, const struct program *p, const struct inst_c
 				      .seq = op,
 				      .count = c->nelem,
 				      .epoch = p->epoch,
-				      .queued = time_queued(m, begin),
+				      .queued = queued < UINT32_MAX ? (uint32_t)queued : UINT32_MAX,
 				      .root = c->root,
 				      .rank = (uint16_t)p->rank,
 				      .nranks = (uint16_t)p->nranks};
@@ -555,4 +535,19 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 	if (taped)
 		taping_end(p, c, taped, rc, err);
 	return rc;
+}
+
+void
+collective_tell(void (*line)(const char *), const struct program *p, const struct inst_coll *c,
+		uint64_t op, uint64_t ns)
+{
+	char text[256];
+
+	snprintf(text, sizeof text,
+		 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64 " %s, %" PRIu64
+		 " %s, %" PRIu64 " bytes, %.1f us",
+		 p->comm, p->rank, p->nranks, coll_name(c->coll), frame_op_shown(op),
+		 inst_coll_algo(c), c->nelem, dtype_name(c->dtype), c->nelem * c->elem,
+		 (double)ns / 1e3);
+	line(text);
 }

@@ -95,56 +95,33 @@ task_of(const struct inst *i, uint64_t begin)
 	return now;
 }
 
-static void
-record_kernel(struct recorder *m, const struct inst_kernel *i, const struct flight_now *now,
-	      enum rc rc)
-{
-	struct flight_kernel k = {
-	    .result = (uint8_t)rc, .argbytes = i->argbytes, .begin = now->since};
-
-	memcpy(k.name, now->name, sizeof k.name);
-	recorder_kernel(m, &k);
-}
-
-static void
-record_bytes(const struct execution *x, const struct inst *i, uint64_t begin, enum rc rc)
-{
-	struct flight_copy c = {.what = i->kind == INST_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
-				.result = (uint8_t)rc,
-				.begin = begin,
-				.nbytes = i->bytes.nbytes};
-
-	if (c.nbytes)
-		c.dst = devmem_addr(x->mem, i->bytes.dst);
-	if (c.nbytes && i->kind == INST_COPY)
-		c.src = devmem_addr(x->mem, i->bytes.src);
-	recorder_copy(x->recorder, &c);
-}
-
 /* An instruction without peers has ended. */
 static void
 record(const struct execution *x, const struct inst *i, const struct flight_now *now, enum rc rc)
 {
 	struct recorder *m = x->recorder;
+	struct flight_kernel k = {.result = (uint8_t)rc, .begin = now->since};
+	struct flight_copy c = {.what = i->kind == INST_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
+				.result = (uint8_t)rc,
+				.begin = now->since};
 
 	recorder_clock(m);
 	if (!flight_on(&m->w))
 		return;
-	if (i->kind == INST_KERNEL)
-		record_kernel(m, &i->kernel, now, rc);
-	else if (i->kind == INST_COPY || i->kind == INST_MEMSET)
-		record_bytes(x, i, now->since, rc);
-	else if (i->kind == INST_WAIT)
+	if (i->kind == INST_KERNEL) {
+		k.argbytes = i->kernel.argbytes;
+		memcpy(k.name, now->name, sizeof k.name);
+		recorder_kernel(m, &k);
+	} else if (i->kind == INST_COPY || i->kind == INST_MEMSET) {
+		c.nbytes = i->bytes.nbytes;
+		if (c.nbytes)
+			c.dst = devmem_addr(x->mem, i->bytes.dst);
+		if (c.nbytes && i->kind == INST_COPY)
+			c.src = devmem_addr(x->mem, i->bytes.src);
+		recorder_copy(m, &c);
+	} else if (i->kind == INST_WAIT) {
 		recorder_pause(m, FLIGHT_PAUSE_EVENT, now->queue, now->since);
-}
-
-/* A kernel's message begins with its name. */
-static bool
-names_itself(const struct inst *i, const struct err *err)
-{
-	size_t n = strlen(inst_name(i));
-
-	return strncmp(err->text, inst_name(i), n) == 0 && err->text[n] == ':';
+	}
 }
 
 enum rc
@@ -152,6 +129,7 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 	struct err *err)
 {
 	const struct inst *i = &x->program->inst[at[0]];
+	const char *name = inst_name(i);
 	bool shown = x->recorder && (i->kind == INST_KERNEL || i->kind == INST_WAIT);
 	struct flight_now now;
 	enum rc rc;
@@ -169,7 +147,9 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 		recorder_task(x->recorder, NULL);
 	if (x->recorder && i->kind != INST_COLL)
 		record(x, i, &now, rc);
-	if (rc != RC_OK && i->kind != INST_COLL && !names_itself(i, err))
-		err_prefix(err, "%s", inst_name(i));
+	/* A kernel's message begins with its name. */
+	if (rc != RC_OK && i->kind != INST_COLL &&
+	    (strncmp(err->text, name, strlen(name)) != 0 || err->text[strlen(name)] != ':'))
+		err_prefix(err, "%s", name);
 	return rc;
 }

@@ -48,19 +48,6 @@ kind_of(const struct plan_args *a, const struct inst_coll *c)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* "allreduce of 8 f32 sum (ring)", as far as it fits. */
-static void
-say_call(const struct plan_args *a, struct inst_coll *c)
-{
-	char root[32] = "";
-
-	if (coll_has_root(a->coll))
-		snprintf(root, sizeof root, " root %u", a->root);
-	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
-		 a->nelem, dtype_name(c->dtype), coll_reduces(a->coll) ? " " : "",
-		 coll_reduces(a->coll) ? redop_name(c->redop) : "", root, inst_coll_algo(c));
-}
-
 const char *
 inst_coll_algo(const struct inst_coll *c)
 {
@@ -97,6 +84,7 @@ enum rc
 inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, struct inst_coll *c,
 		struct shape *shape, struct err *err)
 {
+	char root[32] = "";
 	unsigned widening;
 	enum rc rc;
 
@@ -130,7 +118,12 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 	c->nin = shape->in;
 	c->nout = shape->out;
 	c->kind = kind_of(a, c);
-	say_call(a, c);
+	/* "allreduce of 8 f32 sum (ring)", as far as it fits */
+	if (coll_has_root(a->coll))
+		snprintf(root, sizeof root, " root %u", a->root);
+	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
+		 a->nelem, dtype_name(c->dtype), coll_reduces(a->coll) ? " " : "",
+		 coll_reduces(a->coll) ? redop_name(c->redop) : "", root, inst_coll_algo(c));
 	return RC_OK;
 }
 
@@ -197,6 +190,13 @@ inst_coll_fini(struct inst_coll *c)
 	plan_fini(&c->plan);
 	free(c->from);
 	c->from = NULL;
+}
+
+uint64_t
+inst_coll_pair(const struct inst_coll *c, uint64_t n)
+{
+	return c->coll == GPUSIM_SEND ? FRAME_OP_SENDRECV(c->rank, c->root, n)
+				      : FRAME_OP_SENDRECV(c->root, c->rank, n);
 }
 
 static uint64_t

@@ -114,10 +114,8 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 	struct plan_part *parts;
 	struct schedule *schedule = NULL;
 	enum rc rc;
-	bool send = m->coll == GPU_SIM__COLLECTIVE__SEND,
-	     recv = m->coll == GPU_SIM__COLLECTIVE__RECV;
 
-	i->kind = send || recv ? INST_SENDRECV : INST_COLL;
+	i->kind = coll_is_sendrecv(a.coll) ? INST_SENDRECV : INST_COLL;
 	if (p->comm == 0)
 		return err_set(err, RC_INVAL, "a collective needs a communicator");
 	c->coll = (enum gpusim_coll)m->coll;
@@ -133,9 +131,6 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 		p->op_offsets = m->opoffset + 1;
 	if (m->p2p >= FRAME_SENDRECV_MAX || (m->p2p && i->kind != INST_SENDRECV))
 		return err_set(err, RC_INVAL, "bad pair number");
-	if (m->p2p)
-		c->fixed_op = send ? FRAME_OP_SENDRECV(p->rank, m->root, m->p2p)
-				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
 	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
 	rc = parts_take(&a, &counts, &recv_counts, &parts, err);
 	if (rc == RC_OK)
@@ -143,6 +138,8 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 	a.schedule = schedule;
 	if (rc == RC_OK)
 		rc = build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
+	if (rc == RC_OK && m->p2p)
+		c->fixed_op = inst_coll_pair(c, m->p2p);
 	if (rc == RC_OK && p->tape && parts) {
 		c->part = parts;
 		c->recv_part = a.recv_part ? parts + (a.recv_part - a.part) : NULL;
@@ -319,36 +316,32 @@ look_ahead(struct program *p, struct err *err)
 	return RC_OK;
 }
 
-/* Charge the program's memory to the device. */
-static enum rc
-account(struct program *p, atomic_size_t *held, struct err *err)
+enum rc
+program_hold(atomic_size_t *held, size_t n, size_t *charged, struct err *err)
 {
-	size_t n = sizeof *p + p->ninst * sizeof *p->inst;
-
-	for (size_t i = 0; i < p->ninst; i++)
-		if (is_coll(&p->inst[i]))
-			n += p->inst[i].coll.plan.cap * sizeof(struct plan_step) +
-			     p->inst[i].coll.plan.nstep * sizeof(uint32_t);
-	if (!held)
-		return RC_OK;
-	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
+	if (held && atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
 		atomic_fetch_sub(held, n);
 		return err_set(err, RC_BUSY,
 			       "the device already holds %d MiB of operations: run or drop some",
 			       PROGRAMS_MAX_HELD >> 20);
 	}
-	p->held = held;
-	p->nbytes = n;
+	*charged = n;
 	return RC_OK;
 }
 
 static enum rc
 finish(const struct program_env *env, struct program *p, struct err *err)
 {
+	size_t n = sizeof *p + p->ninst * sizeof *p->inst;
 	enum rc rc = match_events(p, err);
 
+	for (size_t i = 0; i < p->ninst; i++)
+		if (is_coll(&p->inst[i]))
+			n += p->inst[i].coll.plan.cap * sizeof(struct plan_step) +
+			     p->inst[i].coll.plan.nstep * sizeof(uint32_t);
 	if (rc == RC_OK)
-		rc = account(p, env->held, err);
+		rc = program_hold(env->held, n, &p->nbytes, err);
+	p->held = env->held;
 	if (rc == RC_OK)
 		rc = make_scratch(p, err);
 	return rc == RC_OK ? look_ahead(p, err) : rc;

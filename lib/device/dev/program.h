@@ -176,6 +176,9 @@ const char *inst_coll_algo(const struct inst_coll *c);
 enum rc inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err);
 void inst_coll_fini(struct inst_coll *c);
 
+/* The operation number of a send or receive that is the n-th of its pair, from 1. */
+uint64_t inst_coll_pair(const struct inst_coll *c, uint64_t n);
+
 /* The bytes of scratch that it needs when placed; set the scratch. */
 uint64_t inst_coll_scratch(const struct inst_coll *c);
 void inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch);
@@ -183,6 +186,10 @@ void inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch);
 /* RC_INVAL: this many iterations would number operations past FRAME_OP_MAX. */
 enum rc program_check_numbers(const struct program *p, uint64_t first_op, uint64_t stride,
 			      uint64_t iterations, struct err *err);
+
+/* Charge n bytes to the device (held NULL: not counted); *charged [out]: n, to be subtracted. RC_BUSY: the
+ * limit; *charged is unchanged. */
+enum rc program_hold(atomic_size_t *held, size_t n, size_t *charged, struct err *err);
 
 /* NULL is legal. */
 void program_free(struct program *p);

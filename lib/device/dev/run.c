@@ -1,14 +1,10 @@
 /* A run: its segments, the numbers of its events, and the execution of a segment. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "dev/execute.h"
 #include "dev/stream_impl.h"
-#include "mem/dtype.h"
-#include "wire/frame.h"
 
 void
 segment_free(struct segment *g)
@@ -176,30 +172,6 @@ count_time(struct run_result *sum, const struct inst *in, uint64_t ticks)
 		sum->compute_ns += ticks;
 }
 
-/* Log one line for each of the collectives, sends and receives that ran together. */
-static void
-tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, const uint32_t *at,
-     size_t n, uint64_t ns)
-{
-	const struct program *p = x->program;
-	char text[256];
-
-	for (size_t i = 0; i < n; i++) {
-		const struct inst_coll *c = &p->inst[at[i]].coll;
-		enum inst_kind kind = p->inst[at[i]].kind;
-
-		if (kind != INST_COLL && kind != INST_SENDRECV)
-			continue;
-		snprintf(text, sizeof text,
-			 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64
-			 " %s, %" PRIu64 " %s, %" PRIu64 " bytes, %.1f us",
-			 p->comm, p->rank, p->nranks, coll_name(c->coll),
-			 frame_op_shown(execution_number(x, c, iteration)), inst_coll_algo(c),
-			 c->nelem, dtype_name(c->dtype), c->nelem * c->elem, (double)ns / 1e3);
-		line(text);
-	}
-}
-
 /* Run the instructions; sum->err is the first failure, its times are ticks. True: to the end. */
 static bool
 run_all(struct stream *st, const struct segment *g, struct run_result *sum)
@@ -230,23 +202,16 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
 				return false;
 			count_time(sum, &x.program->inst[g->at[i]], m->clock - before);
-			if (s->env.tell)
-				tell(s->env.tell, &x, it, g->at + i, n,
-				     ticks_to_ns(m->clock - before, ticks_hz()));
+			for (size_t k = i; s->env.tell && k < i + n; k++) {
+				const struct inst *in = &x.program->inst[g->at[k]];
+
+				if (in->kind == INST_COLL || in->kind == INST_SENDRECV)
+					collective_tell(s->env.tell, x.program, &in->coll,
+							execution_number(&x, &in->coll, it),
+							ticks_to_ns(m->clock - before, ticks_hz()));
+			}
 		}
 	return true;
-}
-
-static enum rc
-restore_and_snapshot(const struct run_spec *spec, struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	if (spec->restore)
-		rc = snapshot_restore(spec->snapshots, &spec->snapshot_id, spec->program, err);
-	if (rc == RC_OK && spec->snapshot)
-		rc = snapshot_take(spec->snapshots, &spec->snapshot_id, spec->program, err);
-	return rc;
 }
 
 /* Lock held, released meanwhile. A failure ends the whole run. */
@@ -261,7 +226,10 @@ start(struct streams *s, struct run *r)
 		return;
 	r->start = RUN_STARTING;
 	pthread_mutex_unlock(&s->lock);
-	restore_and_snapshot(&r->spec, &err);
+	if (r->spec.restore)
+		snapshot_restore(r->spec.snapshots, &r->spec.snapshot_id, r->spec.program, &err);
+	if (err.rc == RC_OK && r->spec.snapshot)
+		snapshot_take(r->spec.snapshots, &r->spec.snapshot_id, r->spec.program, &err);
 	pthread_mutex_lock(&s->lock);
 	r->start = RUN_STARTED;
 	if (err.rc != RC_OK) {
