@@ -277,12 +277,13 @@ uint8_t
 nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
 	  uint32_t root, uint64_t nbytes, bool canonical, uint16_t *mark)
 {
-	struct tune_ask ask = {.coll = coll,
+	struct tune_ask ask = {.args = {.coll = coll,
+					.dtype = GPUSIM_U8,
+					.nranks = nranks,
+					.root = root,
+					.nelem = nbytes,
+					.canonical = canonical},
 			       .transport = (enum tune_transport)transport,
-			       .nranks = nranks,
-			       .nbytes = nbytes,
-			       .canonical = canonical,
-			       .root = root,
 			       .files = &a->files};
 	struct tune_answer answer;
 

@@ -135,61 +135,47 @@ is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 	       a->mark == c->mark && !((a->flags ^ c->flags) & CMDQ_DETERMINISTIC);
 }
 
-/* Choose algorithm and chunk size, alike on all ranks. */
-static enum rc
-choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_answer *out,
-       struct err *err)
-{
-	struct tune_ask ask = {
-	    .coll = (enum gpusim_coll)c->coll,
-	    .transport = k->bound->by_memory ? TUNE_P2P : TUNE_NET,
-	    .nranks = k->bound->nranks,
-	    .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype),
-	    .widening = redop_widening((enum gpusim_redop)c->redop, (enum gpusim_dtype)c->dtype),
-	    .canonical = (c->flags & CMDQ_DETERMINISTIC) &&
-			 coll_reduces((enum gpusim_coll)c->coll) &&
-			 dtype_is_float((enum gpusim_dtype)c->dtype)};
-	const struct plan_algo *row = NULL;
-	const struct tune_file *file = NULL;
-
-	ask.root = c->u.coll.root;
-	ask.files = cmdq_algos_files(k->bound->files);
-	if (c->algo && !(row = plan_algo_at(ask.coll, c->algo - 1u)))
-		return err_set(err, RC_INVAL, "unknown algorithm number %u", c->algo - 1u);
-	if (row == &plan_algo_file &&
-	    !(file = cmdq_algos_marked(k->bound->files, ask.coll, c->mark)))
-		return err_set(err, RC_INVAL,
-			       "the algorithm from a file did not exist when the communicator was "
-			       "made, or is too large for its devices");
-	if (row)
-		ask.algo = file ? file->name : row->name;
-	return tuner_choose(&k->bound->tuner, &ask, out, err);
-}
-
+/* Choose algorithm and chunk size, alike on all ranks, and plan. */
 static enum rc
 shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped *s,
 	 struct err *err)
 {
-	struct plan_args a = {.coll = (enum gpusim_coll)c->coll,
-			      .rank = k->bound->rank,
-			      .nranks = k->bound->nranks,
-			      .root = c->u.coll.root,
-			      .nelem = c->u.coll.count};
+	const struct bound *b = k->bound;
+	struct plan_args *a = &s->c.args;
+	struct tune_ask ask = {.transport = b->by_memory ? TUNE_P2P : TUNE_NET,
+			       .files = cmdq_algos_files(b->files)};
+	const struct plan_algo *row = NULL;
+	const struct tune_file *file = NULL;
 	struct tune_answer how;
-	enum rc rc = choose(k, c, &how, err);
+	enum rc rc;
 
 	s->command = *c;
-	s->c.canonical = c->flags & CMDQ_DETERMINISTIC;
-	s->c.coll = (enum gpusim_coll)c->coll;
-	s->c.dtype = (enum gpusim_dtype)c->dtype;
-	s->c.redop = (enum gpusim_redop)c->redop;
+	*a = (struct plan_args){.coll = (enum gpusim_coll)c->coll,
+				.dtype = (enum gpusim_dtype)c->dtype,
+				.redop = (enum gpusim_redop)c->redop,
+				.rank = b->rank,
+				.nranks = b->nranks,
+				.root = c->u.coll.root,
+				.nelem = c->u.coll.count,
+				.canonical = c->flags & CMDQ_DETERMINISTIC};
+	a->canonical = a->canonical && plan_args_ordered(a);
+	if (c->algo && !(row = plan_algo_at(a->coll, c->algo - 1u)))
+		return err_set(err, RC_INVAL, "unknown algorithm number %u", c->algo - 1u);
+	if (row == &plan_algo_file && !(file = cmdq_algos_marked(b->files, a->coll, c->mark)))
+		return err_set(err, RC_INVAL,
+			       "the algorithm from a file did not exist when the communicator was "
+			       "made, or is too large for its devices");
+	ask.args = *a;
+	if (row)
+		ask.algo = file ? file->name : row->name;
+	rc = tuner_choose(&b->tuner, &ask, &how, err);
 	if (rc == RC_OK && how.file)
-		a.schedule = cmdq_algo_schedule(how.file);
+		a->schedule = cmdq_algo_schedule(how.file);
 	if (rc == RC_OK)
-		rc = plan_args_check(&a, err);
+		rc = plan_args_check(a, err);
 	if (rc == RC_OK)
-		rc = inst_coll_shape(&a, how.algo->name, how.chunk_bytes, &s->c, &s->shape, err);
-	return rc == RC_OK ? inst_coll_plan(&a, &s->c, err) : rc;
+		rc = inst_coll_shape(&s->c, how.algo->name, how.chunk_bytes, err);
+	return rc == RC_OK ? inst_coll_plan(&s->c, err) : rc;
 }
 
 /* The command's shape, planned if new. */
@@ -251,8 +237,8 @@ have_scratch(struct queue *q, uint64_t nbytes, struct err *err)
 static bool
 in_place(const struct shaped *s, const struct cmdq_coll *c)
 {
-	return c->send < c->recv + s->shape.out * s->c.elem &&
-	       c->recv < c->send + s->shape.in * s->c.elem;
+	return c->send < c->recv + s->c.shape.out * s->c.elem &&
+	       c->recv < c->send + s->c.shape.in * s->c.elem;
 }
 
 /* ---- running */
@@ -282,8 +268,7 @@ static enum rc
 place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct err *err)
 {
 	uint32_t **after = &s->after[in_place(s, &c->u.coll)];
-	enum rc rc =
-	    inst_coll_place(q->all->env.mem, &s->shape, c->u.coll.send, c->u.coll.recv, &s->c, err);
+	enum rc rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
 
 	if (rc == RC_OK)
 		rc = have_scratch(q, inst_coll_scratch(&s->c), err);
@@ -437,8 +422,7 @@ prepare(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, siz
 		return err_set(err, RC_INVAL, "a bad number");
 	rc = shaped_of(q, k, c, &s, err);
 	if (rc == RC_OK)
-		rc = inst_coll_place(q->all->env.mem, &s->shape, c->u.coll.send, c->u.coll.recv,
-				     &s->c, err);
+		rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
 	if (rc != RC_OK)
 		return rc;
 	q->inst[at] = s->c;

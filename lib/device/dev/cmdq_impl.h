@@ -72,7 +72,6 @@ struct bound {
 struct shaped {
 	struct shaped *next;
 	struct cmdq_command command; /* the first of this shape */
-	struct shape shape;
 	struct inst_coll c;
 	uint32_t *after[2]; /* see hoist.h; buffers apart, in place */
 	size_t nbytes;	    /* charged to the device */

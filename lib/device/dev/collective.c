@@ -66,8 +66,9 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
 		rc = xport_outs(o, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
-		reduce_many(c->dtype, c->redop, dst, ndst, src, nranks, s->count,
-			    (large ? REDUCE_STREAM : 0) | (c->canonical ? REDUCE_CANONICAL : 0));
+		reduce_many(c->args.dtype, c->args.redop, dst, ndst, src, nranks, s->count,
+			    (large ? REDUCE_STREAM : 0) |
+				(c->args.canonical ? REDUCE_CANONICAL : 0));
 	return rc;
 }
 
@@ -80,18 +81,19 @@ receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_ste
 	struct plan_step one = *s;
 	enum rc rc = RC_OK;
 
-	for (uint32_t k = 1; k < c->nranks && rc == RC_OK; k++) {
+	for (uint32_t k = 1; k < c->args.nranks && rc == RC_OK; k++) {
 		bool wide = false;
 
-		one.peer = (c->rank + c->nranks - k) % c->nranks;
+		one.peer = (c->args.rank + c->args.nranks - k) % c->args.nranks;
 		rc = receive(o, &one, c->elem, &wide, &c->from[one.peer], err);
 	}
 	if (rc != RC_OK)
 		return rc;
-	c->from[c->rank] = at(c, s->src, s->src_off);
-	reduce_many(c->dtype, c->redop, &dst, 1, c->from, c->nranks, s->count, REDUCE_CANONICAL);
-	for (uint32_t q = 0; q < c->nranks; q++)
-		if (q != c->rank)
+	c->from[c->args.rank] = at(c, s->src, s->src_off);
+	reduce_many(c->args.dtype, c->args.redop, &dst, 1, c->from, c->args.nranks, s->count,
+		    REDUCE_CANONICAL);
+	for (uint32_t q = 0; q < c->args.nranks; q++)
+		if (q != c->args.rank)
 			xport_release(o, q);
 	return RC_OK;
 }
@@ -102,20 +104,20 @@ receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_
 	       uint32_t nranks, struct err *err)
 {
 	void *dst = at(c, s->dst, s->dst_off), *src = at(c, s->src, s->src_off);
-	bool wide = c->wide;
+	bool wide = c->args.wide;
 	const void *data;
 	enum rc rc = receive(o, s, c->elem, &wide, &data, err);
 
 	if (rc != RC_OK)
 		return rc;
 	if (s->last)
-		reduce_last(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide, s->count,
-			    nranks);
-	else if (c->wide)
-		reduce_wide(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide,
+		reduce_last(c->args.dtype, c->args.redop, dst, src, s->src == PLAN_WIDE, data, wide,
+			    s->count, nranks);
+	else if (c->args.wide)
+		reduce_wide(c->args.dtype, c->args.redop, dst, src, s->src == PLAN_WIDE, data, wide,
 			    s->count);
 	else
-		reduce_apply(c->dtype, c->redop, dst, src, data, s->count);
+		reduce_apply(c->args.dtype, c->args.redop, dst, src, data, s->count);
 	xport_release(o, s->peer);
 	return RC_OK;
 }
@@ -129,12 +131,13 @@ reduce_local(const struct inst_coll *c, const struct plan_step *s, uint32_t nran
 	bool src_wide = s->src == PLAN_WIDE, with_wide = s->with == PLAN_WIDE;
 
 	if (s->last)
-		reduce_last(c->dtype, c->redop, dst, with, with_wide, src, src_wide, s->count,
-			    nranks);
-	else if (c->wide)
-		reduce_wide(c->dtype, c->redop, dst, with, with_wide, src, src_wide, s->count);
+		reduce_last(c->args.dtype, c->args.redop, dst, with, with_wide, src, src_wide,
+			    s->count, nranks);
+	else if (c->args.wide)
+		reduce_wide(c->args.dtype, c->args.redop, dst, with, with_wide, src, src_wide,
+			    s->count);
 	else
-		reduce_apply(c->dtype, c->redop, dst, with, src, s->count);
+		reduce_apply(c->args.dtype, c->args.redop, dst, with, src, s->count);
 }
 
 enum rc
@@ -171,7 +174,8 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 		reduce_local(c, s, nranks);
 		return RC_OK;
 	case STEP_FINISH:
-		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
+		reduce_finish(c->args.dtype, c->args.redop, at(c, s->dst, s->dst_off), s->count,
+			      nranks);
 		return RC_OK;
 	case STEP_SYNC:
 		return xport_sync(o, err);
@@ -235,7 +239,8 @@ npeers_of(const struct walk *g, const struct plan_step *s)
 static uint32_t
 peer_at(const struct walk *g, const struct plan_step *s, uint32_t k)
 {
-	return s->kind == STEP_RECV_ALL ? (g->c->rank + g->nranks - 1 - k) % g->nranks : s->peer;
+	return s->kind == STEP_RECV_ALL ? (g->c->args.rank + g->nranks - 1 - k) % g->nranks
+					: s->peer;
 }
 
 /* The chunk of the next receive has arrived. Then it goes before a send over a slow link that can wait, which
@@ -360,8 +365,8 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 {
 	for (size_t k = from; k < c->plan.nstep; k++)
 		if (c->plan.step[k].kind == STEP_RECV_ALL) {
-			for (uint32_t q = 0; q < c->nranks; q++)
-				if (q != c->rank)
+			for (uint32_t q = 0; q < c->args.nranks; q++)
+				if (q != c->args.rank)
 					xport_involve(o, q);
 		} else if (!plan_step_local(c->plan.step[k].kind))
 			xport_involve(o, c->plan.step[k].peer);
@@ -372,8 +377,8 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 static uint64_t
 most_bytes(const struct program *p, const struct inst_coll *c)
 {
-	double elem = (double)(c->wide ? sizeof(float) : c->elem);
-	double n = 2.0 * (double)c->nelem * elem * p->nranks;
+	double elem = (double)(c->args.wide ? sizeof(float) : c->elem);
+	double n = 2.0 * (double)c->args.nelem * elem * p->nranks;
 
 	return n < (double)(1ull << 62) ? (uint64_t)n : 1ull << 62;
 }
@@ -403,18 +408,18 @@ collective_name(struct recorder *m, const struct program *p, const struct inst_c
 	uint64_t queued = m->queued && begin > m->queued ? (begin - m->queued) >> 6 : 0;
 
 	m->op.op = (struct flight_op){.kind = FLIGHT_OP,
-				      .coll = (uint8_t)c->coll,
-				      .dtype = (uint8_t)c->dtype,
-				      .redop = (uint8_t)c->redop,
+				      .coll = (uint8_t)c->args.coll,
+				      .dtype = (uint8_t)c->args.dtype,
+				      .redop = (uint8_t)c->args.redop,
 				      .algo = c->algo_number,
 				      .flags = p->numbered ? FLIGHT_QUEUED : 0,
 				      .begin = begin,
 				      .comm = p->comm,
 				      .seq = op,
-				      .count = c->nelem,
+				      .count = c->args.nelem,
 				      .epoch = p->epoch,
 				      .queued = queued < UINT32_MAX ? (uint32_t)queued : UINT32_MAX,
-				      .root = c->root,
+				      .root = c->args.root,
 				      .rank = (uint16_t)p->rank,
 				      .nranks = (uint16_t)p->nranks};
 }
@@ -425,7 +430,7 @@ collective_record_begin(struct recorder *m, const struct program *p, const struc
 {
 	if (!m)
 		return;
-	m->coll = coll_name(c->coll);
+	m->coll = coll_name(c->args.coll);
 	m->algo = c->algo;
 	collective_name(m, p, c, op, begin);
 	m->op.op.flags |= ways;
@@ -439,7 +444,7 @@ collective_record_end(struct recorder *m, const struct inst_coll *c, const struc
 	struct recorder_result how = {
 	    .rc = rc,
 	    .flags = o->slots && !o->frames ? FLIGHT_BY_MEMORY : 0,
-	    .nbytes = c->nelem * c->elem,
+	    .nbytes = c->args.nelem * c->elem,
 	    .sent = rc == RC_OK && c->sent > o->sent ? c->sent - o->sent : 0,
 	    .received = rc == RC_OK && c->received > o->received ? c->received - o->received : 0};
 
@@ -456,11 +461,11 @@ say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc 
 {
 	if (rc == RC_ABORTED && strstr(why->text, "the ranks disagree") &&
 	    !strstr(why->text, c->call))
-		return err_set(err, rc, "%s: %s; rank %u calls %s", coll_name(c->coll), why->text,
-			       rank, c->call);
+		return err_set(err, rc, "%s: %s; rank %u calls %s", coll_name(c->args.coll),
+			       why->text, rank, c->call);
 	if (rc == RC_ABORTED)
-		return err_set(err, rc, "%s: %s", coll_name(c->coll), why->text);
-	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->coll),
+		return err_set(err, rc, "%s: %s", coll_name(c->args.coll), why->text);
+	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->args.coll),
 		       (unsigned long long)frame_op_shown(op), inst_coll_algo(c), step ? step : 1,
 		       c->plan.nstep, why->text);
 }
@@ -507,13 +512,13 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 
 	collective_record_begin(recorder, p, c, op, recorder ? recorder_now(recorder) : 0, 0);
 	if (c->given)
-		reduce_scale(c->dtype, c->base[PLAN_IN], c->given, c->nin, c->scalar);
+		reduce_scale(c->args.dtype, c->base[PLAN_IN], c->given, c->shape.in, c->scalar);
 	rc = xport_begin(x, &how, &o, &local);
 	if (rc == RC_INVAL && how.shares)
 		err_prefix(&local, "algorithm %s", inst_coll_algo(c));
 	if (rc != RC_OK && rc != RC_TIMEOUT) {
 		collective_record_end(recorder, c, &o, rc);
-		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);
+		return err_set(err, rc, "%s: %s", coll_name(c->args.coll), local.text);
 	}
 	if (rc == RC_OK)
 		rc = run(&g, &local);
@@ -546,8 +551,8 @@ collective_tell(void (*line)(const char *), const struct program *p, const struc
 	snprintf(text, sizeof text,
 		 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64 " %s, %" PRIu64
 		 " %s, %" PRIu64 " bytes, %.1f us",
-		 p->comm, p->rank, p->nranks, coll_name(c->coll), frame_op_shown(op),
-		 inst_coll_algo(c), c->nelem, dtype_name(c->dtype), c->nelem * c->elem,
-		 (double)ns / 1e3);
+		 p->comm, p->rank, p->nranks, coll_name(c->args.coll), frame_op_shown(op),
+		 inst_coll_algo(c), c->args.nelem, dtype_name(c->args.dtype),
+		 c->args.nelem * c->elem, (double)ns / 1e3);
 	line(text);
 }

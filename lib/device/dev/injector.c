@@ -167,7 +167,7 @@ data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
 	uint64_t off;
 
 	*size = c->elem;
-	*count = c->nout;
+	*count = c->shape.out;
 	if (step == FAULT_AT_END)
 		return c->base[PLAN_OUT];
 	s = &c->plan.step[step - 1];
@@ -189,7 +189,7 @@ flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, cha
 	char was[NUM_MAX_CHARS], is[NUM_MAX_CHARS];
 	size_t size, nwas, nis;
 	unsigned char *at = data_at(c, step, &count, &size), top;
-	enum gpusim_dtype t = size == c->elem ? c->dtype : GPUSIM_F32;
+	enum gpusim_dtype t = size == c->elem ? c->args.dtype : GPUSIM_F32;
 
 	h ^= h >> 29;
 	if (!at || !count) {
@@ -259,7 +259,7 @@ point_of(const struct program *p, const struct inst_coll *c, uint64_t op, uint32
 {
 	/* A pair's number holds its ranks too, unless it takes part in the count. */
 	return (struct inject_point){.comm = p->comm,
-				     .coll = c->coll,
+				     .coll = c->args.coll,
 				     .op = op < FRAME_OP_MAX ? op : op & (FRAME_SENDRECV_MAX - 1),
 				     .step = step};
 }

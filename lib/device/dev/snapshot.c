@@ -137,8 +137,8 @@ find_ranges(const struct program *p, struct snapshot *e, struct err *err)
 			return err_set(err, RC_INVAL,
 				       "a list with a %s cannot be repeated: only collectives can",
 				       inst_name(&p->inst[i]));
-		good = add_buffer(p, c, PLAN_IN, c->nin, &e->in) &&
-		       add_buffer(p, c, PLAN_OUT, c->nout, &e->out);
+		good = add_buffer(p, c, PLAN_IN, c->shape.in, &e->in) &&
+		       add_buffer(p, c, PLAN_OUT, c->shape.out, &e->out);
 	}
 	ranges_merge(&e->in);
 	ranges_merge(&e->out);

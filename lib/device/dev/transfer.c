@@ -70,12 +70,12 @@ note_receive(struct stream *st, const struct program *p, uint64_t addr)
 {
 	const struct inst_coll *c = &p->inst[0].coll;
 
-	if (c->coll == GPUSIM_RECV && c->plan.nstep)
+	if (c->args.coll == GPUSIM_RECV && c->plan.nstep)
 		st->receive = (struct transfer_receive){.stream = st->id,
 							.comm = p->comm,
 							.src = c->plan.step[0].peer,
 							.addr = addr,
-							.nbytes = c->nelem * c->elem,
+							.nbytes = c->args.nelem * c->elem,
 							.chunk = c->plan.step[0].count * c->elem};
 }
 

@@ -121,7 +121,7 @@ struct plan_part {
 };
 
 /*
- * The operation to plan. With a table of parts nelem is the end of the last part. There may be gaps
+ * A collective, send or receive of one rank, as it is chosen for, planned and run. With a table of parts nelem is the end of the last part. There may be gaps
  * between parts, which no step touches, except in reducescatter; parts that are written do not overlap.
  * In alltoall part[q] of a rank's input goes to rank q, and recv_part[q] of its output comes from rank
  * q; if the arguments are for all ranks, both are nranks tables, one after the other. Only a
@@ -129,6 +129,8 @@ struct plan_part {
  */
 struct plan_args {
 	enum gpusim_coll coll;
+	enum gpusim_dtype dtype; /* plans do not depend on it, nor on redop */
+	enum gpusim_redop redop;
 	uint32_t rank, nranks;
 	uint32_t root;	/* broadcast, reduce, gather, scatter: the root; send, recv: the peer */
 	uint64_t nelem; /* of the whole vector, see above; may be 0 or less than nranks */
@@ -261,6 +263,12 @@ bool coll_has_parts(enum gpusim_coll coll);
 /* Bus bandwidth over algorithm bandwidth, as nccl-tests define it: the share of a rank's traffic in an optimal
  * algorithm. */
 double coll_bus_factor(enum gpusim_coll coll, uint32_t nranks);
+
+/* It sums floats, so its bits depend on the order of the sums. */
+bool plan_args_ordered(const struct plan_args *a);
+/* Bytes of its vector; of a partial result per byte of an element. */
+uint64_t plan_args_bytes(const struct plan_args *a);
+unsigned plan_args_widening(const struct plan_args *a);
 
 /*
  * plan_show - append every rank's plan as text, one line per step, one block per rank, with the totals:

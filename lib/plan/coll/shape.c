@@ -9,6 +9,8 @@
 #include "base/nearest.h"
 #include "coll/algo.h"
 #include "coll/parts.h"
+#include "mem/dtype.h"
+#include "mem/redop.h"
 
 /* The elements of the vector in a buffer: none, the rank's part, all. */
 enum extent { NONE, PART, ALL };
@@ -80,6 +82,24 @@ coll_bus_factor(enum gpusim_coll coll, uint32_t nranks)
 	double others = nranks ? (nranks - 1.0) / nranks : 1;
 
 	return coll == GPUSIM_ALLREDUCE && nranks ? 2 * others : coll_has_parts(coll) ? others : 1;
+}
+
+bool
+plan_args_ordered(const struct plan_args *a)
+{
+	return coll_reduces(a->coll) && dtype_is_float(a->dtype);
+}
+
+uint64_t
+plan_args_bytes(const struct plan_args *a)
+{
+	return a->nelem * dtype_size(a->dtype);
+}
+
+unsigned
+plan_args_widening(const struct plan_args *a)
+{
+	return coll_reduces(a->coll) ? redop_widening(a->redop, a->dtype) : 1;
 }
 
 enum rc

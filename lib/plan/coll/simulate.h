@@ -6,8 +6,9 @@
 
 #include "coll/plan.h"
 
-#define SIMULATE_WINDOW 8 /* messages between two ranks that are not yet taken, as in lib/transport/xport */
-#define SIMULATE_WORK	(1u << 28) /* steps examined to hoist sends, see hoist.h */
+#define SIMULATE_WINDOW \
+	8 /* messages between two ranks that are not yet taken, as in lib/transport/xport */
+#define SIMULATE_WORK (1u << 28) /* steps examined to hoist sends, see hoist.h */
 
 /* Costs in microseconds. */
 struct cost_model {

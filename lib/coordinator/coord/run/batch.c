@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "mem/dtype.h"
-#include "mem/redop.h"
 
 /* A rank's packed operations fit a control message with the envelope. */
 #define BATCH_RANK_MAX (WIRE_CONTROL_MAX - 1024)
@@ -141,15 +140,6 @@ pair_of(struct batch *b, uint32_t src, uint32_t dst)
 	return &v[i];
 }
 
-static bool
-pair_push(struct batch_pair *p, enum sendrecv_dir dir, uint64_t nbytes)
-{
-	if (!alloc_room(&p->nbytes[dir], p->n[dir], &p->cap[dir], sizeof *p->nbytes[dir]))
-		return false;
-	p->nbytes[dir][p->n[dir]++] = nbytes;
-	return true;
-}
-
 static enum rc
 take_sendrecv(struct batch *b, const struct sendrecv *op, struct err *err)
 {
@@ -167,7 +157,10 @@ take_sendrecv(struct batch *b, const struct sendrecv *op, struct err *err)
 			       op->rank, op->index, op->dir == DIR_SEND ? "send" : "recv",
 			       op->nbytes, op->dir == DIR_SEND ? op->dst : op->src,
 			       op->dir == DIR_SEND ? "recv" : "send", p->nbytes[other][k]);
-	return pair_push(p, op->dir, op->nbytes) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	if (!alloc_room(&p->nbytes[op->dir], k, &p->cap[op->dir], sizeof *p->nbytes[op->dir]))
+		return err_set(err, RC_NOMEM, "out of memory");
+	p->nbytes[op->dir][p->n[op->dir]++] = op->nbytes;
+	return RC_OK;
 }
 
 static enum rc
@@ -196,20 +189,14 @@ static enum rc
 choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err *err)
 {
 	const struct tune_file *named = tune_file_find(b->files, k->algo);
-	struct tune_ask ask = {
-	    .coll = (enum gpusim_coll)k->coll,
-	    .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
-	    .nranks = comm_nranks(b->comm),
-	    .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
-	    .algo = k->algo,
-	    .chunk_bytes = k->chunkbytes,
-	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
-	    .no_stores = comm_recovers(b->comm),
-	    .canonical = run_is_canonical(k),
-	    .root = k->root,
-	    .parts = k->n_counts > 0,
-	    .files = b->files,
-	    .links = b->links};
+	struct tune_ask ask = {.args = run_args(b->comm, rank, k),
+			       .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
+			       .algo = k->algo,
+			       .chunk_bytes = k->chunkbytes,
+			       .no_stores = comm_recovers(b->comm),
+			       .parts = k->n_counts > 0,
+			       .files = b->files,
+			       .links = b->links};
 	struct tune_answer answer;
 	const struct plan_algo *dflt;
 
@@ -221,7 +208,7 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 	/* Only the default supports these (plan.h). Ranks' own counts must not choose the size of
 	 * messages. */
 	if (k->n_displs || k->n_recvcounts) {
-		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
+		if (plan_algo_find(ask.args.coll, k->algo, &dflt, NULL) == RC_OK)
 			k->algo = (char *)dflt->name;
 		return RC_OK;
 	}

@@ -191,8 +191,8 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 /* ---- validate.c */
 
 bool is_sendrecv(const GpuSim__Coll *k);
-/* It sums floats in the canonical order (coll/plan.h). */
-bool run_is_canonical(const GpuSim__Coll *k);
+/* The operation of one rank, without its table of parts. */
+struct plan_args run_args(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k);
 /* Check every rank and operation of one submit, and that the ranks' collectives agree. */
 enum rc submit_check(const struct comm *comm, const struct tune_files *files,
 		     const GpuSim__SubmitRequest *s, size_t *ncoll, struct err *err);
