@@ -296,6 +296,20 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 	return rc;
 }
 
+enum rc
+batch_add_parts(struct batch *b, const struct group_part *parts, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (; parts && rc == RC_OK; parts = parts->next) {
+		GpuSim__SubmitRequest *s = part_unpack(parts);
+
+		rc = s ? batch_add(b, s, err) : comm_nomem(b->comm, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
+	return rc;
+}
+
 /* ---- numbering */
 
 void

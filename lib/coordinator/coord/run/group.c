@@ -72,17 +72,15 @@ static struct group *
 group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *err)
 {
 	size_t held = sizeof(struct group) + comm_nranks(comm) * sizeof *((struct batch *)0)->rank;
-	struct group *g;
+	struct group *g = held_alloc(c, held, err);
 
-	if (!held_take(c, held, err))
-		return NULL;
-	g = alloc_zeroed(1, sizeof *g);
-	if (!g || batch_init(c, &g->batch, comm, err) != RC_OK) {
-		comm_nomem(comm, err);
+	if (g && batch_init(c, &g->batch, comm, err) != RC_OK) {
 		free(g);
 		held_drop(c, held);
-		return NULL;
+		g = NULL;
 	}
+	if (!g)
+		return NULL;
 	g->client_id = client_id;
 	g->opened_ms = c->now_ms;
 	g->held = held;
@@ -105,13 +103,7 @@ check_again(struct coord *c, struct comm *comm, struct group *g, const uint32_t 
 	batch_fini(&g->batch);
 	if (rc == RC_OK)
 		rc = batch_init(c, &g->batch, comm, err);
-	for (const struct group_part *p = g->parts; p && rc == RC_OK; p = p->next) {
-		GpuSim__SubmitRequest *s = part_unpack(p);
-
-		rc = s ? batch_add(&g->batch, s, err) : comm_nomem(comm, err);
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-	}
-	return rc;
+	return rc == RC_OK ? batch_add_parts(&g->batch, g->parts, err) : rc;
 }
 
 void

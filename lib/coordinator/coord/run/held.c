@@ -49,3 +49,18 @@ held_drop(struct coord *c, size_t nbytes)
 {
 	c->runs->held -= nbytes;
 }
+
+void *
+held_alloc(struct coord *c, size_t size, struct err *err)
+{
+	void *p;
+
+	if (!held_take(c, size, err))
+		return NULL;
+	p = alloc_zeroed(1, size);
+	if (!p) {
+		held_drop(c, size);
+		err_set(err, RC_NOMEM, "out of memory");
+	}
+	return p;
+}

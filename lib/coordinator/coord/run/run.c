@@ -301,10 +301,22 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 		       comm_id(comm), COORD_GUEST_RUNS);
 }
 
+struct run *
+run_alloc(struct coord *c, struct comm *comm, struct err *err)
+{
+	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
+	struct run *run = held_alloc(c, size, err);
+
+	if (run) {
+		run->comm = comm;
+		run->held = size;
+	}
+	return run;
+}
+
 static struct run *
 run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
-	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
 	struct run *run;
 
 	if (comm_work(comm)->nruns >= COORD_MAX_RUNS) {
@@ -317,19 +329,11 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm_id(comm), nops);
 		return NULL;
 	}
-	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
+	if (check_limit(c, comm, err) != RC_OK || !(run = run_alloc(c, comm, err)))
 		return NULL;
-	run = alloc_zeroed(1, size);
-	if (!run) {
-		held_drop(c, size);
-		comm_nomem(comm, err);
-		return NULL;
-	}
-	run->comm = comm;
 	run->client_id = c->client_id;
 	run->id = c->last_number + 1;
 	run->made_ms = c->now_ms;
-	run->held = size;
 	run->nops = nops;
 	run->first_seq = comm_work(comm)->next_seq;
 	run->recoveries = comm_recoveries(comm);

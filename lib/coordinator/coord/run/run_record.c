@@ -128,19 +128,6 @@ graph_record(struct coord *c, const struct graph *g)
 	record_put(c, key, &k.base, true);
 }
 
-static void
-record_graphs(struct coord *c, struct comm *comm)
-{
-	for (struct graph *g = comm_work(comm)->graphs; g && comm_is_live(comm); g = g->next) {
-		uint64_t mark = graph_mark(g);
-
-		if (g->state != GRAPH_READY || g->recorded == mark)
-			continue;
-		g->recorded = mark;
-		graph_record(c, g);
-	}
-}
-
 void
 graph_unrecord(struct coord *c, struct graph *g)
 {
@@ -227,7 +214,14 @@ runs_record(struct coord *c, struct comm *comm)
 {
 	record_ops(c, comm);
 	record_pairs(c, comm);
-	record_graphs(c, comm);
+	for (struct graph *g = comm_work(comm)->graphs; g && comm_is_live(comm); g = g->next) {
+		uint64_t mark = graph_mark(g);
+
+		if (g->state != GRAPH_READY || g->recorded == mark)
+			continue;
+		g->recorded = mark;
+		graph_record(c, g);
+	}
 }
 
 /* ---- restored */
@@ -285,41 +279,27 @@ static struct group_part *
 take_part(struct coord *c, const char *key, const ProtobufCBinaryData *b, struct err *err)
 {
 	GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(NULL, b->len, b->data);
-	struct group_part *part = NULL;
 
 	if (!s) {
 		record_nonsense(key, err);
 		return NULL;
 	}
-	part = part_new(c, s, err);
 	gpu_sim__submit_request__free_unpacked(s, NULL);
-	return part;
+	return part_copy(c, b->data, b->len, err);
 }
 
 static enum rc
 add_graph(struct coord *c, const char *key, struct comm *comm, const GpuSim__GraphRecord *k,
 	  struct err *err)
 {
-	size_t size = sizeof(struct graph) + comm_nranks(comm) * sizeof *((struct graph *)0)->rank;
-	struct graph *g;
+	struct graph *g = graph_alloc(c, comm, k->nops, err);
 
-	if (!held_take(c, size, err))
+	if (!g)
 		return err->rc;
-	g = alloc_zeroed(1, size);
-	if (!g) {
-		held_drop(c, size);
-		return record_nomem(key, err);
-	}
-	g->comm = comm;
-	g->nranks = comm_nranks(comm);
-	g->held = size;
 	g->id = k->graphid;
-	g->nops = k->nops;
 	g->state = GRAPH_READY;
-	g->next = comm_work(comm)->graphs;
-	comm_work(comm)->graphs = g;
-	comm_work(comm)->ngraphs++;
-	for (uint32_t r = 0; r < comm_nranks(comm); r++)
+	/* A graph stored for former ranks was to be defined again for the current ones. */
+	for (uint32_t r = 0; k->n_hasops == comm_nranks(comm) && r < comm_nranks(comm); r++)
 		g->rank[r].has_ops = k->hasops[r];
 	if (k->submit.len && !(g->part = take_part(c, key, &k->submit, err)))
 		return err->rc;
@@ -334,33 +314,15 @@ graph_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 	struct comm *comm = k ? comm_find(c, k->commid) : NULL;
 	enum rc rc;
 
-	/* A graph stored for former ranks was to be defined again for the current ones. */
 	if (comm && comm_work(comm)->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
 	    k->graphid <= c->runs->last_graph &&
-	    (k->n_hasops == comm_nranks(comm) || k->submit.len)) {
-		protobuf_c_boolean *has = k->hasops;
-		protobuf_c_boolean none[WIRE_MAX_RANKS] = {0};
-
-		if (k->n_hasops != comm_nranks(comm))
-			k->hasops = none;
+	    (k->n_hasops == comm_nranks(comm) || k->submit.len))
 		rc = add_graph(c, key, comm, k, err);
-		k->hasops = has;
-	} else {
+	else
 		rc = record_nonsense(key, err);
-	}
 	if (k)
 		gpu_sim__graph_record__free_unpacked(k, NULL);
 	return rc;
-}
-
-static struct graph *
-find_graph(struct comm *comm, uint64_t id)
-{
-	struct graph *g = comm_work(comm)->graphs;
-
-	while (g && g->id != id)
-		g = g->next;
-	return g;
 }
 
 static enum rc
@@ -389,9 +351,16 @@ take_bodies(struct coord *c, const char *key, struct run *run, const GpuSim__Run
 	return RC_OK;
 }
 
-static void
-take_run(struct run *run, const GpuSim__RunRecord *k)
+static enum rc
+add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__RunRecord *k,
+	struct err *err)
 {
+	struct run *run = run_alloc(c, comm, err);
+	enum rc rc;
+
+	if (!run)
+		return err->rc;
+	work_append(comm, run);
 	run->id = k->run;
 	run->first_seq = k->firstop;
 	run->nops = k->nops;
@@ -402,30 +371,9 @@ take_run(struct run *run, const GpuSim__RunRecord *k)
 	run->tries = k->tries;
 	run->recoveries = k->recoveries;
 	run->recorded = true;
-	run->graph = find_graph(run->comm, k->graphid);
+	run->graph = graph_find(comm, k->graphid);
 	if (run->graph)
 		run->graph->nruns++;
-}
-
-static enum rc
-add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__RunRecord *k,
-	struct err *err)
-{
-	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
-	struct run *run;
-	enum rc rc;
-
-	if (!held_take(c, size, err))
-		return err->rc;
-	run = alloc_zeroed(1, size);
-	if (!run) {
-		held_drop(c, size);
-		return record_nomem(key, err);
-	}
-	run->comm = comm;
-	run->held = size;
-	work_append(comm, run);
-	take_run(run, k);
 	rc = take_bodies(c, key, run, k, err);
 	if (rc == RC_OK)
 		rc = pending_restore(c, key, k->askclient, k->askseq, k->askkind, &wait_run,
