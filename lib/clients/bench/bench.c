@@ -202,16 +202,6 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	return rc == RC_OK ? compare_output(b, nwrong, err) : rc;
 }
 
-/* After the clock. Out of place, input and output are still those of the timed operations; in place, or
- * after rewriting, the input is gone, so one more operation on known input is compared. */
-static enum rc
-check_again(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
-{
-	if (where == BENCH_OUT_OF_PLACE && !b->cfg.rewrite)
-		return compare_output(b, nwrong, err);
-	return check(b, where, nwrong, err);
-}
-
 /* ---- speed (time.c) */
 
 static enum rc
@@ -228,7 +218,11 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	if (rc == RC_OK)
 		rc = bench_time(b, &r.time, err);
 	if (rc == RC_OK)
-		rc = check_again(b, where, &r.nwrong, err);
+		/* Out of place, input and output are still those of the timed operations; in place, or
+		 * after rewriting, the input is gone, so one more operation on known input is compared. */
+		rc = where == BENCH_OUT_OF_PLACE && !b->cfg.rewrite
+			 ? compare_output(b, &r.nwrong, err)
+			 : check(b, where, &r.nwrong, err);
 	if (rc != RC_OK)
 		return rc;
 	r.algbw = r.time.p50_us > 0 ? (double)nbytes / 1e3 / r.time.p50_us : 0;

@@ -79,27 +79,19 @@ reduced(const struct bench_data *d, uint32_t i)
 	return number_finish(d->dtype, d->redop, n, d->nranks);
 }
 
-/* The first period of a sequence. */
-static void
-make(struct bench_data *d, uint32_t which)
-{
-	size_t size = dtype_size(d->dtype);
-
-	for (uint32_t i = 0; i < PERIOD; i++)
-		number_put(d->dtype, d->room + i * size,
-			   which == SHAPE_REDUCED ? reduced(d, i) : element(d, which, i));
-	d->which = which;
-	d->filled = PERIOD;
-}
-
 const char *
 bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, uint64_t nelem)
 {
 	size_t size = dtype_size(d->dtype);
 	uint64_t phase = from % PERIOD, need = phase + nelem;
 
-	if (d->which != which)
-		make(d, which);
+	if (d->which != which) { /* the first period */
+		for (uint32_t i = 0; i < PERIOD; i++)
+			number_put(d->dtype, d->room + i * size,
+				   which == SHAPE_REDUCED ? reduced(d, i) : element(d, which, i));
+		d->which = which;
+		d->filled = PERIOD;
+	}
 	while (d->filled < need) {
 		/* The copied part is whole periods, so the sequence goes on. */
 		uint64_t more = d->filled < need - d->filled ? d->filled : need - d->filled;

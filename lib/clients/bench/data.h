@@ -25,7 +25,7 @@ struct bench_data {
 	uint64_t most;	 /* elements that one request may be for */
 };
 
-#define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
+#define BENCH_PIECE ((size_t)1 << 20) /* bytes of a request, at most */
 
 /* coll, dtype, op, nranks, root are set by the caller. RC_NOMEM. */
 enum rc bench_data_init(struct bench_data *d, struct err *err);

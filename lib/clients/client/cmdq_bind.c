@@ -199,21 +199,6 @@ number(struct cmdq_bind *b, struct cmdq_command *c)
 		c->u.coll.number = b->recvs[c->u.coll.root]++;
 }
 
-static enum gpusim_rc
-append_one(struct cmdq *q, struct cmdq_bind *b, struct cmdq_command *c, uint64_t *position)
-{
-	enum gpusim_rc rc = client_rc(check(b, c));
-
-	if (rc != GPUSIM_OK)
-		return rc;
-	pthread_mutex_lock(&b->lock);
-	number(b, c);
-	cmdq_bind_ungrouped(b);
-	rc = cmdq_append(q, c, 1, position);
-	pthread_mutex_unlock(&b->lock);
-	return rc;
-}
-
 /* A group's order, the same on all ranks: communicators by id; for each, collectives in call order, then
  * sends and receives in call order. */
 static bool
@@ -243,31 +228,17 @@ sort(struct cmdq_bind **b, struct cmdq_command *c, size_t n)
 	}
 }
 
-static void
-link_sets(struct cmdq_bind *const *b, struct cmdq_command *c, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		bool more = i + 1 < n && c[i].kind == CMDQ_SENDRECV &&
-			    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1] &&
-			    !(c[i + 1].flags & CMDQ_APART);
-
-		c[i].flags =
-		    (uint8_t)((c[i].flags & ~(CMDQ_MORE | CMDQ_APART)) | (more ? CMDQ_MORE : 0));
-	}
-}
-
 enum gpusim_rc
 cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_command *c, size_t n,
 		  uint64_t *position)
 {
 	struct cmdq_bind **b;
+	struct cmdq_bind *one;
 	enum gpusim_rc rc = GPUSIM_OK;
 
-	if (n == 1)
-		return append_one(q, binds[0], c, position);
 	if (n == 0 || n > CMDQ_SIZE / 2)
 		return cmdq_append(q, c, n, position); /* refused: no number is given */
-	b = alloc_zeroed(n, sizeof *b);
+	b = n == 1 ? &one : alloc_zeroed(n, sizeof *b);
 	if (!b)
 		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
 	memcpy(b, binds, n * sizeof *b);
@@ -275,8 +246,13 @@ cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_co
 		rc = client_rc(check(b[i], &c[i]));
 	if (rc == GPUSIM_OK) {
 		sort(b, c, n);
-		link_sets(b, c, n);
 		for (size_t i = 0; i < n; i++) {
+			bool more = i + 1 < n && c[i].kind == CMDQ_SENDRECV &&
+				    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1] &&
+				    !(c[i + 1].flags & CMDQ_APART);
+
+			c[i].flags = (uint8_t)((c[i].flags & ~(CMDQ_MORE | CMDQ_APART)) |
+					       (more ? CMDQ_MORE : 0));
 			if (i == 0 || b[i] != b[i - 1]) {
 				pthread_mutex_lock(&b[i]->lock);
 				cmdq_bind_ungrouped(b[i]);
@@ -288,6 +264,7 @@ cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_co
 			if (i == 0 || b[i] != b[i - 1])
 				pthread_mutex_unlock(&b[i]->lock);
 	}
-	free(b);
+	if (b != &one)
+		free(b);
 	return rc;
 }

@@ -227,21 +227,6 @@ end_of(const uint64_t *count, const uint64_t *displ, uint32_t n)
 	return end;
 }
 
-/* The counts of a v-variant as one rank has them. */
-static void
-carry_counts(GpuSim__Coll *m, const struct gpusim_collective *c, uint32_t nranks)
-{
-	m->nelem = end_of(c->counts, c->displs, nranks);
-	m->counts = (uint64_t *)c->counts;
-	m->n_counts = nranks;
-	m->recvcounts = (uint64_t *)c->recv_counts;
-	m->n_recvcounts = c->recv_counts ? nranks : 0;
-	m->displs = (uint64_t *)c->displs;
-	m->n_displs = c->displs ? nranks : 0;
-	m->recvdispls = (uint64_t *)c->recv_displs;
-	m->n_recvdispls = c->recv_displs ? nranks : 0;
-}
-
 void
 ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c)
 {
@@ -264,8 +249,17 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	m.deterministic = c->deterministic || (o && o->deterministic);
 	m.sendaddr = c->send ? c->send->addr : 0;
 	m.recvaddr = c->recv ? c->recv->addr : 0;
-	if (o && c->counts)
-		carry_counts(&m, c, o->nranks);
+	if (o && c->counts) { /* of a v-variant, as one rank has them */
+		m.nelem = end_of(c->counts, c->displs, o->nranks);
+		m.counts = (uint64_t *)c->counts;
+		m.n_counts = o->nranks;
+		m.recvcounts = (uint64_t *)c->recv_counts;
+		m.n_recvcounts = c->recv_counts ? o->nranks : 0;
+		m.displs = (uint64_t *)c->displs;
+		m.n_displs = c->displs ? o->nranks : 0;
+		m.recvdispls = (uint64_t *)c->recv_displs;
+		m.n_recvdispls = c->recv_displs ? o->nranks : 0;
+	}
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
 	if (o)

@@ -238,29 +238,23 @@ client_recorder_file(const char *path, struct flight_file *out)
 	return false;
 }
 
-/* The coordinator's lies beside its socket. */
-static void
-open_beside(struct client_recorder *r, const char *address)
-{
-	char path[WIRE_NAME_MAX + 16];
-
-	if (strncmp(address, "ipc://", 6) != 0)
-		return;
-	snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
-	client_recorder_file(path, &r->file);
-}
-
 enum gpusim_rc
 client_recorder_open_coordinator(struct gpusim *g, struct client_recorder **out)
 {
 	struct client_recorder *r = new_recorder(g, 0);
+	char path[WIRE_NAME_MAX + 16];
 	GpuSim__Reply *status;
 
 	if (!r)
 		return GPUSIM_NOMEM;
 	r->peer = g->coord;
 	if (client_status(g, &status) == GPUSIM_OK) {
-		open_beside(r, status->status->address);
+		const char *address = status->status->address;
+
+		if (strncmp(address, "ipc://", 6) == 0) { /* it lies beside its socket */
+			snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
+			client_recorder_file(path, &r->file);
+		}
 		wire_reply_free(status);
 	}
 	*out = r;

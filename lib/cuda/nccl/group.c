@@ -183,23 +183,11 @@ launch(struct nccl_op *op, size_t n)
 	return r;
 }
 
-/* Check the group as a whole. */
-static ncclResult_t
-check(struct nccl_op *op, size_t *n)
-{
-	struct err err = {0};
-
-	if (nccl_pair_self(op, n, &err) != RC_OK)
-		return nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
-	if (nccl_check_sets(op, *n, &err) != RC_OK)
-		return nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
-	return ncclSuccess;
-}
-
 static ncclResult_t
 end_group(ncclSimInfo_t *sim)
 {
 	struct nccl_job *job = group.job;
+	struct err err = {0};
 	ncclResult_t r = group.result, jobs;
 	size_t n = group.nops, gathered = n;
 	bool background = job && !job->blocking;
@@ -208,8 +196,9 @@ end_group(ncclSimInfo_t *sim)
 	group.result = ncclSuccess;
 	group.nops = 0;
 	group.job = NULL;
-	if (r == ncclSuccess)
-		r = check(group.op, &n);
+	if (r == ncclSuccess && (nccl_pair_self(group.op, &n, &err) != RC_OK ||
+				 nccl_check_sets(group.op, n, &err) != RC_OK))
+		r = nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
 	if (r != ncclSuccess || sim)
 		nccl_comms_each(ungroup, &gathered);
 	if (r != ncclSuccess) {

@@ -190,16 +190,6 @@ address_of(const void *p, size_t nbytes)
 	return gpusim_cuda_find(p, nbytes, &at) ? at.addr : 0;
 }
 
-static void
-note_peers(struct ncclComm *comm, struct ncclWindow *w, const struct told *all)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		w->peer[r] = all[r].addr;
-		w->peer_size[r] = all[r].size;
-		comm->peer_signals[r] = all[r].signals;
-	}
-}
-
 static ncclResult_t
 tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
 {
@@ -221,8 +211,11 @@ tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
 		    (struct told){addr, w->size, address_of(comm->signals, n * sizeof(uint64_t))};
 		r = exchange(comm, all, on_device, stream);
 	}
-	if (r == ncclSuccess)
-		note_peers(comm, w, all);
+	for (uint32_t p = 0; r == ncclSuccess && p < n; p++) {
+		w->peer[p] = all[p].addr;
+		w->peer_size[p] = all[p].size;
+		comm->peer_signals[p] = all[p].signals;
+	}
 	if (stream)
 		cudaStreamDestroy(stream);
 	if (on_device)

@@ -139,8 +139,12 @@ extern pthread_mutex_t nccl_registry;
 
 /* ---- jobs (job.c): work that waits for other ranks */
 
+struct nccl_try;
 struct nccl_job {
 	ncclResult_t (*run)(struct nccl_job *job);
+	/* of nccl_make (wait.h) */
+	enum gpusim_rc (*attempt)(const struct nccl_try *t, struct gpusim_comm **out);
+	bool starts;		/* log that it starts */
 	struct ncclComm *comm;	/* the job's subject, or its result */
 	struct ncclComm *other; /* the parent; or NULL */
 	bool blocking, makes;	/* makes: comm is unusable if it fails */
