@@ -99,19 +99,6 @@ start(struct queue *q, struct err *err)
 	return RC_OK;
 }
 
-/* Lock held. */
-static enum rc
-check_room(const struct cmdqs *s, const struct cmdq_client *c, struct err *err)
-{
-	if (s->threads >= CMDQS_MAX)
-		return err_set(err, RC_BUSY, "a device has at most %d command queues", CMDQS_MAX);
-	if (c->nqueues >= CMDQS_CLIENT_MAX)
-		return err_set(err, RC_BUSY,
-			       "process %u has %d command queues here, which is the limit", c->pid,
-			       CMDQS_CLIENT_MAX);
-	return RC_OK;
-}
-
 /* Lock held. Make a queue with its page only. */
 static enum rc
 make(struct cmdqs *s, uint32_t pid, uint32_t stream, struct queue **out, struct err *err)
@@ -150,10 +137,15 @@ open_for(struct cmdqs *s, struct cmdq_client *c, uint32_t stream, struct queue *
 	 struct err *err)
 {
 	struct queue *q = NULL;
-	enum rc rc = check_room(s, c, err);
+	enum rc rc;
 
-	if (rc == RC_OK)
-		rc = make(s, c->pid, stream, &q, err);
+	if (s->threads >= CMDQS_MAX)
+		return err_set(err, RC_BUSY, "a device has at most %d command queues", CMDQS_MAX);
+	if (c->nqueues >= CMDQS_CLIENT_MAX)
+		return err_set(err, RC_BUSY,
+			       "process %u has %d command queues here, which is the limit", c->pid,
+			       CMDQS_CLIENT_MAX);
+	rc = make(s, c->pid, stream, &q, err);
 	if (rc == RC_OK)
 		rc = start(q, err);
 	if (rc != RC_OK && q)
@@ -174,7 +166,7 @@ cmdqs_open(struct cmdqs *s, uint32_t pid, uint32_t stream, const struct cmdq_pag
 	   struct err *err)
 {
 	struct cmdq_client *c;
-	struct queue *q;
+	struct queue *q = NULL;
 	enum rc rc;
 
 	if (stream >= STREAM_MAX && stream != CMDQS_OWN)

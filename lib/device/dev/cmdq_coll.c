@@ -233,14 +233,6 @@ have_scratch(struct queue *q, uint64_t nbytes, struct err *err)
 	return RC_OK;
 }
 
-/* Its buffers may be in place; else they are apart. */
-static bool
-in_place(const struct shaped *s, const struct cmdq_coll *c)
-{
-	return c->send < c->recv + s->c.shape.out * s->c.elem &&
-	       c->recv < c->send + s->c.shape.in * s->c.elem;
-}
-
 /* ---- running */
 
 /* premulsum: this rank's factor. */
@@ -267,7 +259,10 @@ take_factor(struct queue *q, struct inst_coll *i, const struct cmdq_command *c, 
 static enum rc
 place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct err *err)
 {
-	uint32_t **after = &s->after[in_place(s, &c->u.coll)];
+	/* The buffers may be in place; else they are apart. */
+	bool in_place = c->u.coll.send < c->u.coll.recv + s->c.shape.out * s->c.elem &&
+			c->u.coll.recv < c->u.coll.send + s->c.shape.in * s->c.elem;
+	uint32_t **after = &s->after[in_place];
 	enum rc rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
 
 	if (rc == RC_OK)

@@ -244,16 +244,6 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 		carry_out(f);
 }
 
-/* Wait, at most as long as the communicator lives. */
-static void
-linger(struct xport *x, const struct program *p, uint64_t ns)
-{
-	uint64_t until = clock_now_ns() + ns, now;
-
-	while ((now = clock_now_ns()) < until && xport_is_live(x, p->comm, p->epoch))
-		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
-}
-
 static struct inject_point
 point_of(const struct program *p, const struct inst_coll *c, uint64_t op, uint32_t step)
 {
@@ -280,16 +270,18 @@ injector_step(struct injector *i, const struct program *p, const struct inst_col
 {
 	struct inject_point at = point_of(p, c, op, (uint32_t)step + 1);
 	struct gpusim_fault f;
-	uint64_t ns;
+	uint64_t ns, until, now;
 
 	while (inject_due(&i->table, &at, &f))
 		take_place(i, &f, p, c, op, &at);
 	ns = inject_slow_ns(&i->table, &at, clock_now_ns());
-	if (ns)
-		taping_fault(
-		    i->tape,
-		    &(struct gpusim_fault){.kind = GPUSIM_FAULT_SLOW, .by_ns = ns, .count = 1}, p,
-		    c, op, at.step);
-	if (ns)
-		linger(i->xport, p, ns);
+	if (ns == 0)
+		return;
+	taping_fault(i->tape,
+		     &(struct gpusim_fault){.kind = GPUSIM_FAULT_SLOW, .by_ns = ns, .count = 1}, p,
+		     c, op, at.step);
+	/* Wait, at most as long as the communicator lives. */
+	until = clock_now_ns() + ns;
+	while ((now = clock_now_ns()) < until && xport_is_live(i->xport, p->comm, p->epoch))
+		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
 }

@@ -75,23 +75,6 @@ find(struct leases *l, uint64_t client)
 	return h;
 }
 
-/* The client's allocations; NULL: out of memory. */
-static struct owner *
-find_or_make(struct leases *l, uint64_t client)
-{
-	struct owner *h = find(l, client);
-
-	if (h)
-		return h;
-	h = calloc(1, sizeof *h);
-	if (!h)
-		return NULL;
-	h->client = client;
-	h->next = l->owners;
-	l->owners = h;
-	return h;
-}
-
 static enum rc
 check(const struct leases *l, const struct owner *h, uint64_t nbytes, struct err *err)
 {
@@ -112,11 +95,14 @@ check(const struct leases *l, const struct owner *h, uint64_t nbytes, struct err
 static bool
 put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 {
-	struct owner *h = find_or_make(l, client);
+	struct owner *h = find(l, client);
 
-	if (!h)
-		return false;
-	if (!alloc_room(&h->v, h->n, &h->cap, sizeof *h->v))
+	if (!h && (h = calloc(1, sizeof *h))) {
+		h->client = client;
+		h->next = l->owners;
+		l->owners = h;
+	}
+	if (!h || !alloc_room(&h->v, h->n, &h->cap, sizeof *h->v))
 		return false;
 	h->v[h->n++] = (struct range){addr, nbytes};
 	h->nbytes += nbytes;
@@ -158,18 +144,6 @@ inherit(void *arg, uint64_t addr, uint64_t nbytes, uint64_t client)
 	in->v[in->n++].client = client;
 }
 
-/* Lock held. */
-static bool
-knows(struct leases *l, uint64_t client, uint64_t addr)
-{
-	const struct owner *h = find(l, client);
-
-	for (size_t i = 0; h && i < h->n; i++)
-		if (h->v[i].addr == addr)
-			return true;
-	return false;
-}
-
 enum rc
 leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 {
@@ -179,9 +153,13 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < in.n && rc == RC_OK; i++) {
 		uint64_t client = in.v[i].client;
+		const struct owner *h = find(l, client);
+		size_t k = 0;
 
-		if (knows(l, client, in.v[i].addr))
-			continue;
+		while (h && k < h->n && h->v[k].addr != in.v[i].addr)
+			k++;
+		if (h && k < h->n)
+			continue; /* it is known already */
 		in.full |= !put(l, client, in.v[i].addr, in.v[i].nbytes);
 		if (!in.full)
 			find(l, client)->until_ns = now_ns + TIME_RETURN_MS * NS_PER_MS;

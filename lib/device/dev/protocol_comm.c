@@ -82,46 +82,28 @@ comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 	free(c);
 }
 
-static void
-leave_other_coordinators(struct protocol *p, uint64_t instance)
-{
-	for (unsigned b = 0; b < COMM_BUCKETS; b++) {
-		struct pcomm *c, *next;
-
-		for (c = p->comm[b]; c; c = next) {
-			next = c->chain;
-			if (c->instance != instance)
-				comm_drop(p, c, &taken_over);
-		}
-	}
-}
-
-static bool
-names_comm(const GpuSim__CommAttachRequest *m, uint64_t id)
-{
-	for (size_t i = 0; i < m->n_comms; i++)
-		if (m->comms[i] == id)
-			return true;
-	return false;
-}
-
-/* End those that ended while this device was unreachable. */
+/* End those of other coordinators, and those that ended while this device was unreachable. */
 static void
 leave_ended(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
-	if (m->instance == p->instance && m->order <= p->order)
-		return;
-	p->instance = m->instance;
-	p->order = m->order;
-	for (unsigned b = 0; b < COMM_BUCKETS; b++) {
-		struct pcomm *c, *next;
+	bool newer = m->instance != p->instance || m->order > p->order;
 
-		for (c = p->comm[b]; c; c = next) {
+	if (newer) {
+		p->instance = m->instance;
+		p->order = m->order;
+	}
+	for (unsigned b = 0; b < COMM_BUCKETS; b++)
+		for (struct pcomm *c = p->comm[b], *next; c; c = next) {
+			size_t i = 0;
+
 			next = c->chain;
-			if (m->n_comms && !names_comm(m, c->id))
+			while (i < m->n_comms && m->comms[i] != c->id)
+				i++;
+			if (c->instance != m->instance)
+				comm_drop(p, c, &taken_over);
+			else if (newer && m->n_comms && i == m->n_comms)
 				comm_drop(p, c, &destroyed);
 		}
-	}
 }
 
 static int
@@ -227,7 +209,6 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 
 	if (why)
 		return why;
-	leave_other_coordinators(p, m->instance);
 	leave_ended(p, m);
 	fresh.digest = digest_ranks(m);
 	old = proto_comm_find(p, m->commid);
@@ -262,16 +243,6 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	}
 	*u->fresh = fresh;
 	return NULL;
-}
-
-static void
-comm_add(struct protocol *p, struct pcomm *c)
-{
-	proto_runs_init(c);
-	c->waits = p->norphans > 0;
-	c->chain = p->comm[c->id % COMM_BUCKETS];
-	p->comm[c->id % COMM_BUCKETS] = c;
-	p->ncomms++;
 }
 
 /* A newer epoch replaces its predecessor, whose runs may still be in progress. */
@@ -310,7 +281,11 @@ proto_attached(struct protocol *p, struct due *u)
 		comm_renew(p, c, u->fresh);
 	} else {
 		c = u->fresh;
-		comm_add(p, c);
+		proto_runs_init(c);
+		c->waits = p->norphans > 0;
+		c->chain = p->comm[c->id % COMM_BUCKETS];
+		p->comm[c->id % COMM_BUCKETS] = c;
+		p->ncomms++;
 	}
 	u->fresh = NULL;
 	u->next = c->attached;

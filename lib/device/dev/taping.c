@@ -46,12 +46,6 @@ nbytes(const unsigned char *at, uint64_t nelem, const struct inst_coll *c)
 	return at ? nelem * c->elem : 0;
 }
 
-static bool
-overlap(const unsigned char *a, uint64_t na, const unsigned char *b, uint64_t nb)
-{
-	return na && nb && a < b + nb && b < a + na;
-}
-
 /* Tables of parts in the form of the message. */
 struct part_lists {
 	uint64_t *v; /* four lists */
@@ -121,7 +115,7 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	m.set = set ? set : coll_is_sendrecv(c->args.coll) ? m.number : 0;
 	m.inbytes = nbytes(in, c->shape.in, c);
 	m.outbytes = nbytes(out, c->shape.out, c);
-	m.inplace = overlap(in, m.inbytes, out, m.outbytes);
+	m.inplace = m.inbytes && m.outbytes && in < out + m.outbytes && out < in + m.inbytes;
 	m.incrc = crc32c(in, m.inbytes);
 	m.gaps = c->args.part && m.outbytes;
 	m.beforecrc = m.gaps ? crc32c(out, m.outbytes) : 0;
@@ -138,16 +132,6 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	return m.number;
 }
 
-/* Replace control characters, which the reader rejects. */
-static void
-clean(const char *from, char *to, size_t size)
-{
-	snprintf(to, size, "%s", from);
-	for (char *s = to; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			*s = ' ';
-}
-
 void
 taping_end(const struct program *p, const struct inst_coll *c, uint64_t number, enum rc rc,
 	   const struct err *err)
@@ -162,7 +146,10 @@ taping_end(const struct program *p, const struct inst_coll *c, uint64_t number, 
 	if (rc == RC_OK)
 		m.outcrc = crc32c(out, nbytes(out, c->shape.out, c));
 	else
-		clean(err->text, text, sizeof text);
+		snprintf(text, sizeof text, "%s", err->text);
+	for (char *s = text; *s; s++) /* the reader rejects control characters */
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = ' ';
 	m.text = text;
 	m.atns = clock_now_ns();
 	r.body_case = GPU_SIM__TAPE_RECORD__BODY_END;

@@ -184,16 +184,6 @@ plan_algo_stores(const struct plan_algo *row)
 	return stores;
 }
 
-/* Return true if the steps reduce by the canonical tree alone. */
-static bool
-is_canonical(const struct plan *p, size_t from)
-{
-	for (size_t i = from; i < p->nstep; i++)
-		if (p->step[i].kind == STEP_RECV_REDUCE || p->step[i].kind == STEP_REDUCE)
-			return false;
-	return true;
-}
-
 bool
 plan_algo_canonical(const struct plan_algo *row)
 {
@@ -204,7 +194,9 @@ plan_algo_canonical(const struct plan_algo *row)
 		struct plan p = {0};
 
 		row->build(&a, &p);
-		all = p.rc == RC_OK && is_canonical(&p, 0);
+		all = p.rc == RC_OK;
+		for (size_t i = 0; i < p.nstep; i++)
+			all &= p.step[i].kind != STEP_RECV_REDUCE && p.step[i].kind != STEP_REDUCE;
 		plan_fini(&p);
 	}
 	return all;

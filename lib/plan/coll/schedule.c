@@ -166,24 +166,6 @@ schedule_check(const struct schedule *s, struct err *err)
 #define HEAD_BYTES (10 * 4 + 8 + sizeof((struct schedule){0}).name)
 #define STEP_BYTES (8 * 4)
 
-/* kind 3 bits, flags 5, three buffers of 2 each */
-static uint32_t
-pack_kind(const struct schedule_step *x)
-{
-	return x->kind | (uint32_t)x->flags << 8 | (uint32_t)x->src << 16 | (uint32_t)x->dst << 20 |
-	       (uint32_t)x->with << 24;
-}
-
-static void
-pack_step(const struct schedule_step *x, unsigned char *p)
-{
-	const uint32_t v[] = {pack_kind(x), x->peer,	x->round, x->src_at,
-			      x->dst_at,    x->with_at, x->chunk, x->count};
-
-	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-		put32(p + 4 * i, v[i]);
-}
-
 static struct schedule_step
 unpack_step(const unsigned char *p)
 {
@@ -219,7 +201,19 @@ schedule_pack(const struct schedule *s, struct buf *out)
 	memcpy(head + sizeof v + 8, s->name, sizeof s->name);
 	buf_add(out, head, sizeof head);
 	for (size_t i = 0; i < s->nstep; i++) {
-		pack_step(&s->step[i], step);
+		const struct schedule_step *x = &s->step[i];
+		const uint32_t w[] = {x->kind | (uint32_t)x->flags << 8 | (uint32_t)x->src << 16 |
+					  (uint32_t)x->dst << 20 | (uint32_t)x->with << 24,
+				      x->peer,
+				      x->round,
+				      x->src_at,
+				      x->dst_at,
+				      x->with_at,
+				      x->chunk,
+				      x->count};
+
+		for (size_t k = 0; k < sizeof w / sizeof *w; k++)
+			put32(step + 4 * k, w[k]);
 		buf_add(out, step, sizeof step);
 	}
 	return true;

@@ -124,15 +124,6 @@ usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo
 	       (!row || !row->shared || ask->transport == TUNE_P2P) && !is_barred(ask, algo);
 }
 
-/* Return true if the model may choose it. */
-static bool
-eligible(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
-	 const struct plan_algo **algo)
-{
-	return row->coll == ask->args.coll && (!row->slow || t->select[row->coll].named) &&
-	       plan_algo_find(row->coll, row->name, algo, NULL) == RC_OK && usable(t, ask, *algo);
-}
-
 /* Find an algorithm of a file that a rule or GPUSIM_ALGO names; NULL: it does not fit the operation. */
 static const struct tune_file *
 fitting(const struct tune_ask *ask, const char *name)
@@ -158,15 +149,6 @@ lists(const struct tune_select *s, const char *file)
 	return false;
 }
 
-/* Return true if the rule's algorithm can be used now. */
-static bool
-rule_usable(const struct tuner *t, const struct tune_ask *ask, const struct tune_rule *r)
-{
-	if (r->file)
-		return lists(&t->select[r->coll], r->file) && fitting(ask, r->file);
-	return usable(t, ask, r->algo);
-}
-
 static const struct tune_rule *
 find_rule(const struct tuner *t, const struct tune_ask *ask)
 {
@@ -174,7 +156,9 @@ find_rule(const struct tuner *t, const struct tune_ask *ask)
 		const struct tune_rule *r = &t->rule[i];
 
 		if (r->coll == ask->args.coll && plan_args_bytes(&ask->args) >= r->min_bytes &&
-		    plan_args_bytes(&ask->args) <= r->max_bytes && rule_usable(t, ask, r) &&
+		    plan_args_bytes(&ask->args) <= r->max_bytes &&
+		    (r->file ? lists(&t->select[r->coll], r->file) && fitting(ask, r->file)
+			     : usable(t, ask, r->algo)) &&
 		    (r->transport < 0 || r->transport == (int)ask->transport) &&
 		    (!r->nranks || r->nranks == ask->args.nranks))
 			return r;
@@ -190,7 +174,9 @@ by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *
 	for (const struct cost_algo *row = cost_algos; row->name; row++) {
 		struct tune_answer a = {.by = TUNE_BY_MODEL};
 
-		if (!eligible(t, ask, row, &a.algo))
+		if (row->coll != ask->args.coll || (row->slow && !t->select[row->coll].named) ||
+		    plan_algo_find(row->coll, row->name, &a.algo, NULL) != RC_OK ||
+		    !usable(t, ask, a.algo))
 			continue;
 		best_chunk(t, ask, &a);
 		if (!out->algo || a.us < 0.98 * out->us)
@@ -231,25 +217,17 @@ by_call(const struct tune_ask *ask, struct tune_answer *out, struct err *err)
 	return tune_file_check(f, ask, err);
 }
 
-/* GPUSIM_ALGO's first algorithm of a file that fits. */
-static const struct tune_file *
-listed_file(const struct tuner *t, const struct tune_ask *ask)
-{
-	const struct tune_select *s = &t->select[ask->args.coll];
-	const struct tune_file *f = NULL;
-
-	for (unsigned i = 0; i < s->nfiles && !f; i++)
-		f = fitting(ask, s->file[i]);
-	return f;
-}
-
 /* Choose for a call that leaves the algorithm open. */
 static void
 by_tuner(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
 {
+	const struct tune_select *s = &t->select[ask->args.coll];
 	const struct tune_rule *rule;
 
-	if ((a->file = listed_file(t, ask))) {
+	/* GPUSIM_ALGO's first algorithm of a file that fits. */
+	for (unsigned i = 0; i < s->nfiles && !a->file; i++)
+		a->file = fitting(ask, s->file[i]);
+	if (a->file) {
 		a->by = TUNE_BY_NAME;
 		a->algo = &plan_algo_file;
 	} else if ((rule = find_rule(t, ask))) {

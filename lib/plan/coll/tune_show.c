@@ -9,13 +9,6 @@
 
 static const char *const transport[TUNE_NTRANSPORTS] = {[TUNE_NET] = "net", [TUNE_P2P] = "p2p"};
 
-static bool
-differs(const struct tuner *t, const struct tuner *plain, int coll)
-{
-	return t->select[coll].named || t->select[coll].nfiles ||
-	       t->select[coll].allowed != plain->select[coll].allowed;
-}
-
 /* "allreduce:^ring,tree": the listed algorithms, or the excluded ones. */
 static bool
 show_list(const struct tuner *t, enum gpusim_coll coll, struct buf *out)
@@ -48,7 +41,8 @@ tuner_show_lists(const struct tuner *t, struct buf *out)
 
 	tuner_init(&plain);
 	for (int c = 0; c < GPUSIM_NCOLLS && good; c++)
-		if (differs(t, &plain, c))
+		if (t->select[c].named || t->select[c].nfiles ||
+		    t->select[c].allowed != plain.select[c].allowed)
 			good = show_list(t, (enum gpusim_coll)c, out);
 	tuner_fini(&plain);
 	return good;
