@@ -260,23 +260,6 @@ cmdqs_progress(struct cmdqs *s, struct progress *out, size_t max)
 	return n;
 }
 
-/* Lock held. Publish the rank that a communicator's client waits for: the longest wait of its queues. */
-static void
-show_waits(struct cmdqs *s, struct bound *b)
-{
-	struct progress p, most = {0};
-
-	for (const struct queue *q = s->queues; q; q = q->next)
-		if (recorder_read(&q->recorder, &p) && p.comm == b->comm && p.waits_for &&
-		    (!most.waits_for || p.idle_ns > most.idle_ns))
-			most = p;
-	atomic_store_explicit(&b->record->waits_since_ns,
-			      most.waits_for ? clock_now_ns() - most.idle_ns : 0,
-			      memory_order_relaxed);
-	atomic_store_explicit(&b->record->waits_for, (int32_t)most.waits_for - 1,
-			      memory_order_release);
-}
-
 #define GROUP_MS 300 /* report a group that has been open for longer */
 
 /* Lock held. The client holds operations in a group that it has not ended. */
@@ -306,7 +289,18 @@ cmdqs_tick(struct cmdqs *s, struct device_recorder *r)
 {
 	pthread_mutex_lock(&s->lock);
 	for (struct bound *b = s->bounds; b; b = b->next) {
-		show_waits(s, b);
+		struct progress p, most = {0};
+
+		/* Publish the rank that its client waits for: the longest wait of its queues. */
+		for (const struct queue *q = s->queues; q; q = q->next)
+			if (recorder_read(&q->recorder, &p) && p.comm == b->comm && p.waits_for &&
+			    (!most.waits_for || p.idle_ns > most.idle_ns))
+				most = p;
+		atomic_store_explicit(&b->record->waits_since_ns,
+				      most.waits_for ? clock_now_ns() - most.idle_ns : 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&b->record->waits_for, (int32_t)most.waits_for - 1,
+				      memory_order_release);
 		watch_group(b, r);
 	}
 	pthread_mutex_unlock(&s->lock);

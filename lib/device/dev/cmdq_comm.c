@@ -428,20 +428,6 @@ cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc, cons
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A copy; NULL: no waits, or out of memory. */
-static uint64_t *
-copy_waited(const struct bound *b)
-{
-	uint64_t *v = alloc_zeroed(b->nranks, sizeof *v), any = 0;
-
-	for (uint32_t r = 0; v && r < b->nranks; r++)
-		any |= v[r] = __atomic_load_n(&b->waited_ns[r], __ATOMIC_RELAXED);
-	if (any)
-		return v;
-	free(v);
-	return NULL;
-}
-
 size_t
 cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
 {
@@ -452,7 +438,7 @@ cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
 		out[n++] = (struct cmdq_count){
 		    .comm = b->comm,
 		    .operations = atomic_load_explicit(&b->record->done, memory_order_relaxed),
-		    .waited_ns = copy_waited(b),
+		    .waited_ns = waits_copy(b->waited_ns, b->nranks),
 		    .nranks = b->nranks};
 	pthread_mutex_unlock(&s->lock);
 	return n;

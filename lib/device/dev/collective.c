@@ -319,22 +319,6 @@ send_meanwhile(struct walk *g, uint32_t peer, struct err *err)
 	return rc;
 }
 
-/* The same for each peer of the step. */
-static enum rc
-send_before(struct walk *g, const struct plan_step *s, struct err *err)
-{
-	uint32_t n = npeers_of(g, s);
-	enum rc rc = RC_OK;
-
-	for (uint32_t k = 0; k < n && rc == RC_OK; k++) {
-		uint32_t peer = peer_at(g, s, k);
-
-		if (xport_is_slow(g->o, peer) && wants_room(g))
-			rc = send_meanwhile(g, peer, err);
-	}
-	return rc;
-}
-
 /*
  * Run all steps in order, but sends as early as hoist.h allows and the window has room: step k may wait while
  * chunks are in flight.
@@ -350,8 +334,12 @@ run_steps(struct walk *g, struct err *err)
 
 		recorder_step(g->recorder, g->k + 1, s->kind + 1u, s->count * g->c->elem);
 		rc = post_sends(g, err);
-		if (rc == RC_OK)
-			rc = send_before(g, s, err);
+		for (uint32_t k = 0; k < npeers_of(g, s) && rc == RC_OK; k++) {
+			uint32_t peer = peer_at(g, s, k);
+
+			if (xport_is_slow(g->o, peer) && wants_room(g))
+				rc = send_meanwhile(g, peer, err);
+		}
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
@@ -471,22 +459,6 @@ say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc 
 }
 
 static enum rc
-run(struct walk *g, struct err *err)
-{
-	enum rc rc = run_steps(g, err);
-	bool whole = rc == RC_OK;
-
-	if (rc == RC_OK && g->recorder)
-		g->recorder->what = 0;
-	if (rc != RC_OK)
-		collective_involve(g->o, g->c, g->k - 1);
-	rc = xport_end(g->o, whole ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
-	if (whole && rc == RC_OK)
-		inject_end(g->p, g->c, g->op);
-	return rc;
-}
-
-static enum rc
 run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 	const struct program *p, const struct inst_coll *c, uint64_t op, struct recorder *recorder,
 	struct err *err)
@@ -520,8 +492,17 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 		collective_record_end(recorder, c, &o, rc);
 		return err_set(err, rc, "%s: %s", coll_name(c->args.coll), local.text);
 	}
-	if (rc == RC_OK)
-		rc = run(&g, &local);
+	if (rc == RC_OK) {
+		bool whole = run_steps(&g, &local) == RC_OK;
+
+		if (whole && recorder)
+			recorder->what = 0;
+		if (!whole)
+			collective_involve(&o, c, g.k - 1);
+		rc = xport_end(&o, whole ? XPORT_COMPLETE : XPORT_GIVE_UP, &local);
+		if (whole && rc == RC_OK)
+			inject_end(p, c, op);
+	}
 	collective_record_end(recorder, c, &o, rc);
 	if (rc != RC_OK)
 		return say(c, p->rank, op, g.k, rc, &local, err);
@@ -540,6 +521,19 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 	if (taped)
 		taping_end(p, c, taped, rc, err);
 	return rc;
+}
+
+uint64_t *
+waits_copy(const uint64_t *waited_ns, uint32_t nranks)
+{
+	uint64_t *v = waited_ns ? alloc_zeroed(nranks, sizeof *v) : NULL, any = 0;
+
+	for (uint32_t r = 0; v && r < nranks; r++)
+		any |= v[r] = __atomic_load_n(&waited_ns[r], __ATOMIC_RELAXED);
+	if (any)
+		return v;
+	free(v);
+	return NULL;
 }
 
 void

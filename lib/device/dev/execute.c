@@ -79,22 +79,6 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 	return err_set(err, RC_INTERNAL, "unknown instruction");
 }
 
-/* A kernel or a wait begins, which may take long: show it in the recorder. */
-static struct flight_now
-task_of(const struct inst *i, uint64_t begin)
-{
-	struct flight_now now = {.what = FLIGHT_TASK_EVENT, .since = begin};
-
-	if (i->kind == INST_WAIT) {
-		now.queue = event_id(i->event.event);
-		return now;
-	}
-	now.what = FLIGHT_TASK_KERNEL;
-	for (size_t n = 0; n < FLIGHT_NAME - 5 && i->kernel.kernel->name[n]; n++)
-		now.name[n] = i->kernel.kernel->name[n];
-	return now;
-}
-
 /* An instruction without peers has ended. */
 static void
 record(const struct execution *x, const struct inst *i, const struct flight_now *now, enum rc rc)
@@ -137,9 +121,15 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 	*ndone = 1;
 	if (i->kind == INST_SENDRECV)
 		return run_pairs(x, iteration, at, n, ndone, err);
-	now.since = x->recorder ? recorder_now(x->recorder) : 0;
+	now = (struct flight_now){.what =
+				      i->kind == INST_WAIT ? FLIGHT_TASK_EVENT : FLIGHT_TASK_KERNEL,
+				  .since = x->recorder ? recorder_now(x->recorder) : 0};
 	if (shown) {
-		now = task_of(i, now.since);
+		/* It may take long: show it in the recorder. */
+		if (i->kind == INST_WAIT)
+			now.queue = event_id(i->event.event);
+		else
+			memcpy(now.name, name, strnlen(name, FLIGHT_NAME - 5));
 		recorder_task(x->recorder, &now);
 	}
 	rc = run_one(x, iteration, at[0], err);

@@ -67,21 +67,6 @@ is_of_frames(const struct gpusim_fault *f)
 	       f->kind == GPUSIM_FAULT_CUT;
 }
 
-/* Delay kill and stop until their request has been answered. */
-static enum rc
-add_soon(struct injector *i, const struct gpusim_fault *f, struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	pthread_mutex_lock(&i->table.lock);
-	if (i->nsoon == INJECT_SOON)
-		rc = err_set(err, RC_BUSY, "%d such faults already wait", INJECT_SOON);
-	else
-		i->soon[i->nsoon++] = *f;
-	pthread_mutex_unlock(&i->table.lock);
-	return rc;
-}
-
 enum rc
 injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 {
@@ -99,8 +84,15 @@ injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 			record(i, NULL, NULL, text);
 		return rc;
 	}
-	if (!is_of_frames(f))
-		return add_soon(i, f, err);
+	if (!is_of_frames(f)) { /* kill and stop wait until their request has been answered */
+		pthread_mutex_lock(&i->table.lock);
+		if (i->nsoon == INJECT_SOON)
+			rc = err_set(err, RC_BUSY, "%d such faults already wait", INJECT_SOON);
+		else
+			i->soon[i->nsoon++] = *f;
+		pthread_mutex_unlock(&i->table.lock);
+		return rc;
+	}
 	fault_show(f, text, sizeof text);
 	rc = xport_fault_set(i->xport, f, err);
 	if (rc == RC_OK) {

@@ -75,22 +75,6 @@ find(struct leases *l, uint64_t client)
 	return h;
 }
 
-static enum rc
-check(const struct leases *l, const struct owner *h, uint64_t nbytes, struct err *err)
-{
-	uint64_t held = h ? h->nbytes : 0;
-
-	if (h && h->n >= LEASE_MAX)
-		return err_set(err, RC_BUSY,
-			       "this client leases %d allocations, which is its limit", LEASE_MAX);
-	if (nbytes > l->max_bytes || held > l->max_bytes - nbytes)
-		return err_set(err, RC_BUSY,
-			       "this client leases %" PRIu64 " of at most %" PRIu64
-			       " bytes: no room for %" PRIu64 " more",
-			       held, l->max_bytes, nbytes);
-	return RC_OK;
-}
-
 /* Lock held. False: out of memory. */
 static bool
 put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
@@ -112,11 +96,22 @@ put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 enum rc
 lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes, struct err *err)
 {
-	enum rc rc;
+	const struct owner *h;
+	uint64_t held;
+	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&l->lock);
-	rc = check(l, find(l, client), nbytes, err);
-	if (rc == RC_OK && !put(l, client, addr, nbytes))
+	h = find(l, client);
+	held = h ? h->nbytes : 0;
+	if (h && h->n >= LEASE_MAX)
+		rc = err_set(err, RC_BUSY, "this client leases %d allocations, which is its limit",
+			     LEASE_MAX);
+	else if (nbytes > l->max_bytes || held > l->max_bytes - nbytes)
+		rc = err_set(err, RC_BUSY,
+			     "this client leases %" PRIu64 " of at most %" PRIu64
+			     " bytes: no room for %" PRIu64 " more",
+			     held, l->max_bytes, nbytes);
+	else if (!put(l, client, addr, nbytes))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_unlock(&l->lock);
 	return rc;

@@ -295,22 +295,6 @@ make_scratch(struct program *p, struct err *err)
 	return RC_OK;
 }
 
-/* With all buffers known, find the sends that may be hoisted. */
-static enum rc
-look_ahead(struct program *p, struct err *err)
-{
-	for (size_t i = 0; i < p->ninst; i++) {
-		struct inst_coll *c = &p->inst[i].coll;
-
-		if (p->inst[i].kind != INST_COLL)
-			continue;
-		c->after = hoist_compute(&c->plan, c->base, c->elem);
-		if (!c->after)
-			return err_set(err, RC_NOMEM, "out of memory");
-	}
-	return RC_OK;
-}
-
 enum rc
 program_hold(atomic_size_t *held, size_t n, size_t *charged, struct err *err)
 {
@@ -339,7 +323,15 @@ finish(const struct program_env *env, struct program *p, struct err *err)
 	p->held = env->held;
 	if (rc == RC_OK)
 		rc = make_scratch(p, err);
-	return rc == RC_OK ? look_ahead(p, err) : rc;
+	/* With all buffers known, find the sends that may be hoisted. */
+	for (size_t i = 0; i < p->ninst && rc == RC_OK; i++) {
+		struct inst_coll *c = &p->inst[i].coll;
+
+		if (p->inst[i].kind == INST_COLL &&
+		    !(c->after = hoist_compute(&c->plan, c->base, c->elem)))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	return rc;
 }
 
 enum rc

@@ -162,21 +162,6 @@ check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
 	return check_distinct(p, m);
 }
 
-/* The ranks' ids and data addresses. */
-static uint64_t
-digest_ranks(const GpuSim__CommAttachRequest *m)
-{
-	uint64_t h = proto_digest(DIGEST_START, &m->optimeoutms, sizeof m->optimeoutms);
-
-	for (size_t r = 0; r < m->n_ranks; r++) {
-		uint64_t id = m->ranks[r]->deviceid ? m->ranks[r]->deviceid->value : 0;
-
-		h = proto_digest(h, &id, sizeof id);
-		h = proto_digest(h, m->ranks[r]->dataaddress, strlen(m->ranks[r]->dataaddress) + 1);
-	}
-	return h;
-}
-
 /* The same attach again: it waits like the first. */
 static const struct err *
 attach_again(struct protocol *p, struct pcomm *c, uint64_t caller)
@@ -210,7 +195,15 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	if (why)
 		return why;
 	leave_ended(p, m);
-	fresh.digest = digest_ranks(m);
+	fresh.digest = proto_digest(DIGEST_START, &m->optimeoutms, sizeof m->optimeoutms);
+	for (size_t r = 0; r < m->n_ranks; r++) { /* the ranks' ids and data addresses */
+		const GpuSim__DeviceMetadata *of = m->ranks[r];
+		uint64_t id = of->deviceid ? of->deviceid->value : 0;
+
+		fresh.digest = proto_digest(fresh.digest, &id, sizeof id);
+		fresh.digest =
+		    proto_digest(fresh.digest, of->dataaddress, strlen(of->dataaddress) + 1);
+	}
 	old = proto_comm_find(p, m->commid);
 	if (old && m->epoch < old->epoch)
 		return is_over(p, m->epoch, m->commid, old->epoch);

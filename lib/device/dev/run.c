@@ -45,22 +45,6 @@ segment_new(struct run *r, size_t n)
 	return g;
 }
 
-/* Room for the longest row of sends and receives, so that running needs no memory. */
-static bool
-make_pairs(struct segment *g)
-{
-	const struct inst *in = g->run->spec.program->inst;
-	size_t row = 0, most = 0;
-
-	for (size_t i = 0; i < g->n; i++) {
-		row = in[g->at[i]].kind == INST_SENDRECV ? row + 1 : 0;
-		if (row > most)
-			most = row;
-	}
-	g->pair = most ? alloc_zeroed(most, sizeof *g->pair) : NULL;
-	return most == 0 || g->pair;
-}
-
 /* One segment for each stream that has instructions. */
 static bool
 make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
@@ -80,9 +64,18 @@ make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
 
 		g->at[g->n++] = (uint32_t)i;
 	}
-	for (unsigned s = 0; s < STREAM_MAX; s++)
-		if (by_stream[s] && !make_pairs(by_stream[s]))
+	for (unsigned s = 0; s < STREAM_MAX; s++) {
+		struct segment *g = by_stream[s];
+		size_t row = 0, most = 0;
+
+		/* Room for the longest row of sends and receives, so that running needs no memory. */
+		for (size_t i = 0; g && i < g->n; i++) {
+			row = p->inst[g->at[i]].kind == INST_SENDRECV ? row + 1 : 0;
+			most = row > most ? row : most;
+		}
+		if (most && !(g->pair = alloc_zeroed(most, sizeof *g->pair)))
 			return false;
+	}
 	return true;
 }
 
@@ -157,21 +150,6 @@ run_number_events(struct run *r)
 	return true;
 }
 
-/* Add ticks to computing or communicating; waiting for events is neither. The first of the sends and
- * receives that run together decides. */
-static void
-count_time(struct run_result *sum, const struct inst *in, uint64_t ticks)
-{
-	enum inst_kind kind = in->kind;
-
-	if (in->untimed)
-		;
-	else if (kind == INST_COLL || kind == INST_SENDRECV)
-		sum->comm_ns += ticks;
-	else if (kind != INST_RECORD && kind != INST_WAIT)
-		sum->compute_ns += ticks;
-}
-
 /* Run the instructions; sum->err is the first failure, its times are ticks. True: to the end. */
 static bool
 run_all(struct stream *st, const struct segment *g, struct run_result *sum)
@@ -194,6 +172,7 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 	m->queued = r->queued;
 	for (uint64_t it = 0; it < r->spec.iterations; it++)
 		for (size_t i = 0, n; i < g->n; i += n) {
+			const struct inst *in;
 			uint64_t before;
 
 			if (atomic_load(&r->over) || atomic_load(&s->stop))
@@ -201,10 +180,15 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 			before = m->clock;
 			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
 				return false;
-			count_time(sum, &x.program->inst[g->at[i]], m->clock - before);
+			/* The first of the sends and receives that run together decides. Waiting for
+			 * events is neither computing nor communicating. */
+			in = &x.program->inst[g->at[i]];
+			if (!in->untimed && (in->kind == INST_COLL || in->kind == INST_SENDRECV))
+				sum->comm_ns += m->clock - before;
+			else if (!in->untimed && in->kind != INST_RECORD && in->kind != INST_WAIT)
+				sum->compute_ns += m->clock - before;
 			for (size_t k = i; s->env.tell && k < i + n; k++) {
-				const struct inst *in = &x.program->inst[g->at[k]];
-
+				in = &x.program->inst[g->at[k]];
 				if (in->kind == INST_COLL || in->kind == INST_SENDRECV)
 					collective_tell(s->env.tell, x.program, &in->coll,
 							execution_number(&x, &in->coll, it),

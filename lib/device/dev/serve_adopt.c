@@ -11,29 +11,25 @@
 #include "base/clock.h"
 #include "dev/device_impl.h"
 
-/* Adopt contents and allocations, leases, and snapshots. */
-static enum rc
-take_over(struct device *d, const GpuSim__AdoptRequest *m, struct err *err)
-{
-	struct devmem_source from = {
-	    .path = m->path, .device_id = m->deviceid, .dev = m->dev, .inode = m->inode};
-	enum rc rc;
-
-	if (devmem_used(d->mem, NULL) == 0)
-		snapshot_drop(d->snapshots, 0, 0); /* of communicators that this device has left */
-	rc = devmem_adopt(d->mem, &from, &d->adopt.stop, err);
-	if (rc == RC_OK)
-		rc = leases_inherit(d->leases, clock_now_ns(), err);
-	return rc == RC_OK ? snapshots_load(d->snapshots, err) : rc;
-}
-
 static void *
 adopt_main(void *arg)
 {
 	struct device *d = arg;
 	struct rpc_call *call = d->adopt.call;
+	const GpuSim__AdoptRequest *m = rpc_request(call)->adopt;
+	struct devmem_source from = {
+	    .path = m->path, .device_id = m->deviceid, .dev = m->dev, .inode = m->inode};
 	struct err err = {0};
-	enum rc rc = take_over(d, rpc_request(call)->adopt, &err);
+	enum rc rc;
+
+	/* Adopt contents and allocations, leases, and snapshots. */
+	if (devmem_used(d->mem, NULL) == 0)
+		snapshot_drop(d->snapshots, 0, 0); /* of communicators that this device has left */
+	rc = devmem_adopt(d->mem, &from, &d->adopt.stop, &err);
+	if (rc == RC_OK)
+		rc = leases_inherit(d->leases, clock_now_ns(), &err);
+	if (rc == RC_OK)
+		rc = snapshots_load(d->snapshots, &err);
 
 	atomic_store(&d->adopt.over, true);
 	if (rc == RC_OK) {
@@ -41,7 +37,7 @@ adopt_main(void *arg)
 	} else {
 		err_prefix(&err,
 			   "device %016" PRIx64 ": cannot adopt the memory of device %016" PRIx64,
-			   d->id, rpc_request(call)->adopt->deviceid);
+			   d->id, m->deviceid);
 		rpc_reply_err(call, &err);
 	}
 	return NULL;
