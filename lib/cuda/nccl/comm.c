@@ -6,8 +6,6 @@
 #include "base/env.h"
 #include "base/parse.h"
 #include "coll/tune.h"
-#include "nccl/exit.h"
-#include "nccl/memory.h"
 #include "nccl/nccl_impl.h"
 
 #define CALL_MS \

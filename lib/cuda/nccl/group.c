@@ -15,11 +15,7 @@ struct group {
 	struct nccl_job *job, **job_end; /* in order */
 };
 
-/* ops stay allocated from one group to the next; a thread's end frees them. */
 static __thread struct group group;
-static __thread bool group_known;
-static pthread_key_t group_key;
-static pthread_once_t group_once = PTHREAD_ONCE_INIT;
 
 bool
 nccl_group_open(void)
@@ -35,41 +31,17 @@ nccl_group_note(ncclResult_t result)
 	return result;
 }
 
-static void
-forget_group(void *arg)
-{
-	(void)arg;
-	free(group.op);
-	group.op = NULL;
-	group.cap = 0;
-}
-
-static void
-make_key(void)
-{
-	pthread_key_create(&group_key, forget_group);
-}
-
-static ncclResult_t
-gather(const struct nccl_op *op)
-{
-	if (!alloc_room(&group.op, group.nops, &group.cap, sizeof *group.op))
-		return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
-	if (!group_known) {
-		pthread_once(&group_once, make_key);
-		group_known = pthread_setspecific(group_key, &group_known) == 0;
-	}
-	group.op[group.nops] = *op;
-	group.op[group.nops++].inner = group.inner;
-	cmdq_bind_grouped(op->comm->bind);
-	return ncclSuccess;
-}
-
 ncclResult_t
 nccl_submit(const struct nccl_op *op)
 {
-	if (group.depth > 0)
-		return gather(op);
+	if (group.depth > 0) {
+		if (!alloc_room(&group.op, group.nops, &group.cap, sizeof *group.op))
+			return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
+		group.op[group.nops] = *op;
+		group.op[group.nops++].inner = group.inner;
+		cmdq_bind_grouped(op->comm->bind);
+		return ncclSuccess;
+	}
 	if (op->c.kind == CMDQ_SENDRECV && op->c.u.coll.root == op->rank)
 		return nccl_fail(ncclInvalidUsage,
 				 "rank %" PRIu32
@@ -230,6 +202,8 @@ NCCL_ALIAS(ncclGroupStart);
 static ncclResult_t
 leave(ncclSimInfo_t *sim)
 {
+	ncclResult_t r;
+
 	if (group.depth == 0)
 		return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
 	if (group.depth > 1) {
@@ -237,7 +211,11 @@ leave(ncclSimInfo_t *sim)
 		group.inner++;
 		return ncclSuccess;
 	}
-	return end_group(sim);
+	r = end_group(sim);
+	free(group.op);
+	group.op = NULL;
+	group.cap = 0;
+	return r;
 }
 
 ncclResult_t

@@ -4,7 +4,7 @@
  * All ranks register a window, and exchange the addresses of their parts: an all-gather of the
  * communicator, on a separate stream.
  */
-#include "nccl/memory.h"
+#include "nccl/nccl_impl.h"
 
 #include <stdlib.h>
 

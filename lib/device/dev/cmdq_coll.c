@@ -143,7 +143,7 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	const struct bound *b = k->bound;
 	struct plan_args *a = &s->c.args;
 	struct tune_ask ask = {.transport = b->by_memory ? TUNE_P2P : TUNE_NET,
-			       .files = cmdq_algos_files(b->files)};
+			       .files = b->files ? &b->files->files : NULL};
 	const struct plan_algo *row = NULL;
 	const struct tune_file *file = NULL;
 	struct tune_answer how;
@@ -161,7 +161,12 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	a->canonical = a->canonical && plan_args_ordered(a);
 	if (c->algo && !(row = plan_algo_at(a->coll, c->algo - 1u)))
 		return err_set(err, RC_INVAL, "unknown algorithm number %u", c->algo - 1u);
-	if (row == &plan_algo_file && !(file = cmdq_algos_marked(b->files, a->coll, c->mark)))
+	/* The first of the collective whose name has this mark; the same on all ranks. */
+	for (size_t i = 0; row == &plan_algo_file && ask.files && i < ask.files->n && !file; i++)
+		if (ask.files->v[i].coll == a->coll &&
+		    cmdq_algo_mark(ask.files->v[i].name) == c->mark)
+			file = &ask.files->v[i];
+	if (row == &plan_algo_file && !file)
 		return err_set(err, RC_INVAL,
 			       "the algorithm from a file did not exist when the communicator was "
 			       "made, or is too large for its devices");
@@ -170,7 +175,7 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 		ask.algo = file ? file->name : row->name;
 	rc = tuner_choose(&b->tuner, &ask, &how, err);
 	if (rc == RC_OK && how.file)
-		a->schedule = cmdq_algo_schedule(how.file);
+		a->schedule = how.file->of;
 	if (rc == RC_OK)
 		rc = plan_args_check(a, err);
 	if (rc == RC_OK)

@@ -359,7 +359,9 @@ bind_for(struct cmdqs *s, const struct xport_membership *m, struct cmdq_client *
 			    .rank = m->rank,
 			    .nranks = m->nranks,
 			    .by_memory = d->by_memory,
-			    .files = cmdq_algos_share(d->files)};
+			    .files = d->files};
+	if (b->files)
+		atomic_fetch_add(&b->files->users, 1);
 	snprintf(b->program, sizeof b->program, "%s", program);
 	b->waited_ns = alloc_zeroed(b->nranks, sizeof *b->waited_ns);
 	rc = b->waited_ns ? make_tuner(d, &b->tuner, err) : err_set(err, RC_NOMEM, "out of memory");

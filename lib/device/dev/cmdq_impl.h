@@ -25,7 +25,7 @@
 
 #include "coll/tune.h"
 #include "dev/cmdq.h"
-#include "dev/cmdq_algos.h"
+#include "coll/schedule.h"
 #include "dev/collective.h"
 
 #define SHAPE_BUCKETS 64
@@ -202,6 +202,19 @@ void bounds_lose(struct cmdqs *s, const struct cmdq_client *c);
 /* Lock held. Lose all: the device ends. */
 void bounds_stop(struct cmdqs *s);
 void comms_free(struct cmdqs *s);
+
+/* ---- cmdq_algos.c: the algorithms from files in the attach of a queued communicator */
+
+/* Shared by the attach and the processes that have bound the communicator; the last one frees it. */
+struct cmdq_algos {
+	atomic_uint users;
+	struct tune_files files; /* of: struct schedule */
+};
+
+/* NULL when there are none. RC_BADDATA malformed or for another rank; RC_NOMEM. */
+enum rc cmdq_algos_new(GpuSim__RankAlgo *const *v, size_t n, uint32_t rank, uint32_t nranks,
+		       struct cmdq_algos **out, struct err *err);
+void cmdq_algos_drop(struct cmdq_algos *a); /* NULL is legal */
 
 /* ---- cmdq_client.c: lock held, except for the first two */
 

@@ -1,4 +1,4 @@
-#include "dev/execute.h"
+#include "dev/stream_impl.h"
 
 #include <string.h>
 

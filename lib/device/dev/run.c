@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "dev/execute.h"
 #include "dev/stream_impl.h"
 
 void

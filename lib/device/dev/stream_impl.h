@@ -21,6 +21,11 @@
 /* The first segment to run restores and takes snapshots; the others wait for it. */
 enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
 
+/* The recording that a record or wait is about, in iteration i: first + i * step. */
+struct event_number {
+	uint64_t first, step;
+};
+
 struct run {
 	struct run_spec spec;
 	struct run_result result;
@@ -108,6 +113,31 @@ bool run_number_events(struct run *r);
 
 /* Lock held, released while instructions run, on the stream's thread. */
 void segment_run(struct stream *st, struct segment *g);
+
+/* ---- execute.c: carry out instructions of a program, on the calling thread */
+
+/* How one run uses a program. */
+struct execution {
+	struct xport *xport;
+	const struct xport_tickets *tickets;
+	const struct devmem *mem;
+	const struct program *program;
+	uint64_t first_iteration; /* as kernel arguments with a step count */
+	uint64_t first_op, stride;
+	const struct event_number *event; /* by instruction */
+	struct recorder *recorder;	  /* or NULL */
+	struct pair *pair;		  /* room for the longest row of pairs in at[] of execute */
+};
+
+/* The number of a collective, send or receive in an iteration. */
+uint64_t execution_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration);
+
+/*
+ * Do instruction number at[0] in an iteration, or, where sends and receives follow each other, all of them;
+ * *ndone is the number done of at[0..n). The error says which operation failed.
+ */
+enum rc execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
+		size_t *ndone, struct err *err);
 
 /* ---- stream.c */
 
