@@ -75,14 +75,9 @@ gpusim_algo_remove(struct gpusim *g, const char *name)
 {
 	GpuSim__AlgoRemoveRequest m = GPU_SIM__ALGO_REMOVE_REQUEST__INIT;
 	GpuSim__Request req = WIRE_REQUEST(ALGO_REMOVE, algoremove, m);
-	GpuSim__Reply *reply;
-	enum rc rc;
 
 	m.name = (char *)name;
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, &reply);
-	if (rc == RC_OK)
-		wire_reply_free(reply);
-	return client_rc(rc);
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
 enum gpusim_rc

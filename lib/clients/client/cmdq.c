@@ -54,7 +54,7 @@ cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct
 	enum rc rc;
 
 	if (!q)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	m.pid = (uint32_t)getpid();
 	m.own = stream == CMDQ_OWN_STREAM;
 	m.stream = m.own ? 0 : stream;
@@ -278,9 +278,8 @@ enum gpusim_rc
 cmdq_append(struct cmdq *q, const struct cmdq_command *c, size_t n, uint64_t *position)
 {
 	if (n == 0 || n > CMDQ_SIZE / 2)
-		return client_rc(err_set(client_err(), RC_INVAL,
-					 "%zu operations at once: must be 1 to %d", n,
-					 CMDQ_SIZE / 2));
+		return client_fail(RC_INVAL, "%zu operations at once: must be 1 to %d", n,
+				   CMDQ_SIZE / 2);
 	return client_rc(append(q, c, n, NULL, position));
 }
 

@@ -82,12 +82,11 @@ cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out)
 	enum rc rc;
 
 	if (comm->rank < 0 || !gpusim_comm_is_queued(comm))
-		return client_rc(err_set(client_err(), RC_INVAL,
-					 "comm %" PRIu64 ": the handle is for all ranks",
-					 comm->id));
+		return client_fail(RC_INVAL, "comm %" PRIu64 ": the handle is for all ranks",
+				   comm->id);
 	b = calloc(1, sizeof *b);
 	if (!b)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	*b = (struct cmdq_bind){.g = comm->g,
 				.device = comm->device[comm->rank].device,
 				.comm = comm->id,
@@ -127,11 +126,10 @@ cmdq_bind_error(const struct cmdq_bind *b)
 	const struct cmdq_comm *r = b->record;
 
 	if (cmdq_bind_failed(b))
-		return client_rc(err_set(client_err(), r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
-					 (int)sizeof r->text - 1, r->text));
+		return client_fail(r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
+				   (int)sizeof r->text - 1, r->text);
 	if (!memfile_lives(b->area.file))
-		return client_rc(err_set(client_err(), RC_UNREACHABLE,
-					 "device %016" PRIx64 " has ended", b->device.id));
+		return client_fail(RC_UNREACHABLE, "device %016" PRIx64 " has ended", b->device.id);
 	return GPUSIM_OK;
 }
 
@@ -240,7 +238,7 @@ cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_co
 		return cmdq_append(q, c, n, position); /* refused: no number is given */
 	b = n == 1 ? &one : alloc_zeroed(n, sizeof *b);
 	if (!b)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	memcpy(b, binds, n * sizeof *b);
 	for (size_t i = 0; i < n && rc == GPUSIM_OK; i++)
 		rc = client_rc(check(b[i], &c[i]));

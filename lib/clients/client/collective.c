@@ -48,10 +48,10 @@ collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	enum gpusim_rc rc;
 
 	if (comm->rank < 0)
-		return client_rc(err_set(
-		    client_err(), RC_INVAL,
-		    "comm %" PRIu64 ": the handle is for all ranks, but this call is for one rank",
-		    comm->id));
+		return client_fail(RC_INVAL,
+				   "comm %" PRIu64
+				   ": the handle is for all ranks, but this call is for one rank",
+				   comm->id);
 	if (comm->queued)
 		return enqueue(comm, c);
 	if (!o)

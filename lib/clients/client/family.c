@@ -33,10 +33,10 @@ call_rank(const struct gpusim_comm *comm, const GpuSim__Request *req, struct gpu
 		*out = made;
 		return GPUSIM_OK;
 	}
-	return client_rc(err_set(client_err(), RC_BADDATA,
-				 "comm %" PRIu64 ": device %016" PRIx64
-				 " is not in it, although its rank called",
-				 made->id, me.id));
+	return client_fail(RC_BADDATA,
+			   "comm %" PRIu64 ": device %016" PRIx64
+			   " is not in it, although its rank called",
+			   made->id, me.id);
 }
 
 enum gpusim_rc

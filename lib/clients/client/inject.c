@@ -19,8 +19,8 @@ gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 	enum rc rc;
 
 	if (nfaults > GPUSIM_FAULTS_MAX)
-		return client_rc(err_set(client_err(), RC_INVAL, "%zu faults: the limit is %d",
-					 nfaults, GPUSIM_FAULTS_MAX));
+		return client_fail(RC_INVAL, "%zu faults: the limit is %d", nfaults,
+				   GPUSIM_FAULTS_MAX);
 	for (size_t i = 0; i < nfaults; i++) {
 		fault_to_wire(&faults[i], &message[i]);
 		list[i] = &message[i];

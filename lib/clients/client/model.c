@@ -11,8 +11,7 @@ gpusim_model_put(struct gpusim *g, uint64_t training, uint64_t version, const vo
 	enum rc rc = RC_OK;
 
 	if (nbytes == 0)
-		return client_rc(
-		    err_set(client_err(), RC_INVAL, "a model must have at least one byte"));
+		return client_fail(RC_INVAL, "a model must have at least one byte");
 	m.training = training;
 	m.modelversion = version;
 	m.nbytes = nbytes;

@@ -80,7 +80,7 @@ gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color, const in
 	size_t made = 0;
 
 	if (!s || !m || !devices)
-		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		rc = client_fail(RC_NOMEM, "out of memory");
 	n = rc == GPUSIM_OK ? sort_members(comm, color, key, m) : 0;
 	for (uint32_t i = 0; i < n && rc == GPUSIM_OK; i += many) {
 		for (many = 1; i + many < n && m[i + many].color == m[i].color;)
