@@ -48,20 +48,6 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 }
 
 static enum rc
-make_graph(struct bench *b, struct gpusim_graph *graph, struct err *err)
-{
-	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
-	enum rc rc;
-
-	if (b->cfg.rewrite)
-		add_rewrite(b, ops);
-	gpusim_ops_collective(ops, &b->c);
-	rc = api(gpusim_graph_create(b->comm, ops, graph), err);
-	gpusim_ops_free(ops);
-	return rc;
-}
-
-static enum rc
 launch(struct bench *b, struct gpusim_graph graph, uint64_t n, struct gpusim_times *times,
        struct err *err)
 {
@@ -98,9 +84,15 @@ run_batches(struct bench *b, struct gpusim_graph graph, struct bench_time *out, 
 enum rc
 bench_time(struct bench *b, struct bench_time *out, struct err *err)
 {
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
 	struct gpusim_graph graph;
-	enum rc rc = make_graph(b, &graph, err);
+	enum rc rc;
 
+	if (b->cfg.rewrite)
+		add_rewrite(b, ops);
+	gpusim_ops_collective(ops, &b->c);
+	rc = api(gpusim_graph_create(b->comm, ops, &graph), err);
+	gpusim_ops_free(ops);
 	if (rc != RC_OK)
 		return rc;
 	rc = run_batches(b, graph, out, err);

@@ -105,16 +105,6 @@ read_by_requests(void *arg, uint64_t offset, void *dst, size_t n, struct err *er
 	return RC_OK;
 }
 
-static enum rc
-trace_by_request(const struct client_recorder *r, uint32_t ms)
-{
-	GpuSim__Reply *reply = NULL;
-	enum rc rc = ask(r, 0, 0, ms, &reply, client_err());
-
-	wire_reply_free(reply);
-	return rc;
-}
-
 /* ---- by the file */
 
 /* The recorder within a device's memory file; false: not here, not ours, or without one. */
@@ -287,10 +277,14 @@ client_recorder_is_file(const struct client_recorder *r)
 enum gpusim_rc
 client_recorder_trace(struct client_recorder *r, uint32_t ms)
 {
+	GpuSim__Reply *reply = NULL;
 	enum rc rc;
 
 	if (trace_by_file(r, ms))
 		return GPUSIM_OK;
 	rc = connect_device(r);
-	return client_rc(rc == RC_OK ? trace_by_request(r, ms) : rc);
+	if (rc == RC_OK)
+		rc = ask(r, 0, 0, ms, &reply, client_err());
+	wire_reply_free(reply);
+	return client_rc(rc);
 }

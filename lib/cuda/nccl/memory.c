@@ -191,15 +191,21 @@ address_of(const void *p, size_t nbytes)
 }
 
 static ncclResult_t
-tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
+run_register(struct nccl_job *job)
 {
+	struct ncclComm *comm = job->comm;
+	struct ncclWindow *w = job->pointer;
 	size_t n = comm->nranks;
 	struct told *all = alloc_zeroed(n, sizeof *all), *on_device = NULL;
 	cudaStream_t stream = NULL;
-	ncclResult_t r = all ? have_signals(comm)
-			     : nccl_fail(ncclSystemError, "ncclCommWindowRegister : out of memory");
 	cudaError_t e = cudaSuccess;
+	int device = 0;
+	ncclResult_t r;
 
+	cudaGetDevice(&device);
+	cudaSetDevice(comm->ordinal);
+	r = all ? have_signals(comm)
+		: nccl_fail(ncclSystemError, "ncclCommWindowRegister : out of memory");
 	if (r == ncclSuccess)
 		e = cudaMalloc((void **)&on_device, n * sizeof *on_device);
 	if (r == ncclSuccess && e == cudaSuccess)
@@ -207,8 +213,8 @@ tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
 	if (e != cudaSuccess)
 		r = nccl_fail_cuda(e, "ncclCommWindowRegister");
 	if (r == ncclSuccess) {
-		all[comm->rank] =
-		    (struct told){addr, w->size, address_of(comm->signals, n * sizeof(uint64_t))};
+		all[comm->rank] = (struct told){address_of(w->own, w->size), w->size,
+						address_of(comm->signals, n * sizeof(uint64_t))};
 		r = exchange(comm, all, on_device, stream);
 	}
 	for (uint32_t p = 0; r == ncclSuccess && p < n; p++) {
@@ -221,20 +227,6 @@ tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
 	if (on_device)
 		cudaFree(on_device);
 	free(all);
-	return r;
-}
-
-static ncclResult_t
-run_register(struct nccl_job *job)
-{
-	struct ncclComm *comm = job->comm;
-	struct ncclWindow *w = job->pointer;
-	int device = 0;
-	ncclResult_t r;
-
-	cudaGetDevice(&device);
-	cudaSetDevice(comm->ordinal);
-	r = tell_peers(comm, w, address_of(w->own, w->size));
 	cudaSetDevice(device);
 	return r;
 }

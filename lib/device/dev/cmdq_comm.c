@@ -104,10 +104,16 @@ take_out(struct cmdqs *s, struct bound *b)
 
 /* Lock held. */
 static void
-report(struct cmdqs *s, const struct bound *b, enum rc rc, const char *reason)
+lose(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell)
 {
-	struct report *r = calloc(1, sizeof *r);
+	struct report *r;
 
+	if (atomic_load(&b->over))
+		return;
+	end(s, b, rc, reason);
+	if (xport_give_up(s->env.xport, b->comm, b->epoch, reason, NULL) != RC_OK || !tell)
+		return;
+	r = calloc(1, sizeof *r);
 	if (!r)
 		return; /* the peers know */
 	r->r.comm = b->comm;
@@ -118,17 +124,6 @@ report(struct cmdqs *s, const struct bound *b, enum rc rc, const char *reason)
 	s->reports_tail = &r->next;
 	if (s->wake)
 		s->wake(s->wake_arg);
-}
-
-/* Lock held. */
-static void
-lose(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell)
-{
-	if (atomic_load(&b->over))
-		return;
-	end(s, b, rc, reason);
-	if (xport_give_up(s->env.xport, b->comm, b->epoch, reason, NULL) == RC_OK && tell)
-		report(s, b, rc, reason);
 }
 
 void

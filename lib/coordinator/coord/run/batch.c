@@ -228,29 +228,25 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 	return RC_OK;
 }
 
-/* Bytes of the schedule that a collective will carry. */
-static size_t
-schedule_bytes(struct batch *b, uint32_t rank, size_t index, const GpuSim__Op *op)
-{
-	GpuSim__Coll k;
-	struct err err;
-
-	if (!b->files->n || op->kind_case != GPU_SIM__OP__KIND_COLL || is_sendrecv(op->coll))
-		return 0;
-	k = *op->coll;
-	choose(b, rank, index, &k, &err);
-	return k.schedule.len + TUNE_FILE_NAME;
-}
-
 /* An upper bound on the bytes of a rank's encoded operations. */
 static size_t
 packed_bound(struct batch *b, const GpuSim__RankOps *r)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->n_ops; i++)
-		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64 +
-		     schedule_bytes(b, r->rank, b->rank[r->rank].nops + i, r->ops[i]);
+	for (size_t i = 0; i < r->n_ops; i++) {
+		const GpuSim__Op *op = r->ops[i];
+		GpuSim__Coll k;
+		struct err err;
+
+		n += gpu_sim__op__get_packed_size(op) + 64;
+		if (!b->files->n || op->kind_case != GPU_SIM__OP__KIND_COLL ||
+		    is_sendrecv(op->coll))
+			continue;
+		k = *op->coll;
+		choose(b, r->rank, b->rank[r->rank].nops + i, &k, &err);
+		n += k.schedule.len + TUNE_FILE_NAME; /* that it will carry */
+	}
 	return n;
 }
 

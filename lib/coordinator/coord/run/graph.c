@@ -337,39 +337,31 @@ defined_again(struct coord *c, void *owner, uint32_t rank, const struct outcome 
 	comm_call_failed(g->comm, rank, o);
 }
 
-static enum rc
-define_again(struct coord *c, struct graph *g, struct err *err)
-{
-	struct comm *comm = g->comm;
-	GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
-	struct buf *ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
-	struct batch b;
-	enum rc rc = s && ops ? batch_init(c, &b, comm, err)
-			      : err_set(err, RC_RECOVERED, "its definition was not kept");
-
-	if (rc == RC_OK) {
-		rc = batch_add(&b, s, err);
-		g->nops = batch_numbered(&b);
-		batch_rewind(&b);
-		if (rc == RC_OK)
-			rc = batch_encode(&b, s, 3, ops, err);
-		batch_fini(&b);
-	}
-	if (rc == RC_OK)
-		define_start(c, g, ops, defined_again);
-	bufs_free(ops, comm_nranks(comm));
-	if (s)
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-	return rc;
-}
-
 void
 graphs_define_again(struct coord *c, struct comm *comm)
 {
 	for (struct graph *g = comm_work(comm)->graphs; g; g = g->next) {
+		GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
+		struct buf *ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
+		struct err err = {0};
+		struct batch b;
+
 		g->waiting = 0;
-		g->failed = (struct err){0};
-		define_again(c, g, &g->failed);
+		if (!s || !ops)
+			err_set(&err, RC_RECOVERED, "its definition was not kept");
+		else if (batch_init(c, &b, comm, &err) == RC_OK) {
+			enum rc rc = batch_add(&b, s, &err);
+
+			g->nops = batch_numbered(&b);
+			batch_rewind(&b);
+			if (rc == RC_OK && batch_encode(&b, s, 3, ops, &err) == RC_OK)
+				define_start(c, g, ops, defined_again);
+			batch_fini(&b);
+		}
+		g->failed = err;
+		bufs_free(ops, comm_nranks(comm));
+		if (s)
+			gpu_sim__submit_request__free_unpacked(s, NULL);
 	}
 }
 

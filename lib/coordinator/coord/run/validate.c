@@ -110,22 +110,6 @@ algo_outgrown(const struct comm *comm, const struct tune_file *f)
 	return f && comm_has_shrunk(comm) && f->nranks > comm_nranks(comm);
 }
 
-/* No such algorithm: *err lists the built-in ones; add those from files. */
-static enum rc
-unknown_algo(const struct tune_files *files, enum gpusim_coll coll, struct err *err)
-{
-	struct err why = *err;
-	struct buf names = {0};
-
-	for (size_t i = 0; i < files->n; i++)
-		if (files->v[i].coll == coll)
-			buf_addf(&names, "%s%s", names.len ? ", " : "", files->v[i].name);
-	if (names.len)
-		err_set(err, why.rc, "%s; from files: %s", why.text, names.data);
-	buf_fini(&names);
-	return err->rc;
-}
-
 /* Check that the algorithm is built in, or from a file and fits. */
 static enum rc
 check_algo(const struct comm *comm, const struct tune_files *files, const GpuSim__Coll *k,
@@ -133,14 +117,24 @@ check_algo(const struct comm *comm, const struct tune_files *files, const GpuSim
 {
 	const struct tune_file *f = tune_file_find(files, k->algo);
 	const struct tune_ask ask = {.args = *a, .parts = k->n_counts > 0};
+	struct buf names = {0};
+	struct err why;
 
 	if (f && !algo_outgrown(comm, f)) {
 		*algo = &plan_algo_file;
 		return tune_file_check(f, &ask, err);
 	}
-	if (plan_algo_find(a->coll, f ? NULL : k->algo, algo, err) != RC_OK)
-		return unknown_algo(files, a->coll, err);
-	return RC_OK;
+	if (plan_algo_find(a->coll, f ? NULL : k->algo, algo, err) == RC_OK)
+		return RC_OK;
+	/* *err lists the built-in ones; add those from files. */
+	for (size_t i = 0; i < files->n; i++)
+		if (files->v[i].coll == a->coll)
+			buf_addf(&names, "%s%s", names.len ? ", " : "", files->v[i].name);
+	why = *err;
+	if (names.len)
+		err_set(err, why.rc, "%s; from files: %s", why.text, names.data);
+	buf_fini(&names);
+	return err->rc;
 }
 
 static enum rc
