@@ -49,31 +49,24 @@ per_rank(const struct schedule *s)
 	return s->nchunks / s->nranks;
 }
 
-/* The chunks of the vector that a buffer of the rank has: [lo, hi). */
-static void
-chunks_in(const struct schedule *s, unsigned buf, uint32_t *lo, uint32_t *hi)
-{
-	bool root = s->rank == s->root,
-	     part = (buf == PLAN_IN && s->coll == GPUSIM_ALLGATHER) ||
-		    (buf == PLAN_OUT && s->coll == GPUSIM_REDUCESCATTER),
-	     none = !root && ((buf == PLAN_IN && s->coll == GPUSIM_BROADCAST) ||
-			      (buf == PLAN_OUT && s->coll == GPUSIM_REDUCE));
-
-	*lo = part ? s->rank * per_rank(s) : 0;
-	*hi = none ? 0 : part ? *lo + per_rank(s) : s->nchunks;
-}
-
 /* Check that the range is inside the buffer, and that its places are as long as the chunks. */
 static bool
 fits(const struct schedule *s, const struct schedule_step *x, unsigned buf, uint32_t at)
 {
 	uint32_t lo, hi;
+	bool part, none;
 
 	if (buf == PLAN_TMP)
 		return at <= s->scratch && x->count <= s->scratch - at;
 	if (buf != PLAN_IN && buf != PLAN_OUT)
 		return false;
-	chunks_in(s, buf, &lo, &hi);
+	/* The chunks of the vector that the rank's buffer has. */
+	part = (buf == PLAN_IN && s->coll == GPUSIM_ALLGATHER) ||
+	       (buf == PLAN_OUT && s->coll == GPUSIM_REDUCESCATTER);
+	none = s->rank != s->root && ((buf == PLAN_IN && s->coll == GPUSIM_BROADCAST) ||
+				      (buf == PLAN_OUT && s->coll == GPUSIM_REDUCE));
+	lo = part ? s->rank * per_rank(s) : 0;
+	hi = none ? 0 : part ? lo + per_rank(s) : s->nchunks;
 	if (at < lo || at > hi || x->count > hi - at)
 		return false;
 	if (s->coll == GPUSIM_ALLTOALL)
