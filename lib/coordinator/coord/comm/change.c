@@ -6,13 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The result code that a device may send as the reason. */
-static enum rc
-abort_rc(const GpuSim__CommAbortRequest *q)
-{
-	return q->code && q->code <= RC_RECOVERED ? (enum rc)q->code : RC_ABORTED;
-}
-
 enum rc
 on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
@@ -29,8 +22,8 @@ on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, st
 		answer_done(c, p);
 		return RC_OK;
 	}
-	err_set(&why, abort_rc(q), "comm %" PRIu64 ": %s", comm->id,
-		*q->reason ? q->reason : "aborted by a client");
+	err_set(&why, q->code && q->code <= RC_RECOVERED ? (enum rc)q->code : RC_ABORTED,
+		"comm %" PRIu64 ": %s", comm->id, *q->reason ? q->reason : "aborted by a client");
 	pending_wait(c, p, &wait_abort, comm->id, NULL);
 	comm->rec.final = true;
 	comm->rec.asked |= q->code == 0; /* a device gives the reason */

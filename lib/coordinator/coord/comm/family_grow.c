@@ -124,21 +124,6 @@ arrive(struct coord *c, struct rendezvous *v, const GpuSim__CommGrowRankRequest 
 
 /* ---- ranks of the parent */
 
-/* Refuse new ranks that have numbers of the parent's ranks. */
-static void
-refuse_false(struct coord *c, struct rendezvous *v, const struct comm *parent)
-{
-	for (uint32_t r = 0; r < parent->nranks; r++) {
-		struct err err;
-
-		if (!v->seat[r].p)
-			continue;
-		err_set(&err, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks", r,
-			parent->id, parent->nranks);
-		answer_failure(c, v->seat[r].p, &err);
-	}
-}
-
 static enum rc
 check_old(const struct comm *parent, const struct rendezvous *v, const struct rendezvous *by_id,
 	  const GpuSim__CommGrowRankRequest *q, struct err *err)
@@ -180,8 +165,17 @@ come_old(struct coord *c, struct pending *p, const GpuSim__CommGrowRankRequest *
 		rc = check_fits(v, q, err);
 	if (rc != RC_OK)
 		return rc;
-	if (by_id && by_id != v)
-		refuse_false(c, by_id, parent);
+	if (by_id && by_id != v) { /* refuse new ranks that have numbers of the parent's ranks */
+		for (uint32_t r = 0; r < parent->nranks; r++) {
+			struct err why;
+
+			if (!by_id->seat[r].p)
+				continue;
+			err_set(&why, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks",
+				r, parent->id, parent->nranks);
+			answer_failure(c, by_id->seat[r].p, &why);
+		}
+	}
 	if (!v && by_id)
 		v = by_id;
 	else if (!v && !(v = begin(c, q, err)))

@@ -42,12 +42,6 @@ name_id(const struct rendezvous *v, char *text, size_t room)
 
 static const struct gathering by_id = {.complete = make, .name = name_id};
 
-static enum rc
-refuse(struct err *err, const struct unique_id *uid)
-{
-	return err_prefix(err, "id %016" PRIx64 "%016" PRIx64, uid->high, uid->low);
-}
-
 static struct rendezvous *
 find(const struct coord *c, const struct unique_id *uid)
 {
@@ -280,7 +274,7 @@ on_comm_init_rank(struct coord *c, struct pending *p, const GpuSim__Request *req
 	if (rc == RC_OK && !v && !(v = begin(c, q, &uid, err)))
 		rc = err->rc;
 	if (rc != RC_OK)
-		return refuse(err, &uid);
+		return err_prefix(err, "id %016" PRIx64 "%016" PRIx64, uid.high, uid.low);
 	snprintf(s.host, sizeof s.host, "%s", q->host);
 	label_set(&s.label, q->program, q->pid);
 	rendezvous_arrive(c, v, q->rank, s, p);

@@ -148,18 +148,6 @@ device_exited(struct coord *c, uint32_t pid, int status)
 	}
 }
 
-static void
-respawn(struct coord *c, struct device *d)
-{
-	char why[32];
-
-	if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {
-		snprintf(why, sizeof why, "within %.1fs", (double)c->cfg.respawn_ms / 1e3);
-		give_up(c, d, "was restarted and did not register", why);
-	}
-	device_spawn(c, d);
-}
-
 /* ---- replacement by a spare */
 
 bool
@@ -300,9 +288,16 @@ care_tick(struct coord *c)
 
 		if (!d->lost || d->ncomms)
 			continue;
-		if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
-			respawn(c, d);
-		else if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE)
+		if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN) {
+			char why[32];
+
+			if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {
+				snprintf(why, sizeof why, "within %.1fs",
+					 (double)c->cfg.respawn_ms / 1e3);
+				give_up(c, d, "was restarted and did not register", why);
+			}
+			device_spawn(c, d);
+		} else if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE)
 			spare(c, d);
 		if (!d->ncomms && !device_returns(c, d))
 			discard(c, d);
