@@ -83,26 +83,6 @@ set_redop(const struct call *a, struct cmdq_command *c)
 }
 
 static ncclResult_t
-refuse_pointer(const struct call *a, const char *which, const void *p, uint64_t nbytes,
-	       const struct gpusim_cuda_place *at, bool found)
-{
-	if (found)
-		return nccl_fail(ncclInvalidArgument,
-				 "%s : %s allocated on device %d mismatches with NCCL device %d",
-				 a->name, which, at->ordinal, a->comm->ordinal);
-	if (!p)
-		return nccl_fail(ncclInvalidArgument, "%s : %s argument is NULL", a->name, which);
-	if (at->host)
-		return nccl_fail(
-		    ncclInvalidArgument,
-		    "%s : %s %p is host memory, but gpusim's devices reach only their own memory",
-		    a->name, which, p);
-	return nccl_fail(ncclInvalidArgument,
-			 "%s : %s %p is not a valid pointer to %" PRIu64 " bytes of device memory",
-			 a->name, which, p, nbytes);
-}
-
-static ncclResult_t
 find(const struct call *a, const char *which, const void *p, uint64_t nelem, struct range *out)
 {
 	uint64_t nbytes = nelem * nccl_dtype_size(a->dtype);
@@ -112,8 +92,25 @@ find(const struct call *a, const char *which, const void *p, uint64_t nelem, str
 	if (nelem == 0)
 		return ncclSuccess;
 	found = gpusim_cuda_find(p, nbytes, &at);
-	if (__builtin_expect(!found || at.ordinal != a->comm->ordinal, 0))
-		return refuse_pointer(a, which, p, nbytes, &at, found);
+	if (__builtin_expect(!found || at.ordinal != a->comm->ordinal, 0)) {
+		if (found)
+			return nccl_fail(
+			    ncclInvalidArgument,
+			    "%s : %s allocated on device %d mismatches with NCCL device %d",
+			    a->name, which, at.ordinal, a->comm->ordinal);
+		if (!p)
+			return nccl_fail(ncclInvalidArgument, "%s : %s argument is NULL", a->name,
+					 which);
+		if (at.host)
+			return nccl_fail(ncclInvalidArgument,
+					 "%s : %s %p is host memory, but gpusim's devices reach "
+					 "only their own memory",
+					 a->name, which, p);
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : %s %p is not a valid pointer to %" PRIu64
+				 " bytes of device memory",
+				 a->name, which, p, nbytes);
+	}
 	*out = (struct range){at.addr, nbytes};
 	return ncclSuccess;
 }
@@ -137,24 +134,6 @@ check_overlap(const struct call *a, const struct range *send, const struct range
 	return nccl_fail(
 	    ncclInvalidArgument,
 	    "%s : sendbuff and recvbuff overlap, but not in the way of an in-place call", a->name);
-}
-
-static ncclResult_t
-set_buffers(const struct call *a, struct nccl_op *op)
-{
-	struct shape s = shape_of(a->coll, op->c.u.coll.count, a->comm->nranks, (uint32_t)a->root,
-				  a->comm->rank);
-	struct range send = {0}, recv = {0};
-	ncclResult_t r = find(a, "sendbuff", a->send, s.in, &send);
-
-	if (r == ncclSuccess)
-		r = find(a, "recvbuff", a->recv, s.out, &recv);
-	if (r == ncclSuccess && send.nbytes && recv.nbytes)
-		r = check_overlap(a, &send, &recv);
-	op->c.u.coll.send = send.addr;
-	op->c.u.coll.recv = recv.addr;
-	op->nbytes = send.nbytes + recv.nbytes;
-	return r;
 }
 
 /* The number of elements of the whole vector, as commands count. */
@@ -194,8 +173,20 @@ perform(const struct call *a)
 		r = set_count(a, &op);
 	if (r == ncclSuccess && coll_reduces(a->coll))
 		r = set_redop(a, &op.c);
-	if (r == ncclSuccess)
-		r = set_buffers(a, &op);
+	if (r == ncclSuccess) {
+		struct shape s = shape_of(a->coll, op.c.u.coll.count, a->comm->nranks,
+					  (uint32_t)a->root, a->comm->rank);
+		struct range send = {0}, recv = {0};
+
+		r = find(a, "sendbuff", a->send, s.in, &send);
+		if (r == ncclSuccess)
+			r = find(a, "recvbuff", a->recv, s.out, &recv);
+		if (r == ncclSuccess && send.nbytes && recv.nbytes)
+			r = check_overlap(a, &send, &recv);
+		op.c.u.coll.send = send.addr;
+		op.c.u.coll.recv = recv.addr;
+		op.nbytes = send.nbytes + recv.nbytes;
+	}
 	if (r == ncclSuccess) /* as NCCL does */
 		nccl_log(LOG_INFO, LOG_COLL, a->comm->ordinal,
 			 "%s: sendbuff %p recvbuff %p count %zu datatype %d op %d root %d comm %p "

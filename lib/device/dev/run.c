@@ -155,16 +155,7 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 {
 	struct streams *s = st->all;
 	struct run *r = g->run;
-	struct execution x = {.xport = s->env.xport,
-			      .tickets = &r->tickets,
-			      .mem = s->env.mem,
-			      .program = r->spec.program,
-			      .first_iteration = r->spec.first_iteration,
-			      .first_op = r->spec.first_op,
-			      .stride = r->spec.stride,
-			      .event = r->event,
-			      .recorder = &st->recorder,
-			      .pair = g->pair};
+	const struct program *p = r->spec.program;
 	struct recorder *m = &st->recorder;
 
 	m->clock = ticks_now();
@@ -177,20 +168,20 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 			if (atomic_load(&r->over) || atomic_load(&s->stop))
 				return false;
 			before = m->clock;
-			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
+			if (execute(st, g, it, i, &n, &sum->err) != RC_OK)
 				return false;
 			/* The first of the sends and receives that run together decides. Waiting for
 			 * events is neither computing nor communicating. */
-			in = &x.program->inst[g->at[i]];
+			in = &p->inst[g->at[i]];
 			if (!in->untimed && (in->kind == INST_COLL || in->kind == INST_SENDRECV))
 				sum->comm_ns += m->clock - before;
 			else if (!in->untimed && in->kind != INST_RECORD && in->kind != INST_WAIT)
 				sum->compute_ns += m->clock - before;
 			for (size_t k = i; s->env.tell && k < i + n; k++) {
-				in = &x.program->inst[g->at[k]];
+				in = &p->inst[g->at[k]];
 				if (in->kind == INST_COLL || in->kind == INST_SENDRECV)
-					collective_tell(s->env.tell, x.program, &in->coll,
-							execution_number(&x, &in->coll, it),
+					collective_tell(s->env.tell, p, &in->coll,
+							run_op(r, &in->coll, it),
 							ticks_to_ns(m->clock - before, ticks_hz()));
 			}
 		}

@@ -114,29 +114,16 @@ bool run_number_events(struct run *r);
 /* Lock held, released while instructions run, on the stream's thread. */
 void segment_run(struct stream *st, struct segment *g);
 
-/* ---- execute.c: carry out instructions of a program, on the calling thread */
-
-/* How one run uses a program. */
-struct execution {
-	struct xport *xport;
-	const struct xport_tickets *tickets;
-	const struct devmem *mem;
-	const struct program *program;
-	uint64_t first_iteration; /* as kernel arguments with a step count */
-	uint64_t first_op, stride;
-	const struct event_number *event; /* by instruction */
-	struct recorder *recorder;	  /* or NULL */
-	struct pair *pair;		  /* room for the longest row of pairs in at[] of execute */
-};
+/* ---- execute.c: on the stream's thread, without the lock */
 
 /* The number of a collective, send or receive in an iteration. */
-uint64_t execution_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration);
+uint64_t run_op(const struct run *r, const struct inst_coll *c, uint64_t iteration);
 
 /*
- * Do instruction number at[0] in an iteration, or, where sends and receives follow each other, all of them;
- * *ndone is the number done of at[0..n). The error says which operation failed.
+ * Do the segment's instruction number `from` in an iteration, or, where sends and receives follow each other,
+ * all of them; *ndone is their number. The error says which operation failed.
  */
-enum rc execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
+enum rc execute(struct stream *st, const struct segment *g, uint64_t iteration, size_t from,
 		size_t *ndone, struct err *err);
 
 /* ---- stream.c */

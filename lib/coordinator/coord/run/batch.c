@@ -163,26 +163,6 @@ take_sendrecv(struct batch *b, const struct sendrecv *op, struct err *err)
 	return RC_OK;
 }
 
-static enum rc
-take_all_sendrecv(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
-{
-	struct walk w = {0};
-	struct sendrecv op;
-	enum rc rc = RC_OK;
-	size_t n = 0;
-
-	while (next_sendrecv(s, &w, &op)) {
-		rc = take_sendrecv(b, &op, err);
-		if (rc != RC_OK)
-			break;
-		n++;
-	}
-	w = (struct walk){0};
-	while (rc != RC_OK && n-- > 0 && next_sendrecv(s, &w, &op))
-		pair_of(b, op.src, op.dst)->n[op.dir]--;
-	return rc;
-}
-
 /* Choose algorithm and chunk size of a rank's operation `index` where the caller left them open. They follow
  * from fields that all ranks give alike, so all choose alike. An algorithm from a file brings its schedule. */
 static enum rc
@@ -274,8 +254,17 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 		else if (b->rank[r->rank].nbytes + packed_bound(b, r) > BATCH_RANK_MAX)
 			rc = too_long(r->rank, err);
 	}
-	if (rc == RC_OK)
-		rc = take_all_sendrecv(b, s, err);
+	if (rc == RC_OK) {
+		struct walk w = {0};
+		struct sendrecv op;
+		size_t n = 0;
+
+		while (next_sendrecv(s, &w, &op) && (rc = take_sendrecv(b, &op, err)) == RC_OK)
+			n++;
+		w = (struct walk){0}; /* if one was refused, take the others back */
+		while (rc != RC_OK && n-- > 0 && next_sendrecv(s, &w, &op))
+			pair_of(b, op.src, op.dst)->n[op.dir]--;
+	}
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];
 
