@@ -110,19 +110,6 @@ how_ended(int status, char *out, size_t room)
 		snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
 }
 
-/* The process has ended before it registered. If it was killed, try again. */
-static void
-spawn_ended(struct coord *c, struct device *d, int status)
-{
-	char how[48];
-
-	how_ended(status, how, sizeof how);
-	d->spawn.until_ms = 0;
-	d->spawn.pid = 0;
-	if (!WIFSIGNALED(status) || d->spawn.tries >= COORD_MAX_TRIES)
-		give_up(c, d, "was restarted and", how);
-}
-
 void
 device_exited(struct coord *c, uint32_t pid, int status)
 {
@@ -131,7 +118,12 @@ device_exited(struct coord *c, uint32_t pid, int status)
 		char how[48];
 
 		if (d->spawn.until_ms && d->spawn.pid == pid) {
-			spawn_ended(c, d, status);
+			/* It ended before it registered. If it was killed, try again. */
+			how_ended(status, how, sizeof how);
+			d->spawn.until_ms = 0;
+			d->spawn.pid = 0;
+			if (!WIFSIGNALED(status) || d->spawn.tries >= COORD_MAX_TRIES)
+				give_up(c, d, "was restarted and", how);
 			return;
 		}
 		if (d->said->pid != pid || strcmp(d->said->host, c->cfg.host) != 0)
