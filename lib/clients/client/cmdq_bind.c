@@ -174,16 +174,6 @@ cmdq_bind_ungrouped(struct cmdq_bind *b)
 
 /* ---- numbering */
 
-static enum rc
-check(const struct cmdq_bind *b, const struct cmdq_command *c)
-{
-	if (c->kind == CMDQ_SENDRECV && c->u.coll.root >= b->nranks)
-		return err_set(client_err(), RC_INVAL,
-			       "comm %" PRIu64 ": peer %" PRIu32 " of %" PRIu32 " ranks", b->comm,
-			       c->u.coll.root, b->nranks);
-	return RC_OK;
-}
-
 static void
 number(struct cmdq_bind *b, struct cmdq_command *c)
 {
@@ -241,7 +231,10 @@ cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_co
 		return client_fail(RC_NOMEM, "out of memory");
 	memcpy(b, binds, n * sizeof *b);
 	for (size_t i = 0; i < n && rc == GPUSIM_OK; i++)
-		rc = client_rc(check(b[i], &c[i]));
+		if (c[i].kind == CMDQ_SENDRECV && c[i].u.coll.root >= b[i]->nranks)
+			rc = client_fail(RC_INVAL,
+					 "comm %" PRIu64 ": peer %" PRIu32 " of %" PRIu32 " ranks",
+					 b[i]->comm, c[i].u.coll.root, b[i]->nranks);
 	if (rc == GPUSIM_OK) {
 		sort(b, c, n);
 		for (size_t i = 0; i < n; i++) {

@@ -114,19 +114,6 @@ by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Name two ranks that are one device. */
-static const struct err *
-say_twice(struct protocol *p, const GpuSim__CommAttachRequest *m)
-{
-	for (size_t r = 0; r < m->n_ranks; r++)
-		for (size_t q = 0; q < r; q++)
-			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
-			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
-				return proto_say(p, RC_INVAL,
-						 "ranks %zu and %zu are the same device", q, r);
-	return NULL;
-}
-
 /* Check that no device has two ranks. */
 static const struct err *
 check_distinct(struct protocol *p, const GpuSim__CommAttachRequest *m)
@@ -143,7 +130,13 @@ check_distinct(struct protocol *p, const GpuSim__CommAttachRequest *m)
 	while (i < n && id[i] != id[i - 1])
 		i++;
 	free(id);
-	return i < n ? say_twice(p, m) : NULL;
+	for (size_t r = 0; i < n && r < m->n_ranks; r++)
+		for (size_t q = 0; q < r; q++)
+			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
+			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
+				return proto_say(p, RC_INVAL,
+						 "ranks %zu and %zu are the same device", q, r);
+	return NULL;
 }
 
 static const struct err *

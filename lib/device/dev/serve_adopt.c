@@ -32,14 +32,11 @@ adopt_main(void *arg)
 		rc = snapshots_load(d->snapshots, &err);
 
 	atomic_store(&d->adopt.over, true);
-	if (rc == RC_OK) {
-		rpc_reply_done(call);
-	} else {
+	if (rc != RC_OK)
 		err_prefix(&err,
 			   "device %016" PRIx64 ": cannot adopt the memory of device %016" PRIx64,
 			   d->id, m->deviceid);
-		rpc_reply_err(call, &err);
-	}
+	answer(call, NULL, &err);
 	return NULL;
 }
 
@@ -56,28 +53,23 @@ serve_adopt(struct device *d, struct rpc_call *call)
 {
 	uint64_t meant = rpc_request(call)->adopt->incarnation;
 	struct err err = {0};
-	int rv = 0;
+	int rv;
 
 	/* A late request for its predecessor: the caller may have chosen another spare by now. */
 	if (meant && meant != d->incarnation) {
 		err_set(&err, RC_ABORTED, "device %016" PRIx64 " was restarted meanwhile", d->id);
-		rpc_reply_err(call, &err);
-		return;
-	}
-	if (d->adopt.started && !atomic_load(&d->adopt.over)) {
+	} else if (d->adopt.started && !atomic_load(&d->adopt.over)) {
 		err_set(&err, RC_BUSY, "device %016" PRIx64 " is already adopting a memory", d->id);
-		rpc_reply_err(call, &err);
-		return;
+	} else {
+		device_join_adopt(d);
+		d->adopt.call = call;
+		atomic_store(&d->adopt.over, false);
+		rv = pthread_create(&d->adopt.thread, NULL, adopt_main, d);
+		d->adopt.started = rv == 0;
+		if (rv == 0)
+			return; /* the thread answers */
+		err_set(&err, RC_BUSY, "device %016" PRIx64 ": cannot start a thread: %s", d->id,
+			strerror(rv));
 	}
-	device_join_adopt(d);
-	d->adopt.call = call;
-	atomic_store(&d->adopt.over, false);
-	rv = pthread_create(&d->adopt.thread, NULL, adopt_main, d);
-	if (rv == 0) {
-		d->adopt.started = true;
-		return;
-	}
-	err_set(&err, RC_BUSY, "device %016" PRIx64 ": cannot start a thread: %s", d->id,
-		strerror(rv));
 	rpc_reply_err(call, &err);
 }

@@ -143,8 +143,5 @@ serve_memory(struct device *d, struct rpc_call *call)
 			memcpy(p, req->write->data.data, req->write->data.len);
 		record(d, FLIGHT_COPY_IN, req->write->addr, req->write->data.len, begin, rc);
 	}
-	if (rc == RC_OK)
-		rpc_reply_done(call);
-	else
-		rpc_reply_err(call, &err);
+	answer(call, NULL, &err);
 }

@@ -407,24 +407,11 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
-/* Log it once per epoch. */
-static void
-tell_outgrown(struct coord *c, struct run *run, const struct tune_file *f)
-{
-	struct work *work = comm_work(run->comm);
-
-	snprintf(run->outgrown, sizeof run->outgrown, "%s", f->name);
-	if (work->told_epoch == comm_epoch(run->comm))
-		return;
-	work->told_epoch = comm_epoch(run->comm);
-	act_log(c, "comm %" PRIu64 ": algorithm %s is for %u ranks and %u remain: using another",
-		comm_id(run->comm), f->name, f->nranks, comm_nranks(run->comm));
-}
-
 enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)
 {
+	struct work *work = comm_work(run->comm);
 	uint32_t nranks = comm_nranks(run->comm);
 	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
 	enum rc rc = ops ? RC_OK : comm_nomem(run->comm, err);
@@ -439,7 +426,14 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 	if (rc == RC_OK)
 		batch_commit(b);
 	if (b->outgrown)
-		tell_outgrown(c, run, b->outgrown);
+		snprintf(run->outgrown, sizeof run->outgrown, "%s", b->outgrown->name);
+	if (b->outgrown && work->told_epoch != comm_epoch(run->comm)) { /* log it once per epoch */
+		work->told_epoch = comm_epoch(run->comm);
+		act_log(c,
+			"comm %" PRIu64
+			": algorithm %s is for %u ranks and %u remain: using another",
+			comm_id(run->comm), b->outgrown->name, b->outgrown->nranks, nranks);
+	}
 	return rc;
 }
 
