@@ -121,8 +121,9 @@ struct plan_part {
 };
 
 /*
- * A collective, send or receive of one rank, as it is chosen for, planned and run. With a table of parts nelem is the end of the last part. There may be gaps
- * between parts, which no step touches, except in reducescatter; parts that are written do not overlap.
+ * A collective, send or receive of one rank, as it is chosen for, planned and run. With a table of parts
+ * nelem is the end of the last part. There may be gaps between parts, which no step touches, except in
+ * reducescatter; parts that are written do not overlap.
  * In alltoall part[q] of a rank's input goes to rank q, and recv_part[q] of its output comes from rank
  * q; if the arguments are for all ranks, both are nranks tables, one after the other. Only a
  * collective's default algorithm accepts gaps, and parts of alltoall.
