@@ -73,9 +73,9 @@ lib_src  := $(foreach r,$(ROOMS),$(sort $(foreach d,$(call room,$r),$(wildcard $
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
-# The library serves no HTTP.
+# The library serves no HTTP, and builds no plans.
 api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o,\
-    $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/$(call room,$r)/%) %/gpu_sim.pb-c.o,$(lib_obj)))
+    $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/$(call room,$r)/%) %/coll/shape.o %/gpu_sim.pb-c.o,$(lib_obj)))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
 nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard include/nccl/*.h include/nccl/*.hpp))

@@ -38,7 +38,7 @@ list(bool json)
 static enum rc
 plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct err *err)
 {
-	uint64_t count = shape_counts_parts(coll) ? 1 : a->nranks;
+	uint64_t count = coll_has_parts(coll) ? 1 : a->nranks;
 
 	if (args_given(a, nbytes) && args_given(a, count))
 		return err_set(err, RC_INVAL, "--bytes: cannot be combined with --count");
@@ -62,31 +62,14 @@ tuner_here(struct tuner *t, struct err *err)
 	return tuner_configure(t, getenv("GPUSIM_ALGO"), getenv("GPUSIM_TUNER_CONFIG_FILE"), err);
 }
 
-/* The widening of a partial result, which limits the elements of a message. */
-static unsigned
-widening(const struct args *a, const struct plan_args *p)
-{
-	return coll_reduces(p->coll) ? redop_widening(a->redop, a->dtype) : 1;
-}
-
-static bool
-is_canonical(const struct args *a, const struct plan_args *p)
-{
-	return a->deterministic && coll_reduces(p->coll) && dtype_is_float(a->dtype);
-}
-
 static enum rc
-choose(const struct tuner *t, const struct plan_args *p, const struct args *a, const char *algo,
-       struct tune_answer *out, struct err *err)
+choose(const struct tuner *t, const struct plan_args *p, const char *algo, struct tune_answer *out,
+       struct err *err)
 {
-	uint64_t size = dtype_size(a->dtype);
-	struct tune_ask ask = {.coll = p->coll,
-			       .nranks = p->nranks,
-			       .nbytes = p->nelem * size,
+	struct tune_ask ask = {.args = *p,
 			       .algo = algo,
-			       .chunk_bytes = p->chunk * size * widening(a, p),
-			       .widening = widening(a, p),
-			       .canonical = is_canonical(a, p)};
+			       .chunk_bytes =
+				   p->chunk * dtype_size(p->dtype) * plan_args_widening(p)};
 
 	return tuner_choose(t, &ask, out, err);
 }
@@ -96,7 +79,7 @@ elements(const struct args *a, const struct plan_args *p, const struct tune_answ
 {
 	return answer->chunk_bytes /
 	       (dtype_size(a->dtype) *
-		cost_widening(p->coll, answer->algo->name, p->nranks, widening(a, p)));
+		cost_widening(p->coll, answer->algo->name, p->nranks, plan_args_widening(p)));
 }
 
 /* Print a file; without --chunk-elems messages are not cut: whoever runs the file cuts them. */
@@ -105,7 +88,7 @@ show_form(const struct tuner *t, struct plan_args *p, const struct args *a, stru
 	  struct err *err)
 {
 	struct tune_answer answer;
-	enum rc rc = choose(t, p, a, a->algo, &answer, err);
+	enum rc rc = choose(t, p, a->algo, &answer, err);
 
 	return rc == RC_OK ? plan_file_convert(p, a, answer.algo->name, text, err) : rc;
 }
@@ -124,7 +107,7 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 		return show_form(t, p, a, text, err);
 	if (a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		return (json ? plan_show_json : plan_show)(p, a->algo, text, err);
-	rc = choose(t, p, a, NULL, &answer, err);
+	rc = choose(t, p, NULL, &answer, err);
 	if (rc != RC_OK)
 		return rc;
 	if (!json)
@@ -146,7 +129,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 
 	if (p.canonical && !plan_algo_canonical(row))
 		return RC_OK;
-	rc = choose(t, &p, a, row->name, &answer, err);
+	rc = choose(t, &p, row->name, &answer, err);
 	if (rc != RC_OK)
 		return rc;
 	p.chunk = elements(a, &p, &answer);
@@ -176,7 +159,7 @@ simulate_all(const struct tuner *t, struct plan_args *p, const struct args *a,
 	const struct cost_model *m = &t->model[TUNE_NET];
 	const struct plan_algo *only = NULL;
 	struct tune_answer answer;
-	enum rc rc = choose(t, p, a, NULL, &answer, err);
+	enum rc rc = choose(t, p, NULL, &answer, err);
 
 	if (rc == RC_OK && !file && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		rc = plan_algo_find(p->coll, a->algo, &only, err);
@@ -212,7 +195,11 @@ simulate_all(const struct tuner *t, struct plan_args *p, const struct args *a,
 enum rc
 run_plan(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct plan_args p = {.rank = a->rank, .nranks = a->nranks, .chunk = a->chunk};
+	struct plan_args p = {.dtype = a->dtype,
+			      .redop = a->redop,
+			      .rank = a->rank,
+			      .nranks = a->nranks,
+			      .chunk = a->chunk};
 	struct link_shape links = args_links(a);
 	struct buf text = {0};
 	struct algo *file = NULL;
@@ -251,8 +238,8 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		rc = tuner_here(&t, err);
 	if (rc == RC_OK)
 		t.model[TUNE_NET] = tuner_model(&t, TUNE_NET, &links);
-	p.wide = rc == RC_OK && widening(a, &p) > 1;
-	p.canonical = rc == RC_OK && is_canonical(a, &p);
+	p.wide = rc == RC_OK && plan_args_widening(&p) > 1;
+	p.canonical = rc == RC_OK && a->deterministic && plan_args_ordered(&p);
 	p.root = file ? file->root : rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
 		rc = a->simulate ? simulate_all(&t, &p, a, file, &text, err)

@@ -89,28 +89,6 @@ what(const struct et_node *n)
 	return n->type == ET_COLL ? coll_name((enum gpusim_coll)n->coll) : "sendrecv";
 }
 
-/* Bus bandwidth as nccl-tests define it, over algorithm bandwidth. */
-static double
-bus(const struct et_node *n, uint32_t nranks)
-{
-	double p = nranks;
-
-	if (n->type != ET_COLL || nranks < 2)
-		return 1;
-	switch (n->coll) {
-	case GPUSIM_ALLREDUCE:
-		return 2 * (p - 1) / p;
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_REDUCESCATTER:
-	case GPUSIM_ALLTOALL:
-	case GPUSIM_GATHER:
-	case GPUSIM_SCATTER:
-		return (p - 1) / p;
-	default:
-		return 1;
-	}
-}
-
 /* Bytes of the whole vector. */
 static uint64_t
 whole(const struct et_node *n, uint32_t nranks)
@@ -130,18 +108,19 @@ say_row(const struct et_job *job, const struct et_row *r, bool json, bool first)
 	uint64_t size = whole(r->node, r->want);
 	double us = (double)(r->end_ns - r->last_ns) / 1e3;
 	double skew = (double)(r->last_ns - r->first_ns) / 1e3;
-	double alg = us > 0 ? (double)size / us / 1e3 : 0;
+	double alg = us > 0 ? (double)size / us / 1e3 : 0, bus = alg;
 
+	if (r->node->type == ET_COLL && r->want > 1)
+		bus *= coll_bus_factor(r->node->coll, r->want);
 	if (json)
 		printf("%s{\"coll\":\"%s\",\"node\":%" PRIu64 ",\"rank\":%u,\"size\":%" PRIu64
 		       ",\"ranks\":%u,\"wait_us\":%.1f,\"time_us\":%.1f,\"algbw\":%.3f,\"busbw\":%."
 		       "3f}",
 		       first ? "" : ",", what(r->node), r->node->id, r->rank, size, r->want, skew,
-		       us, alg, alg * bus(r->node, r->want));
+		       us, alg, bus);
 	else
 		printf("%12" PRIu64 "  %-14s %6u  %-10.10s %12.1f %12.1f %8.2f %8.2f  %s\n", size,
-		       what(r->node), r->want, group, skew, us, alg, alg * bus(r->node, r->want),
-		       r->node->name);
+		       what(r->node), r->want, group, skew, us, alg, bus, r->node->name);
 }
 
 static void

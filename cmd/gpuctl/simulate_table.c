@@ -26,7 +26,7 @@ table_size(const struct table *t, uint64_t nbytes, uint64_t *count)
 {
 	uint64_t size = dtype_size(t->dtype), n = t->ask.ngpus;
 
-	if (!cluster_has_parts(t->ask.coll)) {
+	if (!coll_has_parts(t->ask.coll)) {
 		*count = nbytes / size;
 		return *count * size;
 	}
@@ -127,7 +127,7 @@ void
 table_row(struct table *t, const struct row *row)
 {
 	double algbw = row->us > 0 ? (double)row->size / (1000 * row->us) : 0,
-	       busbw = algbw * cluster_bus_factor(t->ask.coll, t->ask.ngpus);
+	       busbw = algbw * coll_bus_factor(t->ask.coll, t->ask.ngpus);
 
 	if (!t->nrows)
 		print_head(t);

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "client/training.h"
+#include "client/recorder.h"
 #include "nn/rng.h"
 #include "train/model.h"
 

@@ -18,7 +18,7 @@ check(const struct tuner *t)
 			t->rule[i].min_bytes <= t->rule[i].max_bytes);
 	for (int c = 0; c < GPUSIM_NCOLLS; c++) {
 		struct tune_ask ask = {
-		    .coll = (enum gpusim_coll)c, .nranks = 5, .nbytes = t->nrules * 1000};
+		    .args = {.coll = (enum gpusim_coll)c, .nranks = 5, .nelem = t->nrules * 125}};
 
 		require(tuner_choose(t, &ask, &out, &err) == RC_OK && (int)out.algo->coll == c &&
 			out.chunk_bytes > 0);

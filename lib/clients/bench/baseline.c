@@ -51,27 +51,20 @@ read_string(struct reader *r, char out[KEY_MAX])
 	return accept(r, '"');
 }
 
-static bool
-add_row(struct reader *r, uint64_t nbytes)
-{
-	struct baseline *b = r->out;
-
-	if (!alloc_room(&b->row, b->n, &b->cap, sizeof *b->row)) {
-		r->no_memory = true;
-		return false;
-	}
-	b->row[b->n++] = (struct baseline_row){.nbytes = nbytes};
-	return true;
-}
-
 /* A row begins with its size. */
 static bool
 take_number(struct reader *r, const char *parent, const char *key, double v)
 {
 	struct baseline *b = r->out;
 
-	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0)
-		return v >= 0 && v < 0x1p63 && add_row(r, (uint64_t)v);
+	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0) {
+		if (!(v >= 0 && v < 0x1p63))
+			return false;
+		r->no_memory = !alloc_room(&b->row, b->n, &b->cap, sizeof *b->row);
+		if (!r->no_memory)
+			b->row[b->n++] = (struct baseline_row){.nbytes = (uint64_t)v};
+		return !r->no_memory;
+	}
 	if (b->n == 0 || strcmp(key, "time_us") != 0)
 		return true;
 	if (strcmp(parent, "out_of_place") == 0)

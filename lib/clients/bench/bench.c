@@ -118,8 +118,8 @@ count_wrong(const char *got, const char *want, uint64_t nelem, size_t size, uint
 }
 
 static enum rc
-check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, char *room,
-	      struct bench_wrong *w, uint64_t *nwrong, struct err *err)
+check_source(struct bench *b, uint32_t rank, const struct shape_source *s, char *room,
+	     struct bench_wrong *w, uint64_t *nwrong, struct err *err)
 {
 	size_t size = dtype_size(b->c.dtype);
 	enum rc rc = RC_OK;
@@ -133,7 +133,7 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 			 err);
 		if (rc != RC_OK)
 			break;
-		bad = count_wrong(room, bench_data_get(&b->data, s->which, s->from + done, n), n,
+		bad = count_wrong(room, bench_data_get(&b->data, s->rank, s->off + done, n), n,
 				  size, &first);
 		*nwrong += bad;
 		if (bad && !w->any)
@@ -158,16 +158,19 @@ static enum rc
 compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
 {
 	struct bench_wrong w = {0};
-	struct bench_segment s;
+	struct plan_args a = {.coll = b->c.coll,
+			      .nranks = gpusim_comm_count(b->comm),
+			      .root = b->c.root,
+			      .nelem = b->c.nelem};
+	struct shape_source s;
 	char *room = malloc(BENCH_PIECE);
 	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++) {
+	for (; a.rank < a.nranks && rc == RC_OK; a.rank++) {
 		uint64_t before = *nwrong;
 
-		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
-		     i++)
-			rc = check_segment(b, r, &s, room, &w, nwrong, err);
+		for (uint32_t i = 0; rc == RC_OK && shape_source(&a, i, &s); i++)
+			rc = check_source(b, a.rank, &s, room, &w, nwrong, err);
 		w.nranks += *nwrong > before;
 	}
 	free(room);
@@ -199,37 +202,7 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	return rc == RC_OK ? compare_output(b, nwrong, err) : rc;
 }
 
-/* After the clock. Out of place, input and output are still those of the timed operations; in place, or
- * after rewriting, the input is gone, so one more operation on known input is compared. */
-static enum rc
-check_again(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
-{
-	if (where == BENCH_OUT_OF_PLACE && !b->cfg.rewrite)
-		return compare_output(b, nwrong, err);
-	return check(b, where, nwrong, err);
-}
-
 /* ---- speed (time.c) */
-
-/* nccl-tests divides by it: the share of a rank's traffic in an optimal algorithm. */
-static double
-bus_factor(enum gpusim_coll coll, uint32_t nranks)
-{
-	double n = nranks;
-
-	switch (coll) {
-	case GPUSIM_ALLREDUCE:
-		return 2 * (n - 1) / n;
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_REDUCESCATTER:
-	case GPUSIM_ALLTOALL:
-	case GPUSIM_GATHER:
-	case GPUSIM_SCATTER:
-		return (n - 1) / n;
-	default:
-		return 1;
-	}
-}
 
 static enum rc
 run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench_result *out,
@@ -245,13 +218,17 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	if (rc == RC_OK)
 		rc = bench_time(b, &r.time, err);
 	if (rc == RC_OK)
-		rc = check_again(b, where, &r.nwrong, err);
+		/* Out of place, input and output are still those of the timed operations; in place, or
+		 * after rewriting, the input is gone, so one more operation on known input is compared. */
+		rc = where == BENCH_OUT_OF_PLACE && !b->cfg.rewrite
+			 ? compare_output(b, &r.nwrong, err)
+			 : check(b, where, &r.nwrong, err);
 	if (rc != RC_OK)
 		return rc;
 	r.algbw = r.time.p50_us > 0 ? (double)nbytes / 1e3 / r.time.p50_us : 0;
 	if (b->cfg.baseline)
 		r.ratio = baseline_ratio(b->cfg.baseline, nbytes, where, r.time.p50_us);
-	r.busbw = r.algbw * bus_factor(b->c.coll, gpusim_comm_count(b->comm));
+	r.busbw = r.algbw * coll_bus_factor(b->c.coll, gpusim_comm_count(b->comm));
 	*out = r;
 	return RC_OK;
 }
@@ -264,7 +241,7 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 	enum rc rc;
 
 	*row = (struct bench_row){.count = nbytes / size};
-	if (shape_counts_parts(b->c.coll))
+	if (coll_has_parts(b->c.coll))
 		row->count /= gpusim_comm_count(b->comm);
 	if (b->c.coll == GPUSIM_BARRIER)
 		row->count = 0;

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "coll/plan.h"
+#include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
 #include "mem/redop.h"
 
 #define PERIOD	    4093u /* prime */
-#define NO_WHICH    (BENCH_REDUCED - 1)
+#define NO_WHICH    (SHAPE_REDUCED - 1)
 #define SMALL_RANKS 6 /* as redop.h counts them */
 #define MAX_MOVED   101
 
@@ -79,27 +79,19 @@ reduced(const struct bench_data *d, uint32_t i)
 	return number_finish(d->dtype, d->redop, n, d->nranks);
 }
 
-/* The first period of a sequence. */
-static void
-make(struct bench_data *d, uint32_t which)
-{
-	size_t size = dtype_size(d->dtype);
-
-	for (uint32_t i = 0; i < PERIOD; i++)
-		number_put(d->dtype, d->room + i * size,
-			   which == BENCH_REDUCED ? reduced(d, i) : element(d, which, i));
-	d->which = which;
-	d->filled = PERIOD;
-}
-
 const char *
 bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, uint64_t nelem)
 {
 	size_t size = dtype_size(d->dtype);
 	uint64_t phase = from % PERIOD, need = phase + nelem;
 
-	if (d->which != which)
-		make(d, which);
+	if (d->which != which) { /* the first period */
+		for (uint32_t i = 0; i < PERIOD; i++)
+			number_put(d->dtype, d->room + i * size,
+				   which == SHAPE_REDUCED ? reduced(d, i) : element(d, which, i));
+		d->which = which;
+		d->filled = PERIOD;
+	}
 	while (d->filled < need) {
 		/* The copied part is whole periods, so the sequence goes on. */
 		uint64_t more = d->filled < need - d->filled ? d->filled : need - d->filled;
@@ -110,45 +102,4 @@ bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, uint64_t nel
 	if (d->filled % PERIOD) /* only whole periods may be copied next time */
 		d->filled -= d->filled % PERIOD;
 	return d->room + phase * size;
-}
-
-int
-bench_segment(const struct bench_data *d, uint64_t nelem, uint32_t rank, uint32_t i,
-	      struct bench_segment *out)
-{
-	uint64_t off, part, theirs, count;
-
-	plan_part(nelem, d->nranks, rank, &off, &part);
-	switch (d->coll) {
-	case GPUSIM_ALLREDUCE:
-		*out = (struct bench_segment){BENCH_REDUCED, 0, 0, nelem};
-		return i == 0;
-	case GPUSIM_REDUCE:
-		*out = (struct bench_segment){BENCH_REDUCED, 0, 0, nelem};
-		return i == 0 && rank == d->root;
-	case GPUSIM_BROADCAST:
-		*out = (struct bench_segment){d->root, 0, 0, nelem};
-		return i == 0;
-	case GPUSIM_REDUCESCATTER:
-		*out = (struct bench_segment){BENCH_REDUCED, 0, off, part};
-		return i == 0;
-	case GPUSIM_SCATTER:
-		*out = (struct bench_segment){d->root, 0, off, part};
-		return i == 0;
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_GATHER:
-		if (i >= d->nranks || (d->coll == GPUSIM_GATHER && rank != d->root))
-			return 0;
-		plan_part(nelem, d->nranks, i, &theirs, &count);
-		*out = (struct bench_segment){i, theirs, 0, count};
-		return 1;
-	case GPUSIM_ALLTOALL:
-		if (i >= d->nranks)
-			return 0;
-		plan_part(nelem, d->nranks, i, &theirs, &count);
-		*out = (struct bench_segment){i, theirs, off, part};
-		return 1;
-	default:
-		return 0;
-	}
 }

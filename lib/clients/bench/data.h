@@ -20,19 +20,12 @@ struct bench_data {
 	enum gpusim_redop redop;
 	uint32_t nranks, root;
 	char *room;	 /* elements of sequence `which` from 0 on */
-	uint32_t which;	 /* a rank's, or BENCH_REDUCED */
+	uint32_t which;	 /* a rank's, or SHAPE_REDUCED (coll/shape.h) */
 	uint64_t filled; /* elements of room that are set */
 	uint64_t most;	 /* elements that one request may be for */
 };
 
-#define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
-#define BENCH_REDUCED UINT32_MAX /* the sequence that the reduction of all ranks' sequences gives */
-
-/* Elements [at, at + nelem) of a rank's output are elements [from, ...) of sequence `which`. */
-struct bench_segment {
-	uint32_t which;
-	uint64_t at, from, nelem;
-};
+#define BENCH_PIECE ((size_t)1 << 20) /* bytes of a request, at most */
 
 /* coll, dtype, op, nranks, root are set by the caller. RC_NOMEM. */
 enum rc bench_data_init(struct bench_data *d, struct err *err);
@@ -43,9 +36,5 @@ const char *bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, 
 
 /* A rank's factor of premulsum. */
 union number bench_factor(enum gpusim_dtype dtype, uint32_t rank);
-
-/* The i-th segment of a rank's output when the whole vector has nelem elements; 0: no more. */
-int bench_segment(const struct bench_data *d, uint64_t nelem, uint32_t rank, uint32_t i,
-		  struct bench_segment *out);
 
 #endif

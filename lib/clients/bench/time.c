@@ -48,38 +48,10 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 }
 
 static enum rc
-make_graph(struct bench *b, struct gpusim_graph *graph, struct err *err)
-{
-	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
-	enum rc rc;
-
-	if (b->cfg.rewrite)
-		add_rewrite(b, ops);
-	gpusim_ops_collective(ops, &b->c);
-	rc = api(gpusim_graph_create(b->comm, ops, graph), err);
-	gpusim_ops_free(ops);
-	return rc;
-}
-
-static enum rc
 launch(struct bench *b, struct gpusim_graph graph, uint64_t n, struct gpusim_times *times,
        struct err *err)
 {
 	return api(gpusim_graph_launch(b->comm, graph, 0, n, GPUSIM_SYNC, times), err);
-}
-
-/* One run of a graph: the time of a repetition at the slowest rank. */
-static enum rc
-run_batch(struct bench *b, struct gpusim_graph graph, struct gpusim_times *times, double *us,
-	  struct err *err)
-{
-	uint64_t slowest = 0;
-	enum rc rc = launch(b, graph, b->cfg.iters, times, err);
-
-	for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(b->comm); r++)
-		slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
-	*us = (double)slowest / 1e3 / (double)b->cfg.iters;
-	return rc;
 }
 
 static enum rc
@@ -94,8 +66,15 @@ run_batches(struct bench *b, struct gpusim_graph graph, struct bench_time *out, 
 	if (rc == RC_OK && b->cfg.warmup)
 		rc = launch(b, graph, b->cfg.warmup, NULL, err);
 	start = clock_now_ns();
-	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH))
-		rc = run_batch(b, graph, times, &us[n++], err);
+	/* Each batch is one run of the graph: the time of a repetition at the slowest rank. */
+	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH)) {
+		uint64_t slowest = 0;
+
+		rc = launch(b, graph, b->cfg.iters, times, err);
+		for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(b->comm); r++)
+			slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
+		us[n++] = (double)slowest / 1e3 / (double)b->cfg.iters;
+	}
 	free(times);
 	if (rc == RC_OK)
 		*out = summary(us, n);
@@ -105,9 +84,15 @@ run_batches(struct bench *b, struct gpusim_graph graph, struct bench_time *out, 
 enum rc
 bench_time(struct bench *b, struct bench_time *out, struct err *err)
 {
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
 	struct gpusim_graph graph;
-	enum rc rc = make_graph(b, &graph, err);
+	enum rc rc;
 
+	if (b->cfg.rewrite)
+		add_rewrite(b, ops);
+	gpusim_ops_collective(ops, &b->c);
+	rc = api(gpusim_graph_create(b->comm, ops, &graph), err);
+	gpusim_ops_free(ops);
 	if (rc != RC_OK)
 		return rc;
 	rc = run_batches(b, graph, out, err);

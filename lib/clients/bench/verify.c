@@ -42,26 +42,18 @@ check_input(struct bench *b, uint32_t rank, char *room, struct err *err)
 	return rc;
 }
 
-/* Out of place the inputs are unchanged. */
-static enum rc
-check_inputs(struct bench *b, struct err *err)
-{
-	char *room = malloc(BENCH_PIECE);
-	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-
-	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++)
-		if (b->send[r].addr == b->base[0][r].addr)
-			rc = check_input(b, r, room, err);
-	free(room);
-	return rc;
-}
-
 enum rc
 bench_blame(struct bench *b, const struct bench_wrong *w, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(b->comm);
-	enum rc rc = check_inputs(b, err);
+	char *room = malloc(BENCH_PIECE);
+	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
+	/* Out of place the inputs are unchanged. */
+	for (uint32_t r = 0; r < n && rc == RC_OK; r++)
+		if (b->send[r].addr == b->base[0][r].addr)
+			rc = check_input(b, r, room, err);
+	free(room);
 	if (rc != RC_OK)
 		return rc;
 	if (w->nranks == 1)

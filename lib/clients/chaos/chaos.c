@@ -51,15 +51,6 @@ find_victim(struct chaos *c, const struct chaos_fault *f, struct gpusim_device *
 	return found;
 }
 
-/* If devices are not restarted, two must remain, also after faults that are armed. */
-static bool
-is_too_many(const struct chaos *c, const struct chaos_fault *f)
-{
-	return f->f.kind == GPUSIM_FAULT_KILL &&
-	       c->cfg->comm.on_failure != GPUSIM_ON_FAILURE_RESPAWN &&
-	       c->sum->did[GPUSIM_FAULT_KILL] + 2 >= c->ndevices;
-}
-
 /* Inject fault number c->nfaults, which is *f. */
 static void
 inject(struct chaos *c, const struct chaos_fault *f)
@@ -69,7 +60,10 @@ inject(struct chaos *c, const struct chaos_fault *f)
 	struct gpusim_device device;
 	uint64_t *count = &c->sum->missed;
 
-	if (is_too_many(c, f)) {
+	/* If devices are not restarted, two must remain, also after faults that are armed. */
+	if (f->f.kind == GPUSIM_FAULT_KILL &&
+	    c->cfg->comm.on_failure != GPUSIM_ON_FAILURE_RESPAWN &&
+	    c->sum->did[GPUSIM_FAULT_KILL] + 2 >= c->ndevices) {
 		count = &c->sum->skipped;
 		what = ": skipped, only two devices remain";
 	} else if (find_victim(c, f, &device) &&
@@ -121,29 +115,7 @@ inject_main(void *arg)
 	return NULL;
 }
 
-/* Inject the faults that come before operation i. */
-static void
-inject_by_ops(struct chaos *c, uint64_t i)
-{
-	struct chaos_fault f;
-
-	if (!c->cfg->rate_by_op || c->cfg->rate <= 0)
-		return;
-	while (c->next_fault < (double)i) {
-		draw_next(c, c->cfg->rate, &f);
-		inject(c, &f);
-	}
-}
-
 /* ---- the whole */
-
-static bool
-is_over(const struct chaos *c)
-{
-	if (c->cfg->nops)
-		return c->sum->ops >= c->cfg->nops;
-	return clock_now_ns() - c->start_ns >= c->cfg->for_ms * NS_PER_MS;
-}
 
 /* Operations without faults. Wrong results count, the operations do not. */
 static enum rc
@@ -165,18 +137,26 @@ static enum rc
 run(struct chaos *c, struct err *err)
 {
 	bool by_clock = !c->cfg->rate_by_op && c->cfg->rate > 0;
+	uint64_t most = c->cfg->for_ms * NS_PER_MS;
 	pthread_t thread;
 	enum rc rc = RC_OK;
 
 	c->start_ns = clock_now_ns();
 	if (by_clock && pthread_create(&thread, NULL, inject_main, c) != 0)
 		return err_set(err, RC_FAILED, "no thread");
-	for (uint64_t i = 0; rc == RC_OK && !is_over(c); i++) {
+	for (uint64_t i = 0; rc == RC_OK && (c->cfg->nops ? c->sum->ops < c->cfg->nops
+							  : clock_now_ns() - c->start_ns < most);
+	     i++) {
+		struct chaos_fault f;
+
 		rc = chaos_settle(c, err);
-		if (rc == RC_OK) {
-			inject_by_ops(c, i);
-			chaos_operate(c, i);
+		if (rc != RC_OK)
+			break;
+		while (c->cfg->rate_by_op && c->cfg->rate > 0 && c->next_fault < (double)i) {
+			draw_next(c, c->cfg->rate, &f);
+			inject(c, &f);
 		}
+		chaos_operate(c, i);
 	}
 	if (by_clock) {
 		pthread_mutex_lock(&c->lock);

@@ -61,11 +61,10 @@ void chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n);
  *
  *	took	their ranks when the operation began, ascending
  *	me	an index in it
- *	got	chaos_out(o, took, ntook, me) elements
+ *	got	its output
  */
 bool chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me,
 		 const void *got);
-uint64_t chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me);
 
 /* ---- chaos.c, operate.c and comm.c */
 

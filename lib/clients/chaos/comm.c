@@ -7,14 +7,6 @@
 #include "base/clock.h"
 #include "chaos/chaos_impl.h"
 
-static void
-pause_ms(unsigned ms)
-{
-	struct timespec ts = {.tv_nsec = (long)(ms * NS_PER_MS)};
-
-	nanosleep(&ts, NULL);
-}
-
 struct chaos_slot *
 chaos_slot_of(struct chaos *c, struct gpusim_device device)
 {
@@ -203,17 +195,10 @@ make(struct chaos *c, const struct gpusim_device *devices, uint32_t n, struct er
 	return RC_OK;
 }
 
-/* The reason that the last try gave, if there was one. */
-static enum rc
-no_more(const struct err *last, struct err *err)
-{
-	return err_set(err, RC_FAILED, "no two devices can work together%s%s",
-		       last->rc == RC_OK ? "" : ": ", last->text);
-}
-
 enum rc
 chaos_settle(struct chaos *c, struct err *err)
 {
+	const struct timespec pause = {.tv_nsec = CHAOS_POLL_MS * NS_PER_MS};
 	struct gpusim_device devices[CHAOS_MAX_RANKS];
 	uint64_t began = clock_now_ns(), now;
 	struct err last = {0};
@@ -236,7 +221,8 @@ chaos_settle(struct chaos *c, struct err *err)
 		    make(c, devices, n, &last) == RC_OK)
 			return RC_OK;
 		if (now - began > c->bound_ns)
-			return no_more(&last, err);
-		pause_ms(CHAOS_POLL_MS);
+			return err_set(err, RC_FAILED, "no two devices can work together%s%s",
+				       last.rc == RC_OK ? "" : ": ", last.text);
+		nanosleep(&pause, NULL);
 	}
 }

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "chaos/chaos_impl.h"
-#include "coll/plan.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
@@ -52,56 +51,21 @@ reduced(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint64_t
 	return number_finish(o->dtype, o->redop, n, ntook);
 }
 
-/* Elements of one rank's part. */
-static uint64_t
-part_of(const struct chaos_op *o)
+/* The operation of these ranks, of which took[me] is one. A root that took no part is number ntook. */
+static struct plan_args
+args_of(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me)
 {
-	return o->nelem / o->nranks;
-}
+	struct plan_args a = {.coll = o->coll, .rank = me, .nranks = ntook, .nelem = o->nelem};
 
-static uint32_t
-index_of_root(const struct chaos_op *o, const uint32_t *took, uint32_t ntook)
-{
-	uint32_t k = 0;
-
-	while (k < ntook && took[k] != o->root)
-		k++;
-	return k;
-}
-
-uint64_t
-chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me)
-{
-	uint64_t nelem = shape_counts_parts(o->coll) ? part_of(o) * ntook : o->nelem;
-
-	if (o->coll == GPUSIM_SEND)
-		return o->nelem;
-	return shape_of(o->coll, nelem, ntook, index_of_root(o, took, ntook), me).out;
-}
-
-/* Element i of the output of the rank that is took[me]. */
-static union number
-expected(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me, uint64_t i)
-{
-	uint64_t part = part_of(o);
-
-	switch (o->coll) {
-	case GPUSIM_BROADCAST:
-		return element(o, o->root, i);
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_GATHER:
-		return element(o, took[i / part], i % part);
-	case GPUSIM_REDUCESCATTER:
-		return reduced(o, took, ntook, me * part + i);
-	case GPUSIM_ALLTOALL:
-		return element(o, took[i / part], me * part + i % part);
-	case GPUSIM_SCATTER:
-		return element(o, o->root, me * part + i);
-	case GPUSIM_SEND: /* a ring of pairs: from the rank before */
-		return element(o, took[(me + ntook - 1) % ntook], i);
-	default:
-		return reduced(o, took, ntook, i);
+	if (coll_has_parts(o->coll))
+		a.nelem = o->nelem / o->nranks * ntook;
+	while (a.root < ntook && took[a.root] != o->root)
+		a.root++;
+	if (o->coll == GPUSIM_SEND) { /* a ring of pairs: from the rank before */
+		a.coll = GPUSIM_RECV;
+		a.root = (me + ntook - 1) % ntook;
 	}
+	return a;
 }
 
 void
@@ -118,16 +82,23 @@ bool
 chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me,
 	    const void *got)
 {
-	uint64_t n = chaos_out(o, took, ntook, me);
+	const struct plan_args a = args_of(o, took, ntook, me);
 	size_t size = dtype_size(o->dtype);
-	const unsigned char *at = got;
+	struct shape_source s;
 
-	for (uint64_t i = 0; i < n; i++, at += size) {
-		unsigned char want[8];
+	for (uint32_t k = 0; shape_source(&a, k, &s); k++) {
+		const unsigned char *at = (const unsigned char *)got + s.at * size;
 
-		number_put(o->dtype, want, expected(o, took, ntook, me, i));
-		if (memcmp(at, want, size) != 0)
-			return false;
+		for (uint64_t i = s.off; i < s.off + s.nelem; i++, at += size) {
+			unsigned char want[8];
+
+			number_put(o->dtype, want,
+				   s.rank == SHAPE_REDUCED
+				       ? reduced(o, took, ntook, i)
+				       : element(o, s.rank < ntook ? took[s.rank] : o->root, i));
+			if (memcmp(at, want, size) != 0)
+				return false;
+		}
 	}
 	return true;
 }

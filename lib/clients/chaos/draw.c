@@ -87,7 +87,7 @@ chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided, struct
 	if (out->nelem * size > 64 * out->chunk_bytes)
 		out->chunk_bytes = 0;
 	out->algo = draw_algo(&state, out->coll, one_sided);
-	if (shape_counts_parts(out->coll))
+	if (coll_has_parts(out->coll))
 		out->nelem = (out->nelem + nranks - 1) / nranks * nranks;
 	if (out->nelem * size > CHAOS_BYTES)
 		out->nelem -= nranks;

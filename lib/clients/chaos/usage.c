@@ -5,29 +5,23 @@
 
 #include "chaos/chaos_impl.h"
 
-static unsigned
-count_entries(const char *path)
-{
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n > 2 ? n - 2 : 0;
-}
-
 void
 chaos_usage(uint32_t pid, struct chaos_usage *out)
 {
 	unsigned long long kib;
 	char path[64], line[256];
+	unsigned fds = 0;
+	DIR *d;
 	FILE *f;
 
 	*out = (struct chaos_usage){.pid = pid};
 	snprintf(path, sizeof path, "/proc/%u/fd", pid);
-	out->fds = count_entries(path);
+	d = opendir(path);
+	while (d && readdir(d))
+		fds++;
+	if (d)
+		closedir(d);
+	out->fds = fds > 2 ? fds - 2 : 0;
 	snprintf(path, sizeof path, "/proc/%u/status", pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof line, f)) {

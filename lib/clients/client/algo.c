@@ -23,50 +23,41 @@ copy_info(const GpuSim__AlgoInfo *from, struct gpusim_algo *to)
 	snprintf(to->digest, sizeof to->digest, "%s", from->digest);
 }
 
-/* Send the piece at an offset; the last answer describes the algorithm. */
-static enum rc
-put_piece(struct gpusim *g, const struct gpusim_algo_config *cfg, const uint8_t *bytes,
-	  uint64_t nbytes, uint64_t at, struct gpusim_algo *out)
-{
-	GpuSim__AlgoPutRequest m = GPU_SIM__ALGO_PUT_REQUEST__INIT;
-	GpuSim__Request req = WIRE_REQUEST(ALGO_PUT, algoput, m);
-	uint64_t left = nbytes - at;
-	bool last = left <= WIRE_BULK_MAX;
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	m.name = (char *)(cfg->name ? cfg->name : "");
-	m.path = (char *)(cfg->path ? cfg->path : "");
-	m.replace = cfg->replace != 0;
-	m.lease = cfg->life == GPUSIM_LEASE;
-	m.nbytes = nbytes;
-	m.offset = at;
-	m.data.data = (uint8_t *)bytes + at;
-	m.data.len = last ? left : WIRE_BULK_MAX;
-	rc = client_call(g, &req, last ? GPU_SIM__REPLY__BODY_ALGO_PUT : GPU_SIM__REPLY__BODY_DONE,
-			 &reply);
-	if (rc != RC_OK)
-		return rc;
-	if (last && !reply->algoput->algo)
-		rc = err_set(client_err(), RC_BADDATA, "an answer without the algorithm");
-	else if (last && out)
-		copy_info(reply->algoput->algo, out);
-	wire_reply_free(reply);
-	return rc;
-}
-
 enum gpusim_rc
 gpusim_algo_add(struct gpusim *g, const void *bytes, uint64_t nbytes,
 		const struct gpusim_algo_config *config, struct gpusim_algo *out)
 {
+	GpuSim__AlgoPutRequest m = GPU_SIM__ALGO_PUT_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(ALGO_PUT, algoput, m);
 	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT};
+	GpuSim__Reply *reply;
 	enum rc rc = config ? client_take("gpusim_algo_config", config, &cfg, sizeof cfg) : RC_OK;
 
 	if (rc == RC_OK && nbytes == 0)
 		rc = err_set(client_err(), RC_BADDATA, "%s: the algorithm file is empty",
 			     cfg.path ? cfg.path : "algorithm");
-	for (uint64_t at = 0; at < nbytes && rc == RC_OK; at += WIRE_BULK_MAX)
-		rc = put_piece(g, &cfg, bytes, nbytes, at, out);
+	m.name = (char *)(cfg.name ? cfg.name : "");
+	m.path = (char *)(cfg.path ? cfg.path : "");
+	m.replace = cfg.replace != 0;
+	m.lease = cfg.life == GPUSIM_LEASE;
+	m.nbytes = nbytes;
+	for (; m.offset < nbytes && rc == RC_OK; m.offset += WIRE_BULK_MAX) {
+		bool last = nbytes - m.offset <= WIRE_BULK_MAX;
+
+		m.data.data = (uint8_t *)bytes + m.offset;
+		m.data.len = last ? nbytes - m.offset : WIRE_BULK_MAX;
+		rc = client_call(g, &req,
+				 last ? GPU_SIM__REPLY__BODY_ALGO_PUT : GPU_SIM__REPLY__BODY_DONE,
+				 &reply);
+		if (rc != RC_OK)
+			break;
+		/* The last answer describes the algorithm. */
+		if (last && !reply->algoput->algo)
+			rc = err_set(client_err(), RC_BADDATA, "an answer without the algorithm");
+		else if (last && out)
+			copy_info(reply->algoput->algo, out);
+		wire_reply_free(reply);
+	}
 	return client_rc(rc);
 }
 
@@ -75,14 +66,9 @@ gpusim_algo_remove(struct gpusim *g, const char *name)
 {
 	GpuSim__AlgoRemoveRequest m = GPU_SIM__ALGO_REMOVE_REQUEST__INIT;
 	GpuSim__Request req = WIRE_REQUEST(ALGO_REMOVE, algoremove, m);
-	GpuSim__Reply *reply;
-	enum rc rc;
 
 	m.name = (char *)name;
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, &reply);
-	if (rc == RC_OK)
-		wire_reply_free(reply);
-	return client_rc(rc);
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
 enum gpusim_rc

@@ -52,20 +52,6 @@ gpusim_rc_exit(enum gpusim_rc rc)
 	return rc_exit((enum rc)rc);
 }
 
-/* Connect, and try again for this long while nothing listens there. */
-static enum rc
-connect_to(const char *addr, uint32_t wait_ms, uint32_t timeout_ms, struct rpc_client **out)
-{
-	const struct timespec pause = {0, 10 * NS_PER_MS};
-	uint64_t end = deadline_in_ms(wait_ms);
-	enum rc rc;
-
-	while ((rc = rpc_client_connect(addr, timeout_ms, out, &last)) == RC_UNREACHABLE &&
-	       clock_now_ns() < end)
-		nanosleep(&pause, NULL);
-	return rc;
-}
-
 /* A name is short and on one line. */
 static bool
 is_tellable(const char *name, size_t room)
@@ -87,8 +73,10 @@ gpusim_open(const char *coordinator, struct gpusim **out)
 enum gpusim_rc
 gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim **out)
 {
+	const struct timespec pause = {0, 10 * NS_PER_MS};
 	char room[RUNDIR_ADDRESS_MAX];
 	struct gpusim *g;
+	uint64_t end;
 	bool dflt;
 	enum rc rc;
 
@@ -109,7 +97,12 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 	pthread_mutex_init(&g->queue_lock, NULL);
 	if (is_tellable(program_invocation_short_name, sizeof g->program))
 		snprintf(g->program, sizeof g->program, "%s", program_invocation_short_name);
-	rc = connect_to(coordinator, dflt ? DEFAULT_WAIT_MS : 0, timeout_ms, &g->coord);
+	/* Try again for a while as long as nothing listens there. */
+	end = deadline_in_ms(dflt ? DEFAULT_WAIT_MS : 0);
+	while ((rc = rpc_client_connect(coordinator, timeout_ms, &g->coord, &last)) ==
+		   RC_UNREACHABLE &&
+	       clock_now_ns() < end)
+		nanosleep(&pause, NULL);
 	if (rc != RC_OK) {
 		pthread_mutex_destroy(&g->lock);
 		pthread_mutex_destroy(&g->queue_lock);
@@ -292,20 +285,6 @@ client_note_devices(struct gpusim *g, const struct gpusim_device_info *v, size_t
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* A device's addresses, if the coordinator has given them. */
-static bool
-noted_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
-{
-	bool noted;
-
-	pthread_mutex_lock(&g->lock);
-	noted = d->noted;
-	if (noted)
-		snprintf(out, GPUSIM_TEXT, "%s", d->told.address);
-	pthread_mutex_unlock(&g->lock);
-	return noted;
-}
-
 /* Ask the coordinator for all devices, and note them. */
 static enum rc
 ask_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
@@ -329,9 +308,14 @@ static enum rc
 connect_device(struct gpusim *g, struct known_device *d, struct rpc_client **out)
 {
 	char was[GPUSIM_TEXT], addr[GPUSIM_TEXT];
-	bool noted = noted_address(g, d, was);
+	bool noted;
 	enum rc rc = RC_UNREACHABLE;
 
+	pthread_mutex_lock(&g->lock);
+	noted = d->noted;
+	if (noted)
+		snprintf(was, sizeof was, "%s", d->told.address);
+	pthread_mutex_unlock(&g->lock);
 	if (noted)
 		rc = rpc_client_open(was, RPC_CONNECT_TO_CALL, out, &last);
 	if (rc == RC_UNREACHABLE) {

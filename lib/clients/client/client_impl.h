@@ -100,6 +100,9 @@ client_rc(enum rc rc)
 	return (enum gpusim_rc)rc;
 }
 
+/* Fail, with a message for gpusim_error(). */
+#define client_fail(rc, ...) client_rc(err_set(client_err(), rc, __VA_ARGS__))
+
 uint64_t client_deadline(const struct gpusim *g);
 
 /* Call the coordinator; the answer must be of the case `want`. */

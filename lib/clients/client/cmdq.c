@@ -54,7 +54,7 @@ cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct
 	enum rc rc;
 
 	if (!q)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	m.pid = (uint32_t)getpid();
 	m.own = stream == CMDQ_OWN_STREAM;
 	m.stream = m.own ? 0 : stream;
@@ -248,19 +248,6 @@ make_room(struct cmdq *q, size_t n)
 	return await(q, q->tail + n - CMDQ_SIZE, UINT64_MAX);
 }
 
-static void
-fill(struct cmdq *q, const struct cmdq_command *c, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct cmdq_command *to = &q->page->command[(q->tail + i) % CMDQ_SIZE];
-
-		*to = c[i];
-		if (c[i].kind == CMDQ_EXTERN)
-			to->u.ext.n = ++q->externs[c[i].u.ext.who % CMDQ_EXTERNS];
-	}
-	q->tail += n;
-}
-
 /* n [out]: the number of the last of them at its worker, if it is an extern work. */
 static enum rc
 append(struct cmdq *q, const struct cmdq_command *c, size_t count, uint64_t *n, uint64_t *position)
@@ -270,7 +257,13 @@ append(struct cmdq *q, const struct cmdq_command *c, size_t count, uint64_t *n, 
 	pthread_mutex_lock(&q->lock);
 	rc = make_room(q, count);
 	if (rc == RC_OK) {
-		fill(q, c, count);
+		for (size_t i = 0; i < count; i++) {
+			struct cmdq_command *to = &q->page->command[q->tail++ % CMDQ_SIZE];
+
+			*to = c[i];
+			if (c[i].kind == CMDQ_EXTERN)
+				to->u.ext.n = ++q->externs[c[i].u.ext.who % CMDQ_EXTERNS];
+		}
 		if (n)
 			*n = q->externs[c[count - 1].u.ext.who];
 		if (position)
@@ -285,9 +278,8 @@ enum gpusim_rc
 cmdq_append(struct cmdq *q, const struct cmdq_command *c, size_t n, uint64_t *position)
 {
 	if (n == 0 || n > CMDQ_SIZE / 2)
-		return client_rc(err_set(client_err(), RC_INVAL,
-					 "%zu operations at once: must be 1 to %d", n,
-					 CMDQ_SIZE / 2));
+		return client_fail(RC_INVAL, "%zu operations at once: must be 1 to %d", n,
+				   CMDQ_SIZE / 2);
 	return client_rc(append(q, c, n, NULL, position));
 }
 

@@ -82,12 +82,11 @@ cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out)
 	enum rc rc;
 
 	if (comm->rank < 0 || !gpusim_comm_is_queued(comm))
-		return client_rc(err_set(client_err(), RC_INVAL,
-					 "comm %" PRIu64 ": the handle is for all ranks",
-					 comm->id));
+		return client_fail(RC_INVAL, "comm %" PRIu64 ": the handle is for all ranks",
+				   comm->id);
 	b = calloc(1, sizeof *b);
 	if (!b)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	*b = (struct cmdq_bind){.g = comm->g,
 				.device = comm->device[comm->rank].device,
 				.comm = comm->id,
@@ -127,11 +126,10 @@ cmdq_bind_error(const struct cmdq_bind *b)
 	const struct cmdq_comm *r = b->record;
 
 	if (cmdq_bind_failed(b))
-		return client_rc(err_set(client_err(), r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
-					 (int)sizeof r->text - 1, r->text));
+		return client_fail(r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
+				   (int)sizeof r->text - 1, r->text);
 	if (!memfile_lives(b->area.file))
-		return client_rc(err_set(client_err(), RC_UNREACHABLE,
-					 "device %016" PRIx64 " has ended", b->device.id));
+		return client_fail(RC_UNREACHABLE, "device %016" PRIx64 " has ended", b->device.id);
 	return GPUSIM_OK;
 }
 
@@ -176,16 +174,6 @@ cmdq_bind_ungrouped(struct cmdq_bind *b)
 
 /* ---- numbering */
 
-static enum rc
-check(const struct cmdq_bind *b, const struct cmdq_command *c)
-{
-	if (c->kind == CMDQ_SENDRECV && c->u.coll.root >= b->nranks)
-		return err_set(client_err(), RC_INVAL,
-			       "comm %" PRIu64 ": peer %" PRIu32 " of %" PRIu32 " ranks", b->comm,
-			       c->u.coll.root, b->nranks);
-	return RC_OK;
-}
-
 static void
 number(struct cmdq_bind *b, struct cmdq_command *c)
 {
@@ -197,21 +185,6 @@ number(struct cmdq_bind *b, struct cmdq_command *c)
 		c->u.coll.number = b->sends[c->u.coll.root]++;
 	else
 		c->u.coll.number = b->recvs[c->u.coll.root]++;
-}
-
-static enum gpusim_rc
-append_one(struct cmdq *q, struct cmdq_bind *b, struct cmdq_command *c, uint64_t *position)
-{
-	enum gpusim_rc rc = client_rc(check(b, c));
-
-	if (rc != GPUSIM_OK)
-		return rc;
-	pthread_mutex_lock(&b->lock);
-	number(b, c);
-	cmdq_bind_ungrouped(b);
-	rc = cmdq_append(q, c, 1, position);
-	pthread_mutex_unlock(&b->lock);
-	return rc;
 }
 
 /* A group's order, the same on all ranks: communicators by id; for each, collectives in call order, then
@@ -243,40 +216,34 @@ sort(struct cmdq_bind **b, struct cmdq_command *c, size_t n)
 	}
 }
 
-static void
-link_sets(struct cmdq_bind *const *b, struct cmdq_command *c, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		bool more = i + 1 < n && c[i].kind == CMDQ_SENDRECV &&
-			    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1] &&
-			    !(c[i + 1].flags & CMDQ_APART);
-
-		c[i].flags =
-		    (uint8_t)((c[i].flags & ~(CMDQ_MORE | CMDQ_APART)) | (more ? CMDQ_MORE : 0));
-	}
-}
-
 enum gpusim_rc
 cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_command *c, size_t n,
 		  uint64_t *position)
 {
 	struct cmdq_bind **b;
+	struct cmdq_bind *one;
 	enum gpusim_rc rc = GPUSIM_OK;
 
-	if (n == 1)
-		return append_one(q, binds[0], c, position);
 	if (n == 0 || n > CMDQ_SIZE / 2)
 		return cmdq_append(q, c, n, position); /* refused: no number is given */
-	b = alloc_zeroed(n, sizeof *b);
+	b = n == 1 ? &one : alloc_zeroed(n, sizeof *b);
 	if (!b)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	memcpy(b, binds, n * sizeof *b);
 	for (size_t i = 0; i < n && rc == GPUSIM_OK; i++)
-		rc = client_rc(check(b[i], &c[i]));
+		if (c[i].kind == CMDQ_SENDRECV && c[i].u.coll.root >= b[i]->nranks)
+			rc = client_fail(RC_INVAL,
+					 "comm %" PRIu64 ": peer %" PRIu32 " of %" PRIu32 " ranks",
+					 b[i]->comm, c[i].u.coll.root, b[i]->nranks);
 	if (rc == GPUSIM_OK) {
 		sort(b, c, n);
-		link_sets(b, c, n);
 		for (size_t i = 0; i < n; i++) {
+			bool more = i + 1 < n && c[i].kind == CMDQ_SENDRECV &&
+				    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1] &&
+				    !(c[i + 1].flags & CMDQ_APART);
+
+			c[i].flags = (uint8_t)((c[i].flags & ~(CMDQ_MORE | CMDQ_APART)) |
+					       (more ? CMDQ_MORE : 0));
 			if (i == 0 || b[i] != b[i - 1]) {
 				pthread_mutex_lock(&b[i]->lock);
 				cmdq_bind_ungrouped(b[i]);
@@ -288,6 +255,7 @@ cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_co
 			if (i == 0 || b[i] != b[i - 1])
 				pthread_mutex_unlock(&b[i]->lock);
 	}
-	free(b);
+	if (b != &one)
+		free(b);
 	return rc;
 }

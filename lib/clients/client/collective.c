@@ -9,6 +9,7 @@
 
 #include "client/enqueue.h"
 #include "client/ops.h"
+#include "coll/shape.h"
 
 static const struct gpusim_addr nowhere = {0};
 
@@ -18,14 +19,12 @@ describe(const struct gpusim_comm *comm, enum gpusim_coll coll, uint64_t count,
 	 enum gpusim_dtype dtype, enum gpusim_redop redop, uint32_t root,
 	 struct gpusim_stream stream)
 {
-	bool whole = coll == GPUSIM_ALLREDUCE || coll == GPUSIM_BROADCAST ||
-		     coll == GPUSIM_REDUCE || coll == GPUSIM_SEND || coll == GPUSIM_RECV;
 	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = coll,   .dtype = dtype,
 				      .redop = redop,	      .nelem = count, .root = root,
 				      .stream = stream};
 
 	/* The coordinator refuses a product that is too large: the range is outside. */
-	if (!whole && __builtin_mul_overflow(count, comm->nranks, &c.nelem))
+	if (coll_has_parts(coll) && __builtin_mul_overflow(count, comm->nranks, &c.nelem))
 		c.nelem = UINT64_MAX / comm->nranks * comm->nranks;
 	return c;
 }
@@ -49,10 +48,10 @@ collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	enum gpusim_rc rc;
 
 	if (comm->rank < 0)
-		return client_rc(err_set(
-		    client_err(), RC_INVAL,
-		    "comm %" PRIu64 ": the handle is for all ranks, but this call is for one rank",
-		    comm->id));
+		return client_fail(RC_INVAL,
+				   "comm %" PRIu64
+				   ": the handle is for all ranks, but this call is for one rank",
+				   comm->id);
 	if (comm->queued)
 		return enqueue(comm, c);
 	if (!o)

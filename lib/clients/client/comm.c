@@ -344,7 +344,7 @@ gpusim_comm_lateness(const struct gpusim_comm *comm, struct gpusim_lateness **ou
 	}
 	wire_reply_free(reply);
 	if (!v)
-		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		return client_fail(RC_NOMEM, "out of memory");
 	*out = v;
 	*nranks = (uint32_t)n;
 	return client_rc(RC_OK);
@@ -429,18 +429,6 @@ gpusim_comm_destroy(struct gpusim_comm *comm)
 
 /* ---- groups */
 
-/* A group of the handle's own rank is gathered here. */
-static enum gpusim_rc
-start_own(struct gpusim_comm *comm)
-{
-	if (comm->group)
-		return client_rc(err_set(client_err(), RC_INVAL,
-					 "comm %" PRIu64 ": the group is already open", comm->id));
-	comm->group = gpusim_ops_new(comm->nranks);
-	return comm->group ? GPUSIM_OK
-			   : client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
-}
-
 static enum gpusim_rc
 end_own(struct gpusim_comm *comm, enum gpusim_wait wait)
 {
@@ -448,9 +436,9 @@ end_own(struct gpusim_comm *comm, enum gpusim_wait wait)
 	enum gpusim_rc rc;
 
 	if (!group || wait != GPUSIM_ASYNC)
-		return client_rc(err_set(client_err(), RC_INVAL, "comm %" PRIu64 ": %s", comm->id,
-					 group ? "a rank's group must end with GPUSIM_ASYNC"
-					       : "no group is open"));
+		return client_fail(RC_INVAL, "comm %" PRIu64 ": %s", comm->id,
+				   group ? "a rank's group must end with GPUSIM_ASYNC"
+					 : "no group is open");
 	comm->group = NULL;
 	rc = client_submit_rank(comm, group);
 	gpusim_ops_free(group);
@@ -465,8 +453,13 @@ gpusim_group_start(struct gpusim_comm *comm)
 
 	if (comm->queued && comm->rank >= 0)
 		return enqueue_start(comm);
-	if (comm->rank >= 0)
-		return start_own(comm);
+	if (comm->rank >= 0 && comm->group)
+		return client_fail(RC_INVAL, "comm %" PRIu64 ": the group is already open",
+				   comm->id);
+	if (comm->rank >= 0) /* a group of the handle's own rank is gathered here */
+		return (comm->group = gpusim_ops_new(comm->nranks))
+			   ? GPUSIM_OK
+			   : client_fail(RC_NOMEM, "out of memory");
 	m.commid = comm->id;
 	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GROUP_START, NULL));
 }

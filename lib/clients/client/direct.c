@@ -47,19 +47,6 @@ open_file(uint64_t id, const struct gpusim_device_info *m)
 	return NULL;
 }
 
-/* Open the file that the coordinator has named; NULL: not found, or not trusted. */
-static struct device_file *
-open_noted(struct gpusim *g, struct known_device *d)
-{
-	struct gpusim_device_info told = {0};
-
-	pthread_mutex_lock(&g->lock);
-	if (d->noted)
-		told = d->told;
-	pthread_mutex_unlock(&g->lock);
-	return open_file(d->id, &told);
-}
-
 /* Ask the device for its memory. */
 static enum rc
 ask(struct gpusim *g, struct known_device *d, struct device_file **out)
@@ -97,8 +84,16 @@ known(struct gpusim *g, struct known_device *d, struct device_file **f)
 static enum rc
 learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 {
-	struct device_file *new = open_noted(g, d);
-	enum rc rc = new ? RC_OK : ask(g, d, &new);
+	struct gpusim_device_info told = {0};
+	struct device_file *new;
+	enum rc rc;
+
+	pthread_mutex_lock(&g->lock);
+	if (d->noted) /* the coordinator has named it */
+		told = d->told;
+	pthread_mutex_unlock(&g->lock);
+	new = open_file(d->id, &told);
+	rc = new ? RC_OK : ask(g, d, &new);
 
 	if (rc != RC_OK)
 		return rc;
@@ -112,21 +107,6 @@ learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 	pthread_mutex_unlock(&g->lock);
 	direct_close(new);
 	return RC_OK;
-}
-
-/* The device has ended: the next copy asks again. */
-static void
-put_aside(struct gpusim *g, struct known_device *d, struct device_file *f)
-{
-	pthread_mutex_lock(&g->lock);
-	if (d->file == f) {
-		d->direct = DIRECT_UNKNOWN;
-		d->noted = false;
-		d->file = NULL;
-		f->next = g->former;
-		g->former = f;
-	}
-	pthread_mutex_unlock(&g->lock);
 }
 
 enum rc
@@ -165,8 +145,16 @@ find(struct gpusim *g, struct known_device *d, struct gpusim_addr addr, uint64_t
 		rc = learn(g, d, &f);
 	if (rc != RC_OK || !f)
 		return rc;
-	if (!memfile_lives(f->file)) {
-		put_aside(g, d, f);
+	if (!memfile_lives(f->file)) { /* the device has ended: the next copy asks again */
+		pthread_mutex_lock(&g->lock);
+		if (d->file == f) {
+			d->direct = DIRECT_UNKNOWN;
+			d->noted = false;
+			d->file = NULL;
+			f->next = g->former;
+			g->former = f;
+		}
+		pthread_mutex_unlock(&g->lock);
 		return RC_OK;
 	}
 	*off = addr.addr - f->min_addr;

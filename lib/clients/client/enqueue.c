@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "client/cmdq_impl.h"
+#include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
@@ -27,28 +29,14 @@ struct queue_table {
 
 /* Operations of an open group. */
 struct enqueue_group {
-	struct cmdq_command *c;
-	uint32_t *stream;
+	struct grouped {
+		struct cmdq_command c;
+		uint32_t stream;
+	} * v;
 	size_t n, room;
 };
 
 /* ---- queues of numbered streams */
-
-/* Lock held. */
-static struct queue_table *
-table_of(struct gpusim *g, uint64_t device)
-{
-	struct queue_table *t = g->queues;
-
-	while (t && t->device != device)
-		t = t->next;
-	if (!t && (t = calloc(1, sizeof *t))) {
-		t->device = device;
-		t->next = g->queues;
-		g->queues = t;
-	}
-	return t;
-}
 
 void
 enqueue_fini(struct gpusim *g)
@@ -78,44 +66,38 @@ enqueue_queue(struct gpusim *g, struct gpusim_device device, struct gpusim_strea
 	return q;
 }
 
-/* The same, opened if it is not. */
-static enum gpusim_rc
-open_queue(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct cmdq **out)
-{
-	struct queue_table *t;
-	enum gpusim_rc rc = GPUSIM_OK;
-	struct cmdq *q;
-
-	pthread_mutex_lock(&g->queue_lock);
-	pthread_mutex_lock(&g->lock);
-	t = table_of(g, device.id);
-	pthread_mutex_unlock(&g->lock);
-	if (!t)
-		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
-	else if (!t->stream[stream]) {
-		rc = cmdq_open(g, device, stream, &q);
-		if (rc == GPUSIM_OK)
-			t->stream[stream] = q;
-	}
-	if (rc == GPUSIM_OK)
-		*out = t->stream[stream];
-	pthread_mutex_unlock(&g->queue_lock);
-	return rc;
-}
-
+/* The queue of a rank's stream, opened if it is not. */
 static enum gpusim_rc
 queue_of(struct gpusim_comm *comm, uint32_t stream, struct cmdq **out)
 {
+	struct gpusim *g = comm->g;
+	struct gpusim_device device = comm->device[comm->rank].device;
 	struct cmdq *q = atomic_load_explicit(&comm->queue[stream], memory_order_acquire);
+	struct queue_table *t;
 	enum gpusim_rc rc = GPUSIM_OK;
 
-	if (!q) {
-		rc = open_queue(comm->g, comm->device[comm->rank].device, stream, &q);
-		if (rc == GPUSIM_OK)
-			atomic_store(&comm->queue[stream], q);
+	*out = q;
+	if (q)
+		return GPUSIM_OK;
+	pthread_mutex_lock(&g->queue_lock);
+	pthread_mutex_lock(&g->lock);
+	for (t = g->queues; t && t->device != device.id;)
+		t = t->next;
+	if (!t && (t = calloc(1, sizeof *t))) {
+		t->device = device.id;
+		t->next = g->queues;
+		g->queues = t;
 	}
-	if (rc == GPUSIM_OK)
-		*out = q;
+	pthread_mutex_unlock(&g->lock);
+	if (!t)
+		rc = client_fail(RC_NOMEM, "out of memory");
+	else if (!t->stream[stream] && (rc = cmdq_open(g, device, stream, &q)) == GPUSIM_OK)
+		t->stream[stream] = q;
+	if (rc == GPUSIM_OK) {
+		*out = t->stream[stream];
+		atomic_store(&comm->queue[stream], *out);
+	}
+	pthread_mutex_unlock(&g->queue_lock);
 	return rc;
 }
 
@@ -144,7 +126,7 @@ bind_of(struct gpusim_comm *comm, struct cmdq_bind **out)
 static enum gpusim_rc
 refuse(const struct gpusim_comm *comm, const char *what)
 {
-	return client_rc(err_set(client_err(), RC_INVAL, "comm %" PRIu64 ": %s", comm->id, what));
+	return client_fail(RC_INVAL, "comm %" PRIu64 ": %s", comm->id, what);
 }
 
 static bool
@@ -154,42 +136,11 @@ inside(const struct gpusim_device_info *d, uint64_t addr, uint64_t nelem, size_t
 			     nelem <= (d->max_addr.addr - addr) / elem);
 }
 
-/* Elements of this rank's send and receive buffers. */
-static void
-extents(const struct gpusim_comm *comm, const struct gpusim_collective *c, uint64_t *in,
-	uint64_t *out)
-{
-	uint64_t part = c->nelem / comm->nranks;
-	bool root = (uint32_t)comm->rank == c->root;
-
-	*in = *out = c->nelem;
-	switch (c->coll) {
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_GATHER:
-		*in = part;
-		*out = c->coll == GPUSIM_ALLGATHER || root ? c->nelem : 0;
-		break;
-	case GPUSIM_REDUCESCATTER:
-	case GPUSIM_SCATTER:
-		*out = part;
-		*in = c->coll == GPUSIM_REDUCESCATTER || root ? c->nelem : 0;
-		break;
-	case GPUSIM_REDUCE:
-		*out = root ? c->nelem : 0;
-		break;
-	case GPUSIM_BROADCAST:
-		*in = root ? c->nelem : 0;
-		break;
-	default:
-		break;
-	}
-}
-
 static enum gpusim_rc
 check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
 	const struct gpusim_device_info *d = &comm->device[comm->rank];
-	uint64_t in, out;
+	struct shape s;
 
 	if ((unsigned)c->dtype >= GPUSIM_NDTYPES)
 		return refuse(comm, "unknown type");
@@ -201,9 +152,9 @@ check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 		return refuse(comm, "the stream must be 0 to 63");
 	if (c->root >= comm->nranks)
 		return refuse(comm, "no such root or peer");
-	extents(comm, c, &in, &out);
-	if (!inside(d, c->send[0].addr, in, dtype_size(c->dtype)) ||
-	    !inside(d, c->recv[0].addr, out, dtype_size(c->dtype)))
+	s = shape_of(c->coll, c->nelem, comm->nranks, c->root, (uint32_t)comm->rank);
+	if (!inside(d, c->send[0].addr, s.in, dtype_size(c->dtype)) ||
+	    !inside(d, c->recv[0].addr, s.out, dtype_size(c->dtype)))
 		return refuse(comm, "a buffer is outside of the device's memory");
 	return GPUSIM_OK;
 }
@@ -212,7 +163,7 @@ static struct cmdq_command
 command(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
 	bool same = c->deterministic || comm->g->deterministic;
-	bool pair = c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV;
+	bool pair = coll_is_sendrecv(c->coll);
 
 	return (struct cmdq_command){.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
 				     .flags = same && !pair ? CMDQ_DETERMINISTIC : 0,
@@ -236,21 +187,9 @@ gather(struct gpusim_comm *comm, const struct cmdq_command *c, uint32_t stream)
 
 	if (rc != GPUSIM_OK)
 		return rc;
-	if (v->n == v->room) {
-		size_t room = v->room ? 2 * v->room : 16;
-		struct cmdq_command *more = realloc(v->c, room * sizeof *more);
-		uint32_t *streams;
-
-		if (more)
-			v->c = more;
-		streams = more ? realloc(v->stream, room * sizeof *streams) : NULL;
-		if (!streams)
-			return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
-		v->stream = streams;
-		v->room = room;
-	}
-	v->c[v->n] = *c;
-	v->stream[v->n++] = stream;
+	if (!alloc_room(&v->v, v->n, &v->room, sizeof *v->v))
+		return client_fail(RC_NOMEM, "out of memory");
+	v->v[v->n++] = (struct grouped){*c, stream};
 	cmdq_bind_grouped(b);
 	return GPUSIM_OK;
 }
@@ -395,8 +334,7 @@ enqueue_start(struct gpusim_comm *comm)
 	if (comm->enqueued)
 		return refuse(comm, "the group is already open");
 	comm->enqueued = calloc(1, sizeof *comm->enqueued);
-	return comm->enqueued ? GPUSIM_OK
-			      : client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	return comm->enqueued ? GPUSIM_OK : client_fail(RC_NOMEM, "out of memory");
 }
 
 void
@@ -404,8 +342,7 @@ enqueue_group_free(struct enqueue_group *v)
 {
 	if (!v)
 		return;
-	free(v->c);
-	free(v->stream);
+	free(v->v);
 	free(v);
 }
 
@@ -419,8 +356,8 @@ end_stream(struct gpusim_comm *comm, const struct enqueue_group *v, uint32_t str
 	size_t n = 0;
 
 	for (size_t i = 0; i < v->n; i++)
-		if (v->stream[i] == stream) {
-			one[n] = v->c[i];
+		if (v->v[i].stream == stream) {
+			one[n] = v->v[i].c;
 			binds[n++] = binds[0];
 		}
 	if (rc == GPUSIM_OK)
@@ -440,12 +377,12 @@ enqueue_end(struct gpusim_comm *comm)
 	if (!v)
 		return refuse(comm, "no group is open");
 	comm->enqueued = NULL;
-	one = calloc(v->n + 1, sizeof *one);
-	binds = calloc(v->n + 1, sizeof *binds);
+	one = alloc_zeroed(v->n, sizeof *one);
+	binds = alloc_zeroed(v->n, sizeof *binds);
 	if (!one || !binds)
-		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		rc = client_fail(RC_NOMEM, "out of memory");
 	for (size_t i = 0; i < v->n; i++)
-		streams |= UINT64_C(1) << v->stream[i];
+		streams |= UINT64_C(1) << v->v[i].stream;
 	for (uint32_t s = 0; s < STREAMS && rc == GPUSIM_OK; s++)
 		if (streams >> s & 1)
 			rc = end_stream(comm, v, s, one, binds);

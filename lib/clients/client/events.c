@@ -18,19 +18,6 @@ gpusim_history_name(int kind)
 	return kind >= 0 && kind < (int)(sizeof name / sizeof *name) ? name[kind] : "unknown";
 }
 
-static void
-copy(struct gpusim_history_event *to, const GpuSim__HistoryEvent *from)
-{
-	*to = (struct gpusim_history_event){.number = from->number,
-					    .at_ms = from->atms,
-					    .kind = (int)from->kind,
-					    .device = {from->deviceid},
-					    .ordinal = from->ordinal,
-					    .comm = {from->commid},
-					    .rank = (int32_t)from->rank - 1};
-	snprintf(to->text, sizeof to->text, "%s", from->text);
-}
-
 enum gpusim_rc
 gpusim_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
 	       struct gpusim_history_event **out, size_t *n, uint64_t *last)
@@ -50,8 +37,18 @@ gpusim_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
 	if (v) {
 		*n = reply->events->n_events;
 		*last = reply->events->last;
-		for (size_t i = 0; i < *n; i++)
-			copy(&v[i], reply->events->events[i]);
+		for (size_t i = 0; i < *n; i++) {
+			const GpuSim__HistoryEvent *e = reply->events->events[i];
+
+			v[i] = (struct gpusim_history_event){.number = e->number,
+							     .at_ms = e->atms,
+							     .kind = (int)e->kind,
+							     .device = {e->deviceid},
+							     .ordinal = e->ordinal,
+							     .comm = {e->commid},
+							     .rank = (int32_t)e->rank - 1};
+			snprintf(v[i].text, sizeof v[i].text, "%s", e->text);
+		}
 		*out = v;
 	} else {
 		rc = err_set(client_err(), RC_NOMEM, "out of memory");

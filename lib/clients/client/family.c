@@ -16,33 +16,27 @@ check_handle(const struct gpusim_comm *comm, const char *call)
 		       call);
 }
 
-/* Make the handle's rank in the new communicator that of its device. */
-static enum gpusim_rc
-take_place(struct gpusim_comm *comm, struct gpusim_device device)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		if (comm->device[r].device.id == device.id) {
-			comm->rank = (int)r;
-			return GPUSIM_OK;
-		}
-	return client_rc(err_set(client_err(), RC_BADDATA,
-				 "comm %" PRIu64 ": device %016" PRIx64
-				 " is not in it, although its rank called",
-				 comm->id, device.id));
-}
-
 /* Call; *out: a handle of the rank of comm, or NULL. */
 static enum gpusim_rc
 call_rank(const struct gpusim_comm *comm, const GpuSim__Request *req, struct gpusim_comm **out)
 {
+	struct gpusim_device me = gpusim_comm_device(comm, (uint32_t)comm->rank);
 	struct gpusim_comm *made;
 	enum gpusim_rc rc = client_call_init(comm->g, req, 0, &made);
 
-	if (rc == GPUSIM_OK && made)
-		rc = take_place(made, gpusim_comm_device(comm, (uint32_t)comm->rank));
-	if (rc == GPUSIM_OK)
+	for (uint32_t r = 0; rc == GPUSIM_OK && made && r < made->nranks; r++)
+		if (made->device[r].device.id == me.id)
+			made->rank = (int)r;
+	if (rc != GPUSIM_OK)
+		return rc;
+	if (!made || made->rank >= 0) {
 		*out = made;
-	return rc;
+		return GPUSIM_OK;
+	}
+	return client_fail(RC_BADDATA,
+			   "comm %" PRIu64 ": device %016" PRIx64
+			   " is not in it, although its rank called",
+			   made->id, me.id);
 }
 
 enum gpusim_rc

@@ -6,20 +6,6 @@
 #include "client/client_impl.h"
 #include "wire/fault.h"
 
-static enum rc
-copy_answer(struct gpusim_injected *to, const GpuSim__InjectResponse *from)
-{
-	to->fired = from->fired;
-	to->damaged = from->damaged;
-	to->armed = alloc_zeroed(from->n_armed, sizeof *to->armed);
-	if (!to->armed)
-		return err_set(client_err(), RC_NOMEM, "out of memory");
-	to->narmed = from->n_armed;
-	for (size_t i = 0; i < to->narmed; i++)
-		snprintf(to->armed[i], sizeof to->armed[i], "%s", from->armed[i]);
-	return RC_OK;
-}
-
 enum gpusim_rc
 gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 	      const struct gpusim_fault *faults, size_t nfaults, struct gpusim_injected *out)
@@ -28,12 +14,13 @@ gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 	GpuSim__Request req = WIRE_REQUEST(INJECT, inject, m);
 	GpuSim__Fault message[GPUSIM_FAULTS_MAX], *list[GPUSIM_FAULTS_MAX];
 	struct gpusim_injected got = {0};
+	const GpuSim__InjectResponse *from;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	if (nfaults > GPUSIM_FAULTS_MAX)
-		return client_rc(err_set(client_err(), RC_INVAL, "%zu faults: the limit is %d",
-					 nfaults, GPUSIM_FAULTS_MAX));
+		return client_fail(RC_INVAL, "%zu faults: the limit is %d", nfaults,
+				   GPUSIM_FAULTS_MAX);
 	for (size_t i = 0; i < nfaults; i++) {
 		fault_to_wire(&faults[i], &message[i]);
 		list[i] = &message[i];
@@ -45,10 +32,18 @@ gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 		       : client_call(g, &req, GPU_SIM__REPLY__BODY_INJECT, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
-	rc = out ? copy_answer(&got, reply->inject) : RC_OK;
-	wire_reply_free(reply);
-	if (rc == RC_OK && out)
+	from = reply->inject;
+	if (out && (got.armed = alloc_zeroed(from->n_armed, sizeof *got.armed))) {
+		got.fired = from->fired;
+		got.damaged = from->damaged;
+		for (; got.narmed < from->n_armed; got.narmed++)
+			snprintf(got.armed[got.narmed], sizeof *got.armed, "%s",
+				 from->armed[got.narmed]);
 		*out = got;
+	} else if (out) {
+		rc = err_set(client_err(), RC_NOMEM, "out of memory");
+	}
+	wire_reply_free(reply);
 	return client_rc(rc);
 }
 

@@ -42,41 +42,28 @@ gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr ad
 	return client_rc(client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
-static enum rc
-checksum_piece(struct gpusim *g, struct gpusim_device device, uint64_t addr, uint64_t nbytes,
-	       uint64_t *crc)
-{
-	GpuSim__ChecksumRequest m = GPU_SIM__CHECKSUM_REQUEST__INIT;
-	GpuSim__Request req = WIRE_REQUEST(CHECKSUM, checksum, m);
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	m.addr = addr;
-	m.nbytes = nbytes;
-	m.before = *crc;
-	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_CHECKSUM, &reply);
-	if (rc != RC_OK)
-		return rc;
-	*crc = reply->checksum->crc64;
-	wire_reply_free(reply);
-	return RC_OK;
-}
-
 enum gpusim_rc
 gpusim_checksum(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
 		uint64_t nbytes, uint64_t *crc64)
 {
-	uint64_t crc = 0, done = 0, n;
-	enum rc rc = RC_OK;
+	GpuSim__ChecksumRequest m = GPU_SIM__CHECKSUM_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(CHECKSUM, checksum, m);
+	GpuSim__Reply *reply;
+	uint64_t done = 0;
+	enum rc rc;
 
 	do {
-		n = nbytes - done < WIRE_CHECKSUM_MAX ? nbytes - done : WIRE_CHECKSUM_MAX;
-		rc = checksum_piece(g, device, addr.addr + done, n, &crc);
-		done += n;
-	} while (rc == RC_OK && done < nbytes);
-	if (rc == RC_OK)
-		*crc64 = crc;
-	return client_rc(rc);
+		m.addr = addr.addr + done;
+		m.nbytes = nbytes - done < WIRE_CHECKSUM_MAX ? nbytes - done : WIRE_CHECKSUM_MAX;
+		rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_CHECKSUM, &reply);
+		if (rc != RC_OK)
+			return client_rc(rc);
+		m.before = reply->checksum->crc64;
+		wire_reply_free(reply);
+		done += m.nbytes;
+	} while (done < nbytes);
+	*crc64 = m.before;
+	return GPUSIM_OK;
 }
 
 struct copy {

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/env.h"
+#include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "wire/pack.h"
@@ -209,14 +210,6 @@ gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream
 DTYPES(SAME_DTYPE)
 REDOPS(SAME_REDOP, )
 
-static bool
-multiplies(const struct gpusim_collective *c)
-{
-	return c->redop == GPUSIM_PREMULSUM &&
-	       (c->coll == GPUSIM_ALLREDUCE || c->coll == GPUSIM_REDUCE ||
-		c->coll == GPUSIM_REDUCESCATTER);
-}
-
 /* The end of the last part; saturating, so that too large values are refused. */
 static uint64_t
 end_of(const uint64_t *count, const uint64_t *displ, uint32_t n)
@@ -234,30 +227,16 @@ end_of(const uint64_t *count, const uint64_t *displ, uint32_t n)
 	return end;
 }
 
-/* The counts of a v-variant as one rank has them. */
-static void
-carry_counts(GpuSim__Coll *m, const struct gpusim_collective *c, uint32_t nranks)
-{
-	m->nelem = end_of(c->counts, c->displs, nranks);
-	m->counts = (uint64_t *)c->counts;
-	m->n_counts = nranks;
-	m->recvcounts = (uint64_t *)c->recv_counts;
-	m->n_recvcounts = c->recv_counts ? nranks : 0;
-	m->displs = (uint64_t *)c->displs;
-	m->n_displs = c->displs ? nranks : 0;
-	m->recvdispls = (uint64_t *)c->recv_displs;
-	m->n_recvdispls = c->recv_displs ? nranks : 0;
-}
-
 void
 ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c)
 {
 	GpuSim__Coll m = GPU_SIM__COLL__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
+	bool scaled = coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM;
 
-	if (multiplies(c) && c->scalar)
+	if (scaled && c->scalar)
 		memcpy(&m.scalar, c->scalar, dtype_size(c->dtype));
-	else if (multiplies(c) && o && o->err.rc == RC_OK)
+	else if (scaled && o && o->err.rc == RC_OK)
 		err_set(&o->err, RC_INVAL,
 			"premulsum needs a factor for each rank: gpusim_collective.scalar");
 	m.coll = (GpuSim__Collective)c->coll;
@@ -270,12 +249,21 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	m.deterministic = c->deterministic || (o && o->deterministic);
 	m.sendaddr = c->send ? c->send->addr : 0;
 	m.recvaddr = c->recv ? c->recv->addr : 0;
-	if (o && c->counts)
-		carry_counts(&m, c, o->nranks);
+	if (o && c->counts) { /* of a v-variant, as one rank has them */
+		m.nelem = end_of(c->counts, c->displs, o->nranks);
+		m.counts = (uint64_t *)c->counts;
+		m.n_counts = o->nranks;
+		m.recvcounts = (uint64_t *)c->recv_counts;
+		m.n_recvcounts = c->recv_counts ? o->nranks : 0;
+		m.displs = (uint64_t *)c->displs;
+		m.n_displs = c->displs ? o->nranks : 0;
+		m.recvdispls = (uint64_t *)c->recv_displs;
+		m.n_recvdispls = c->recv_displs ? o->nranks : 0;
+	}
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
 	if (o)
-		o->meets |= c->coll != GPUSIM_SEND && c->coll != GPUSIM_RECV;
+		o->meets |= !coll_is_sendrecv(c->coll);
 	add(o, rank, c->stream, &op);
 }
 
@@ -316,7 +304,7 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *give
 		o->err = *client_err();
 		return;
 	}
-	if (c.coll == GPUSIM_SEND || c.coll == GPUSIM_RECV) {
+	if (coll_is_sendrecv(c.coll)) {
 		ops_collective_of(o, c.rank, &c);
 		return;
 	}

@@ -105,16 +105,6 @@ read_by_requests(void *arg, uint64_t offset, void *dst, size_t n, struct err *er
 	return RC_OK;
 }
 
-static enum rc
-trace_by_request(const struct client_recorder *r, uint32_t ms)
-{
-	GpuSim__Reply *reply = NULL;
-	enum rc rc = ask(r, 0, 0, ms, &reply, client_err());
-
-	wire_reply_free(reply);
-	return rc;
-}
-
 /* ---- by the file */
 
 /* The recorder within a device's memory file; false: not here, not ours, or without one. */
@@ -238,29 +228,23 @@ client_recorder_file(const char *path, struct flight_file *out)
 	return false;
 }
 
-/* The coordinator's lies beside its socket. */
-static void
-open_beside(struct client_recorder *r, const char *address)
-{
-	char path[WIRE_NAME_MAX + 16];
-
-	if (strncmp(address, "ipc://", 6) != 0)
-		return;
-	snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
-	client_recorder_file(path, &r->file);
-}
-
 enum gpusim_rc
 client_recorder_open_coordinator(struct gpusim *g, struct client_recorder **out)
 {
 	struct client_recorder *r = new_recorder(g, 0);
+	char path[WIRE_NAME_MAX + 16];
 	GpuSim__Reply *status;
 
 	if (!r)
 		return GPUSIM_NOMEM;
 	r->peer = g->coord;
 	if (client_status(g, &status) == GPUSIM_OK) {
-		open_beside(r, status->status->address);
+		const char *address = status->status->address;
+
+		if (strncmp(address, "ipc://", 6) == 0) { /* it lies beside its socket */
+			snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
+			client_recorder_file(path, &r->file);
+		}
 		wire_reply_free(status);
 	}
 	*out = r;
@@ -293,10 +277,14 @@ client_recorder_is_file(const struct client_recorder *r)
 enum gpusim_rc
 client_recorder_trace(struct client_recorder *r, uint32_t ms)
 {
+	GpuSim__Reply *reply = NULL;
 	enum rc rc;
 
 	if (trace_by_file(r, ms))
 		return GPUSIM_OK;
 	rc = connect_device(r);
-	return client_rc(rc == RC_OK ? trace_by_request(r, ms) : rc);
+	if (rc == RC_OK)
+		rc = ask(r, 0, 0, ms, &reply, client_err());
+	wire_reply_free(reply);
+	return client_rc(rc);
 }

@@ -1,6 +1,6 @@
 /*
- * recorder.h - for gpuctl and mnist-train: the coordinator's raw answers, and devices' recorders. Not
- * part of gpusim.h.
+ * recorder.h - for gpuctl and mnist-train: the coordinator's raw answers, devices' recorders, the progress of
+ * trainings. Not part of gpusim.h.
  */
 #ifndef CLIENT_RECORDER_H
 #define CLIENT_RECORDER_H
@@ -32,6 +32,20 @@ bool client_recorder_is_file(const struct client_recorder *r);
 
 /* Have the device record all steps for the next `ms` milliseconds. */
 enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
+
+/* A training's progress, reported to the coordinator. */
+struct client_training {
+	uint64_t training; /* random for each training, never 0 */
+	const char *name;  /* of its network */
+	uint32_t epoch, epochs;
+	uint64_t step;
+	double loss;	 /* mean of the epoch */
+	double accuracy; /* share of the test set, 0 to 1 */
+	double rate;	 /* samples a second */
+};
+
+/* GPUSIM_INVAL: the coordinator shows no curves; other errors as gpusim_model_put. */
+enum gpusim_rc client_training_put(struct gpusim *g, const struct client_training *t);
 
 /* Open a recorder's file of this user; the caller closes it. False: not one. */
 bool client_recorder_file(const char *path, struct flight_file *out);

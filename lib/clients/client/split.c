@@ -67,33 +67,6 @@ gpusim_split_free(struct gpusim_split *s, size_t n)
 	free(s);
 }
 
-/* Undo what was made before a failure, which stays this thread's error. */
-static void
-undo(struct gpusim_split *s, size_t n)
-{
-	struct err why = *client_err();
-
-	while (n--)
-		gpusim_comm_destroy(s[n].comm);
-	free(s);
-	*client_err() = why;
-}
-
-/* One communicator of the n members of a color. */
-static enum gpusim_rc
-init_color(struct gpusim *g, const struct member *m, uint32_t n,
-	   const struct gpusim_comm_config *config, struct gpusim_device *devices,
-	   struct gpusim_split *out)
-{
-	enum gpusim_rc rc;
-
-	for (uint32_t i = 0; i < n; i++)
-		devices[i] = m[i].device;
-	out->color = m->color;
-	rc = gpusim_comm_init_all(g, n, devices, config, &out->comm);
-	return rc == GPUSIM_OK ? rc : client_rc(err_prefix(client_err(), "color %d", m->color));
-}
-
 enum gpusim_rc
 gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color, const int *key,
 		      const struct gpusim_comm_config *config, struct gpusim_split **out,
@@ -107,18 +80,28 @@ gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color, const in
 	size_t made = 0;
 
 	if (!s || !m || !devices)
-		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		rc = client_fail(RC_NOMEM, "out of memory");
 	n = rc == GPUSIM_OK ? sort_members(comm, color, key, m) : 0;
 	for (uint32_t i = 0; i < n && rc == GPUSIM_OK; i += many) {
 		for (many = 1; i + many < n && m[i + many].color == m[i].color;)
 			many++;
-		rc = init_color(comm->g, m + i, many, config, devices, &s[made]);
+		for (uint32_t k = 0; k < many; k++)
+			devices[k] = m[i + k].device;
+		s[made].color = m[i].color;
+		rc = gpusim_comm_init_all(comm->g, many, devices, config, &s[made].comm);
+		if (rc != GPUSIM_OK)
+			client_rc(err_prefix(client_err(), "color %d", m[i].color));
 		made += rc == GPUSIM_OK;
 	}
 	free(devices);
 	free(m);
 	if (rc != GPUSIM_OK) {
-		undo(s, made);
+		struct err why = *client_err();
+
+		while (made--)
+			gpusim_comm_destroy(s[made].comm);
+		free(s);
+		*client_err() = why;
 		return rc;
 	}
 	*out = s;

@@ -25,18 +25,6 @@ gpusim_devices(struct gpusim *g, struct gpusim_device_info **out, size_t *ndevic
 	return client_rc(rc);
 }
 
-static void
-copy_progress(struct gpusim_progress *to, const GpuSim__Progress *from)
-{
-	*to = (struct gpusim_progress){.rank = from->rank,
-				       .device = {from->deviceid},
-				       .operation = from->operation,
-				       .step = from->step,
-				       .steps = from->steps,
-				       .idle_ms = from->idlems,
-				       .waits_for = (int32_t)from->waitsfor - 1};
-}
-
 static enum rc
 copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 {
@@ -59,15 +47,15 @@ copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 		return err_set(client_err(), RC_NOMEM, "out of memory");
 	to->nprogress = from->n_progress;
 	for (size_t i = 0; i < from->n_progress; i++)
-		copy_progress(&to->progress[i], from->progress[i]);
+		to->progress[i] =
+		    (struct gpusim_progress){.rank = from->progress[i]->rank,
+					     .device = {from->progress[i]->deviceid},
+					     .operation = from->progress[i]->operation,
+					     .step = from->progress[i]->step,
+					     .steps = from->progress[i]->steps,
+					     .idle_ms = from->progress[i]->idlems,
+					     .waits_for = (int32_t)from->progress[i]->waitsfor - 1};
 	return RC_OK;
-}
-
-static void
-comm_fini(struct gpusim_comm_info *c)
-{
-	free(c->devices);
-	free(c->progress);
 }
 
 static enum rc
@@ -117,8 +105,10 @@ gpusim_status(struct gpusim *g, struct gpusim_status *out)
 void
 gpusim_status_fini(struct gpusim_status *s)
 {
-	for (size_t i = 0; i < s->ncomms; i++)
-		comm_fini(&s->comms[i]);
+	for (size_t i = 0; i < s->ncomms; i++) {
+		free(s->comms[i].devices);
+		free(s->comms[i].progress);
+	}
 	free(s->comms);
 	free(s->devices);
 	*s = (struct gpusim_status){0};

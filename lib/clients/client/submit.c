@@ -6,10 +6,9 @@
 
 static const struct gpusim_stream stream0 = {0};
 
-/* Run a list of one rank, outside any communicator, on a device. */
-static enum rc
-run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_ops *o,
-	   enum gpusim_wait wait)
+/* Run a list of one rank, outside any communicator, on a device; and free the list. */
+static enum gpusim_rc
+run_once(struct gpusim *g, struct gpusim_device device, struct gpusim_ops *o, enum gpusim_wait wait)
 {
 	GpuSim__RunRequest m = GPU_SIM__RUN_REQUEST__INIT;
 	GpuSim__Request req = WIRE_REQUEST(RUN, run, m);
@@ -17,23 +16,16 @@ run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_op
 	size_t n;
 	enum rc rc = ops_ranks(o, &ranks, &n);
 
-	if (rc != RC_OK)
-		return rc;
-	m.iterations = 1;
-	m.queued = wait == GPUSIM_ASYNC;
-	if (m.queued)
-		atomic_fetch_add(&g->submits, 1);
-	ops_carry(&o->rank[0], o->field, &m.base);
-	return client_call_device(
-	    g, device, &req, m.queued ? GPU_SIM__REPLY__BODY_DONE : GPU_SIM__REPLY__BODY_RUN, NULL);
-}
-
-/* The same, and free the list. */
-static enum gpusim_rc
-run_once(struct gpusim *g, struct gpusim_device device, struct gpusim_ops *o, enum gpusim_wait wait)
-{
-	enum rc rc = run_device(g, device, o, wait);
-
+	if (rc == RC_OK) {
+		m.iterations = 1;
+		m.queued = wait == GPUSIM_ASYNC;
+		if (m.queued)
+			atomic_fetch_add(&g->submits, 1);
+		ops_carry(&o->rank[0], o->field, &m.base);
+		rc = client_call_device(
+		    g, device, &req,
+		    m.queued ? GPU_SIM__REPLY__BODY_DONE : GPU_SIM__REPLY__BODY_RUN, NULL);
+	}
 	gpusim_ops_free(o);
 	return client_rc(rc);
 }

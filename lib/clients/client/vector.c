@@ -18,7 +18,7 @@ submit(struct gpusim_comm *comm, struct gpusim_collective *c, struct gpusim_addr
        struct gpusim_addr recv)
 {
 	if (!c->counts)
-		return client_rc(err_set(client_err(), RC_INVAL, "no counts"));
+		return client_fail(RC_INVAL, "no counts");
 	c->send = &send;
 	c->recv = &recv;
 	return collective_of_rank(comm, c);
@@ -29,7 +29,7 @@ submit_all(struct gpusim_comm *comm, struct gpusim_collective *c, const struct g
 	   const struct gpusim_addr *recv)
 {
 	if (!c->counts)
-		return client_rc(err_set(client_err(), RC_INVAL, "no counts"));
+		return client_fail(RC_INVAL, "no counts");
 	c->send = send;
 	c->recv = recv;
 	return gpusim_collective(comm, c, GPUSIM_ASYNC);
@@ -72,7 +72,7 @@ gpusim_alltoallv(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusi
 	struct gpusim_collective c = describe(GPUSIM_ALLTOALL, &sent, dtype, GPUSIM_SUM, 0, stream);
 
 	if (!received.counts)
-		return client_rc(err_set(client_err(), RC_INVAL, "no counts"));
+		return client_fail(RC_INVAL, "no counts");
 	c.recv_counts = received.counts;
 	c.recv_displs = received.displs;
 	return submit(comm, &c, send, recv);

@@ -139,17 +139,6 @@ on_signal(struct guardian *g)
 }
 
 static void
-on_front(struct guardian *g)
-{
-	unsigned char sigs[64];
-	ssize_t n = read(g->fds[FD_FRONT].fd, sigs, sizeof sigs);
-
-	g->front_gone = g->front_gone || n == 0;
-	for (ssize_t i = 0; i < n; i++)
-		forward(g, sigs[i]);
-}
-
-static void
 on_ready(struct guardian *g, int i)
 {
 	struct pollfd *p = &g->fds[FD_READY + i];
@@ -177,8 +166,14 @@ turn(struct guardian *g, uint64_t deadline)
 	for (int i = 0; i < nfds - FD_READY; i++)
 		if (g->fds[FD_READY + i].revents)
 			on_ready(g, i);
-	if (g->fds[FD_FRONT].revents)
-		on_front(g);
+	if (g->fds[FD_FRONT].revents) {
+		unsigned char sigs[64];
+		ssize_t n = read(g->fds[FD_FRONT].fd, sigs, sizeof sigs);
+
+		g->front_gone = g->front_gone || n == 0;
+		for (ssize_t i = 0; i < n; i++)
+			forward(g, sigs[i]);
+	}
 	if (g->fds[FD_SIGNAL].revents)
 		on_signal(g);
 }

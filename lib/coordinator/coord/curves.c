@@ -57,20 +57,6 @@ curve_of(struct curves *c, uint64_t training)
 	return oldest;
 }
 
-static void
-add_point(struct curve *k, const struct point *p)
-{
-	if (k->n && (k->came - 1) % k->stride != 0)
-		k->n--; /* it was kept as the newest */
-	if (k->n == CURVES_MAX_POINTS) {
-		for (k->n = 0; k->n < CURVES_MAX_POINTS / 2; k->n++)
-			k->point[k->n] = k->point[2 * k->n];
-		k->stride *= 2;
-	}
-	k->point[k->n++] = *p;
-	k->came++;
-}
-
 enum rc
 curves_put(struct curves *c, const GpuSim__TrainingPutRequest *m, uint64_t now_ms, struct err *err)
 {
@@ -84,7 +70,15 @@ curves_put(struct curves *c, const GpuSim__TrainingPutRequest *m, uint64_t now_m
 			       m->training, m->step);
 	if (k->training != m->training)
 		*k = (struct curve){.training = m->training, .stride = 1};
-	add_point(k, &(struct point){m->epoch, m->step, m->loss, m->accuracy, m->rate});
+	if (k->n && (k->came - 1) % k->stride != 0)
+		k->n--; /* it was kept as the newest */
+	if (k->n == CURVES_MAX_POINTS) {
+		for (k->n = 0; k->n < CURVES_MAX_POINTS / 2; k->n++)
+			k->point[k->n] = k->point[2 * k->n];
+		k->stride *= 2;
+	}
+	k->point[k->n++] = (struct point){m->epoch, m->step, m->loss, m->accuracy, m->rate};
+	k->came++;
 	k->epochs = m->epochs;
 	k->at_ms = now_ms;
 	k->heard = ++c->heard;

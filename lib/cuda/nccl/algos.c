@@ -96,34 +96,27 @@ warn_of_names(const char *why)
 }
 
 static void
-read_algo(const char *text)
-{
-	struct buf lists = {0};
-	struct err err = {0};
-	bool gone;
-
-	if (!nccl_algo_text(text, &lists, &gone, &algos.msccl))
-		nccl_log_waiting(-1, "NCCL_ALGO : out of memory");
-	else if (tuner_select(&algos.tuner, lists.data, &err) != RC_OK)
-		warn_of_names(err.text);
-	else if (gone)
-		warn_of_names("algorithms that exist only on GPUs are ignored");
-	buf_fini(&lists);
-}
-
-static void
 read_environment(void)
 {
 	const char *algo = getenv("NCCL_ALGO"), *path = getenv("NCCL_TUNER_CONFIG_FILE");
+	struct buf lists = {0};
 	struct err err = {0};
+	bool gone;
 
 	said = (algo && *algo) || (path && *path);
 	tuner_init(&algos.tuner);
 	tuner_init(&algos.plain);
 	algos.tuner.takes_files = algos.plain.takes_files = true;
 	algos.msccl = true;
-	if (algo && *algo)
-		read_algo(algo);
+	if (algo && *algo) {
+		if (!nccl_algo_text(algo, &lists, &gone, &algos.msccl))
+			nccl_log_waiting(-1, "NCCL_ALGO : out of memory");
+		else if (tuner_select(&algos.tuner, lists.data, &err) != RC_OK)
+			warn_of_names(err.text);
+		else if (gone)
+			warn_of_names("algorithms that exist only on GPUs are ignored");
+		buf_fini(&lists);
+	}
 	if (path && *path && tuner_configure(&algos.tuner, NULL, path, &err) != RC_OK)
 		nccl_log_waiting(-1, "NCCL_TUNER_CONFIG_FILE : %s", err.text);
 }
@@ -157,27 +150,14 @@ keep(const struct gpusim_algo *from)
 	snprintf(v[algos.files.n++].name, sizeof v->name, "%s", from->name);
 }
 
-/* Calls of its collective use the algorithm where it fits, before all others, as in NCCL's MSCCL fork. */
-static void
-prefer(const struct gpusim_algo *a)
-{
-	struct tune_select *s = &algos.tuner.select[a->coll];
-
-	keep(a);
-	if (s->nfiles == TUNE_MAX_FILES)
-		nccl_log_waiting(-1,
-				 "MSCCL_XML_FILES : more than %d algorithms of %s: %s is not used",
-				 TUNE_MAX_FILES, coll_name(a->coll), a->name);
-	else
-		snprintf(s->file[s->nfiles++], sizeof s->file[0], "%s", a->name);
-}
-
-/* An invalid file is skipped with a warning, as in the fork. */
+/* Calls of its collective use the algorithm where it fits, before all others, as in NCCL's MSCCL fork. An
+ * invalid file is skipped with a warning, as there. */
 static void
 add_file(struct gpusim *g, const char *path)
 {
 	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT, .life = GPUSIM_LEASE,
 					 .path = path};
+	struct tune_select *s = algos.tuner.select;
 	struct gpusim_algo algo;
 	struct buf text = {0};
 	struct err err = {0};
@@ -186,30 +166,17 @@ add_file(struct gpusim *g, const char *path)
 		nccl_log_waiting(-1, "MSCCL_XML_FILES : %s; it is not used", err.text);
 	else if (gpusim_algo_add(g, text.data, strlen(text.data), &cfg, &algo) != GPUSIM_OK)
 		nccl_log_waiting(-1, "MSCCL_XML_FILES : %s; it is not used", gpusim_error());
-	else
-		prefer(&algo);
+	else {
+		s += algo.coll;
+		keep(&algo);
+		if (s->nfiles == TUNE_MAX_FILES)
+			nccl_log_waiting(
+			    -1, "MSCCL_XML_FILES : more than %d algorithms of %s: %s is not used",
+			    TUNE_MAX_FILES, coll_name(algo.coll), algo.name);
+		else
+			snprintf(s->file[s->nfiles++], sizeof s->file[0], "%s", algo.name);
+	}
 	buf_fini(&text);
-}
-
-static void
-add_files(struct gpusim *g, const char *paths)
-{
-	char *copy = strdup(paths), *rest = copy, *path;
-
-	while (rest && (path = strsep(&rest, ":;")))
-		if (*path)
-			add_file(g, path);
-	free(copy);
-}
-
-/* Find a name of NCCL_ALGO, which is in lower case. */
-static const struct tune_file *
-find_any_case(const char *name)
-{
-	for (size_t i = 0; i < algos.files.n; i++)
-		if (strcasecmp(algos.files.v[i].name, name) == 0)
-			return &algos.files.v[i];
-	return NULL;
 }
 
 /* Keep the names that the coordinator has for a collective, in its spelling. An empty result means
@@ -221,10 +188,12 @@ resolve(enum gpusim_coll coll, char missing[static TUNE_FILE_NAME])
 	unsigned n = 0, was = s->nfiles;
 
 	for (unsigned i = 0; i < was; i++) {
-		const struct tune_file *f = find_any_case(s->file[i]);
+		size_t k = 0;
 
-		if (f)
-			snprintf(s->file[n++], sizeof s->file[0], "%s", f->name);
+		while (k < algos.files.n && strcasecmp(algos.files.v[k].name, s->file[i]) != 0)
+			k++;
+		if (k < algos.files.n)
+			snprintf(s->file[n++], sizeof s->file[0], "%s", algos.files.v[k].name);
 		else
 			snprintf(missing, TUNE_FILE_NAME, "%s", s->file[i]);
 	}
@@ -264,12 +233,17 @@ void
 nccl_algos_load(struct gpusim *g)
 {
 	const char *paths = getenv("MSCCL_XML_FILES");
+	char *copy, *rest, *path;
 
 	nccl_algos();
 	find_listed(g);
 	if (!paths || !*paths || !algos.msccl)
 		return;
-	add_files(g, paths);
+	copy = rest = strdup(paths);
+	while (rest && (path = strsep(&rest, ":;")))
+		if (*path)
+			add_file(g, path);
+	free(copy);
 	said |= algos.files.n > 0;
 }
 
@@ -277,12 +251,13 @@ uint8_t
 nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
 	  uint32_t root, uint64_t nbytes, bool canonical, uint16_t *mark)
 {
-	struct tune_ask ask = {.coll = coll,
+	struct tune_ask ask = {.args = {.coll = coll,
+					.dtype = GPUSIM_U8,
+					.nranks = nranks,
+					.root = root,
+					.nelem = nbytes,
+					.canonical = canonical},
 			       .transport = (enum tune_transport)transport,
-			       .nranks = nranks,
-			       .nbytes = nbytes,
-			       .canonical = canonical,
-			       .root = root,
 			       .files = &a->files};
 	struct tune_answer answer;
 

@@ -6,31 +6,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "coll/shape.h"
 #include "mem/dtype.h"
 #include "nccl/nccl_impl.h"
 
-/* The part of a buffer that an operation uses: nothing, count elements, or count elements of each rank. */
-enum span { NONE, PART, WHOLE };
-
-static const struct shape {
-	const char *name;
-	uint8_t send, recv;	      /* of the root, if any */
-	uint8_t send_else, recv_else; /* of the other ranks */
-	bool rooted, reduces;
-} shapes[GPUSIM_NCOLLS] = {
-    [GPUSIM_ALLREDUCE] = {"AllReduce", PART, PART, PART, PART, false, true},
-    [GPUSIM_BROADCAST] = {"Broadcast", PART, PART, NONE, PART, true, false},
-    [GPUSIM_REDUCE] = {"Reduce", PART, PART, PART, NONE, true, true},
-    [GPUSIM_ALLGATHER] = {"AllGather", PART, WHOLE, PART, WHOLE, false, false},
-    [GPUSIM_REDUCESCATTER] = {"ReduceScatter", WHOLE, PART, WHOLE, PART, false, true},
-    [GPUSIM_ALLTOALL] = {"AlltoAll", WHOLE, WHOLE, WHOLE, WHOLE, false, false},
-    [GPUSIM_GATHER] = {"Gather", PART, WHOLE, PART, NONE, true, false},
-    [GPUSIM_SCATTER] = {"Scatter", WHOLE, PART, NONE, PART, true, false},
-    [GPUSIM_SEND] = {"Send", PART, NONE, PART, NONE, true, false},
-    [GPUSIM_RECV] = {"Recv", NONE, PART, NONE, PART, true, false},
-};
-
+/* A call; count is NCCL's, of one part where ranks have parts. */
 struct call {
+	const char *name;
 	enum gpusim_coll coll;
 	const void *send;
 	void *recv;
@@ -46,35 +28,30 @@ struct range {
 	uint64_t addr, nbytes;
 };
 
-static bool
-is_sendrecv(const struct call *a)
-{
-	return a->coll == GPUSIM_SEND || a->coll == GPUSIM_RECV;
-}
-
 static ncclResult_t
-check_arguments(const struct call *a, const struct shape *s)
+check_arguments(const struct call *a)
 {
 	const struct ncclComm *comm = a->comm;
 
 	if (__builtin_expect(!comm || comm->magic != NCCL_COMM_MAGIC, 0))
-		return nccl_comm_check(comm, s->name);
+		return nccl_comm_check(comm, a->name);
 	if (__builtin_expect(atomic_load_explicit(&comm->use, memory_order_acquire), 0))
-		return nccl_comm_refuse(comm, s->name);
+		return nccl_comm_refuse(comm, a->name);
 	if (nccl_dtype_size(a->dtype) == 0)
-		return nccl_fail(ncclInvalidArgument, "%s : invalid type %d", s->name,
+		return nccl_fail(ncclInvalidArgument, "%s : invalid type %d", a->name,
 				 (int)a->dtype);
-	if (s->rooted && (a->root < 0 || (uint32_t)a->root >= comm->nranks))
+	if ((coll_has_root(a->coll) || coll_is_sendrecv(a->coll)) &&
+	    (a->root < 0 || (uint32_t)a->root >= comm->nranks))
 		return nccl_fail(ncclInvalidArgument,
 				 "%s : invalid %s %d (it should be in the 0..%" PRIu32 " range)",
-				 s->name, is_sendrecv(a) ? "peer" : "root", a->root,
+				 a->name, coll_is_sendrecv(a->coll) ? "peer" : "root", a->root,
 				 comm->nranks - 1);
 	return ncclSuccess;
 }
 
 /* The operator, and its scalar. */
 static ncclResult_t
-set_redop(const struct call *a, const struct shape *s, struct cmdq_command *c)
+set_redop(const struct call *a, struct cmdq_command *c)
 {
 	size_t n = (size_t)a->op - ncclNumOps;
 	struct nccl_redop *op;
@@ -85,19 +62,19 @@ set_redop(const struct call *a, const struct shape *s, struct cmdq_command *c)
 	}
 	if (a->op < 0 || n >= a->comm->nredops || !a->comm->redop[n].used)
 		return nccl_fail(ncclInvalidArgument, "%s : invalid reduction operation %d",
-				 s->name, a->op);
+				 a->name, a->op);
 	op = &a->comm->redop[n];
 	if (op->dtype != a->dtype)
 		return nccl_fail(ncclInvalidArgument,
 				 "%s : Data type supplied to user-created ncclRedOp_t does not "
 				 "match type given to reduction operation",
-				 s->name);
+				 a->name);
 	if (op->owned) {
 		cudaError_t e = cudaMemcpyAsync(op->owned, op->host, nccl_dtype_size(op->dtype),
 						cudaMemcpyHostToDevice, a->stream);
 
 		if (e != cudaSuccess)
-			return nccl_fail_cuda(e, s->name);
+			return nccl_fail_cuda(e, a->name);
 	}
 	c->redop = GPUSIM_PREMULSUM;
 	c->flags |= op->flag;
@@ -106,40 +83,34 @@ set_redop(const struct call *a, const struct shape *s, struct cmdq_command *c)
 }
 
 static ncclResult_t
-refuse_pointer(const struct call *a, const struct shape *s, const char *which, const void *p,
-	       uint64_t nbytes, const struct gpusim_cuda_place *at, bool found)
+find(const struct call *a, const char *which, const void *p, uint64_t nelem, struct range *out)
 {
-	if (found)
-		return nccl_fail(ncclInvalidArgument,
-				 "%s : %s allocated on device %d mismatches with NCCL device %d",
-				 s->name, which, at->ordinal, a->comm->ordinal);
-	if (!p)
-		return nccl_fail(ncclInvalidArgument, "%s : %s argument is NULL", s->name, which);
-	if (at->host)
-		return nccl_fail(
-		    ncclInvalidArgument,
-		    "%s : %s %p is host memory, but gpusim's devices reach only their own memory",
-		    s->name, which, p);
-	return nccl_fail(ncclInvalidArgument,
-			 "%s : %s %p is not a valid pointer to %" PRIu64 " bytes of device memory",
-			 s->name, which, p, nbytes);
-}
-
-static ncclResult_t
-find(const struct call *a, const struct shape *s, const char *which, const void *p, uint8_t span,
-     struct range *out)
-{
-	uint64_t nbytes = a->count * nccl_dtype_size(a->dtype);
+	uint64_t nbytes = nelem * nccl_dtype_size(a->dtype);
 	struct gpusim_cuda_place at = {0};
 	bool found;
 
-	if (span == NONE || a->count == 0)
+	if (nelem == 0)
 		return ncclSuccess;
-	if (span == WHOLE)
-		nbytes *= a->comm->nranks;
 	found = gpusim_cuda_find(p, nbytes, &at);
-	if (__builtin_expect(!found || at.ordinal != a->comm->ordinal, 0))
-		return refuse_pointer(a, s, which, p, nbytes, &at, found);
+	if (__builtin_expect(!found || at.ordinal != a->comm->ordinal, 0)) {
+		if (found)
+			return nccl_fail(
+			    ncclInvalidArgument,
+			    "%s : %s allocated on device %d mismatches with NCCL device %d",
+			    a->name, which, at.ordinal, a->comm->ordinal);
+		if (!p)
+			return nccl_fail(ncclInvalidArgument, "%s : %s argument is NULL", a->name,
+					 which);
+		if (at.host)
+			return nccl_fail(ncclInvalidArgument,
+					 "%s : %s %p is host memory, but gpusim's devices reach "
+					 "only their own memory",
+					 a->name, which, p);
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : %s %p is not a valid pointer to %" PRIu64
+				 " bytes of device memory",
+				 a->name, which, p, nbytes);
+	}
 	*out = (struct range){at.addr, nbytes};
 	return ncclSuccess;
 }
@@ -147,8 +118,7 @@ find(const struct call *a, const struct shape *s, const char *which, const void 
 /* One buffer in two roles: the same, or a rank's part of the whole, as NCCL defines in place for
  * each collective. */
 static ncclResult_t
-check_overlap(const struct call *a, const struct shape *s, const struct range *send,
-	      const struct range *recv)
+check_overlap(const struct call *a, const struct range *send, const struct range *recv)
 {
 	uint64_t part = a->comm->rank * a->count * nccl_dtype_size(a->dtype);
 
@@ -163,86 +133,67 @@ check_overlap(const struct call *a, const struct shape *s, const struct range *s
 		return ncclSuccess;
 	return nccl_fail(
 	    ncclInvalidArgument,
-	    "%s : sendbuff and recvbuff overlap, but not in the way of an in-place call", s->name);
-}
-
-static ncclResult_t
-set_buffers(const struct call *a, const struct shape *s, struct nccl_op *op)
-{
-	bool other = s->rooted && !is_sendrecv(a) && (uint32_t)a->root != a->comm->rank;
-	struct range send = {0}, recv = {0};
-	ncclResult_t r = find(a, s, "sendbuff", a->send, other ? s->send_else : s->send, &send);
-
-	if (r == ncclSuccess)
-		r = find(a, s, "recvbuff", a->recv, other ? s->recv_else : s->recv, &recv);
-	if (r == ncclSuccess && send.nbytes && recv.nbytes)
-		r = check_overlap(a, s, &send, &recv);
-	op->c.u.coll.send = send.addr;
-	op->c.u.coll.recv = recv.addr;
-	op->nbytes = send.nbytes + recv.nbytes;
-	return r;
+	    "%s : sendbuff and recvbuff overlap, but not in the way of an in-place call", a->name);
 }
 
 /* The number of elements of the whole vector, as commands count. */
 static ncclResult_t
-set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
+set_count(const struct call *a, struct nccl_op *op)
 {
-	bool whole = s->send == WHOLE || s->recv == WHOLE;
 	uint64_t n = a->count, nbytes;
 
-	if ((whole && __builtin_mul_overflow(n, a->comm->nranks, &n)) ||
+	if ((coll_has_parts(a->coll) && __builtin_mul_overflow(n, a->comm->nranks, &n)) ||
 	    __builtin_mul_overflow(n, nccl_dtype_size(a->dtype), &nbytes) || nbytes > INT64_MAX)
 		return nccl_fail(ncclInvalidArgument,
-				 "%s : count %zu of %" PRIu32 " ranks is too large", s->name,
+				 "%s : count %zu of %" PRIu32 " ranks is too large", a->name,
 				 a->count, a->comm->nranks);
 	op->c.u.coll.count = n;
-	if (a->comm->algos && !is_sendrecv(a))
+	if (a->comm->algos && !coll_is_sendrecv(a->coll))
 		op->c.algo = nccl_algo(a->comm->algos, nccl_comm_transport(a->comm),
 				       a->comm->nranks, a->coll, op->c.u.coll.root, nbytes,
 				       op->c.flags & CMDQ_DETERMINISTIC, &op->c.mark);
 	return ncclSuccess;
 }
 
-/* Log a call as NCCL does. */
-static void
-tell(const struct call *a, const struct shape *s)
-{
-	nccl_log(LOG_INFO, LOG_COLL, a->comm->ordinal,
-		 "%s: sendbuff %p recvbuff %p count %zu datatype %d op %d root %d comm %p "
-		 "[nranks=%" PRIu32 "] stream %p",
-		 s->name, a->send, a->recv, a->count, (int)a->dtype, a->op, a->root,
-		 (void *)a->comm, a->comm->nranks, (void *)a->stream);
-}
-
-/* Return true if the order of sums matters and must be canonical. */
-static bool
-is_canonical(const struct call *a)
-{
-	return a->comm->config.deterministic && shapes[a->coll].reduces &&
-	       dtype_is_float(nccl_dtype(a->dtype));
-}
-
 static ncclResult_t
 perform(const struct call *a)
 {
-	const struct shape *s = &shapes[a->coll];
+	bool pair = coll_is_sendrecv(a->coll);
 	struct nccl_op op;
-	ncclResult_t r = check_arguments(a, s);
+	ncclResult_t r = check_arguments(a);
 
-	op.c = (struct cmdq_command){
-	    .kind = is_sendrecv(a) ? CMDQ_SENDRECV : CMDQ_COLL,
-	    .coll = (uint8_t)a->coll,
-	    .flags = r == ncclSuccess && is_canonical(a) ? CMDQ_DETERMINISTIC : 0,
-	    .u.coll.root = (uint32_t)a->root};
+	op.c = (struct cmdq_command){.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
+				     .coll = (uint8_t)a->coll,
+				     .u.coll.root = (uint32_t)a->root};
+	/* The order of sums matters, and must be canonical. */
+	if (r == ncclSuccess && a->comm->config.deterministic && coll_reduces(a->coll) &&
+	    dtype_is_float(nccl_dtype(a->dtype)))
+		op.c.flags = CMDQ_DETERMINISTIC;
 	if (r == ncclSuccess)
-		r = set_count(a, s, &op);
-	if (r == ncclSuccess && s->reduces)
-		r = set_redop(a, s, &op.c);
-	if (r == ncclSuccess)
-		r = set_buffers(a, s, &op);
-	if (r == ncclSuccess)
-		tell(a, s);
-	if (r != ncclSuccess || (a->count == 0 && !is_sendrecv(a)))
+		r = set_count(a, &op);
+	if (r == ncclSuccess && coll_reduces(a->coll))
+		r = set_redop(a, &op.c);
+	if (r == ncclSuccess) {
+		struct shape s = shape_of(a->coll, op.c.u.coll.count, a->comm->nranks,
+					  (uint32_t)a->root, a->comm->rank);
+		struct range send = {0}, recv = {0};
+
+		r = find(a, "sendbuff", a->send, s.in, &send);
+		if (r == ncclSuccess)
+			r = find(a, "recvbuff", a->recv, s.out, &recv);
+		if (r == ncclSuccess && send.nbytes && recv.nbytes)
+			r = check_overlap(a, &send, &recv);
+		op.c.u.coll.send = send.addr;
+		op.c.u.coll.recv = recv.addr;
+		op.nbytes = send.nbytes + recv.nbytes;
+	}
+	if (r == ncclSuccess) /* as NCCL does */
+		nccl_log(LOG_INFO, LOG_COLL, a->comm->ordinal,
+			 "%s: sendbuff %p recvbuff %p count %zu datatype %d op %d root %d comm %p "
+			 "[nranks=%" PRIu32 "] stream %p",
+			 a->name, a->send, a->recv, a->count, (int)a->dtype, a->op, a->root,
+			 (void *)a->comm, a->comm->nranks, (void *)a->stream);
+	if (r != ncclSuccess || (a->count == 0 && !pair))
 		return nccl_group_note(r);
 	op.c.dtype = (uint8_t)nccl_dtype(a->dtype);
 	op.comm = a->comm;
@@ -257,8 +208,8 @@ perform(const struct call *a)
 #define CALL(name, coll, send, recv, count, op, root, ...)                                      \
 	ncclResult_t name(__VA_ARGS__, ncclComm_t comm, cudaStream_t stream)                    \
 	{                                                                                       \
-		return perform(                                                                 \
-		    &(struct call){coll, send, recv, count, datatype, op, root, comm, stream}); \
+		return perform(&(struct call){&#name[4], coll, send, recv, count, datatype, op, \
+					      root, comm, stream});                             \
 	}                                                                                       \
 	NCCL_ALIAS(name)
 
@@ -268,8 +219,6 @@ CALL(ncclReduce, GPUSIM_REDUCE, sendbuff, recvbuff, count, (int)op, root, const 
      void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root);
 CALL(ncclBroadcast, GPUSIM_BROADCAST, sendbuff, recvbuff, count, 0, root, const void *sendbuff,
      void *recvbuff, size_t count, ncclDataType_t datatype, int root);
-CALL(ncclBcast, GPUSIM_BROADCAST, buff, buff, count, 0, root, void *buff, size_t count,
-     ncclDataType_t datatype, int root);
 CALL(ncclReduceScatter, GPUSIM_REDUCESCATTER, sendbuff, recvbuff, recvcount, (int)op, 0,
      const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
      ncclRedOp_t op);
@@ -285,3 +234,11 @@ CALL(ncclSend, GPUSIM_SEND, sendbuff, NULL, count, 0, peer, const void *sendbuff
      ncclDataType_t datatype, int peer);
 CALL(ncclRecv, GPUSIM_RECV, NULL, recvbuff, count, 0, peer, void *recvbuff, size_t count,
      ncclDataType_t datatype, int peer);
+
+ncclResult_t
+ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+	  cudaStream_t stream)
+{
+	return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
+}
+NCCL_ALIAS(ncclBcast);

@@ -6,8 +6,6 @@
 #include "base/env.h"
 #include "base/parse.h"
 #include "coll/tune.h"
-#include "nccl/exit.h"
-#include "nccl/memory.h"
 #include "nccl/nccl_impl.h"
 
 #define CALL_MS \
@@ -87,25 +85,19 @@ nccl_comm_new(int ordinal, const struct nccl_config *config, struct ncclComm **o
 	return ncclSuccess;
 }
 
-static void
-unlink_comm(struct ncclComm *c)
-{
-	pthread_mutex_lock(&nccl_registry);
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		all = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-	pthread_mutex_unlock(&nccl_registry);
-}
-
 void
 nccl_comm_free(struct ncclComm *comm)
 {
 	if (!comm)
 		return;
-	unlink_comm(comm);
+	pthread_mutex_lock(&nccl_registry);
+	if (comm->prev)
+		comm->prev->next = comm->next;
+	else
+		all = comm->next;
+	if (comm->next)
+		comm->next->prev = comm->prev;
+	pthread_mutex_unlock(&nccl_registry);
 	nccl_memory_release(comm);
 	if (comm->bind)
 		gpusim_cuda_forgive(comm->id);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "nccl/exit.h"
+#include "nccl/nccl_impl.h"
 
 static pid_t owner;
 

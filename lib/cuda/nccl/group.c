@@ -15,11 +15,7 @@ struct group {
 	struct nccl_job *job, **job_end; /* in order */
 };
 
-/* ops stay allocated from one group to the next; a thread's end frees them. */
 static __thread struct group group;
-static __thread bool group_known;
-static pthread_key_t group_key;
-static pthread_once_t group_once = PTHREAD_ONCE_INIT;
 
 bool
 nccl_group_open(void)
@@ -35,41 +31,17 @@ nccl_group_note(ncclResult_t result)
 	return result;
 }
 
-static void
-forget_group(void *arg)
-{
-	(void)arg;
-	free(group.op);
-	group.op = NULL;
-	group.cap = 0;
-}
-
-static void
-make_key(void)
-{
-	pthread_key_create(&group_key, forget_group);
-}
-
-static ncclResult_t
-gather(const struct nccl_op *op)
-{
-	if (!alloc_room(&group.op, group.nops, &group.cap, sizeof *group.op))
-		return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
-	if (!group_known) {
-		pthread_once(&group_once, make_key);
-		group_known = pthread_setspecific(group_key, &group_known) == 0;
-	}
-	group.op[group.nops] = *op;
-	group.op[group.nops++].inner = group.inner;
-	cmdq_bind_grouped(op->comm->bind);
-	return ncclSuccess;
-}
-
 ncclResult_t
 nccl_submit(const struct nccl_op *op)
 {
-	if (group.depth > 0)
-		return gather(op);
+	if (group.depth > 0) {
+		if (!alloc_room(&group.op, group.nops, &group.cap, sizeof *group.op))
+			return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
+		group.op[group.nops] = *op;
+		group.op[group.nops++].inner = group.inner;
+		cmdq_bind_grouped(op->comm->bind);
+		return ncclSuccess;
+	}
 	if (op->c.kind == CMDQ_SENDRECV && op->c.u.coll.root == op->rank)
 		return nccl_fail(ncclInvalidUsage,
 				 "rank %" PRIu32
@@ -183,23 +155,11 @@ launch(struct nccl_op *op, size_t n)
 	return r;
 }
 
-/* Check the group as a whole. */
-static ncclResult_t
-check(struct nccl_op *op, size_t *n)
-{
-	struct err err = {0};
-
-	if (nccl_pair_self(op, n, &err) != RC_OK)
-		return nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
-	if (nccl_check_sets(op, *n, &err) != RC_OK)
-		return nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
-	return ncclSuccess;
-}
-
 static ncclResult_t
 end_group(ncclSimInfo_t *sim)
 {
 	struct nccl_job *job = group.job;
+	struct err err = {0};
 	ncclResult_t r = group.result, jobs;
 	size_t n = group.nops, gathered = n;
 	bool background = job && !job->blocking;
@@ -208,8 +168,9 @@ end_group(ncclSimInfo_t *sim)
 	group.result = ncclSuccess;
 	group.nops = 0;
 	group.job = NULL;
-	if (r == ncclSuccess)
-		r = check(group.op, &n);
+	if (r == ncclSuccess && (nccl_pair_self(group.op, &n, &err) != RC_OK ||
+				 nccl_check_sets(group.op, n, &err) != RC_OK))
+		r = nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
 	if (r != ncclSuccess || sim)
 		nccl_comms_each(ungroup, &gathered);
 	if (r != ncclSuccess) {
@@ -241,6 +202,8 @@ NCCL_ALIAS(ncclGroupStart);
 static ncclResult_t
 leave(ncclSimInfo_t *sim)
 {
+	ncclResult_t r;
+
 	if (group.depth == 0)
 		return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
 	if (group.depth > 1) {
@@ -248,7 +211,11 @@ leave(ncclSimInfo_t *sim)
 		group.inner++;
 		return ncclSuccess;
 	}
-	return end_group(sim);
+	r = end_group(sim);
+	free(group.op);
+	group.op = NULL;
+	group.cap = 0;
+	return r;
 }
 
 ncclResult_t

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/rundir.h"
 #include "nccl/id.h"
 #include "nccl/nccl_impl.h"
@@ -25,73 +24,11 @@ ncclGetUniqueId(ncclUniqueId *uniqueId)
 }
 NCCL_ALIAS(ncclGetUniqueId);
 
-struct attempt {
-	struct gpusim *g;
-	struct nccl_job *job;
-	struct gpusim_device device;
-	struct gpusim_comm_config config;
-};
-
 static enum gpusim_rc
-try_init(void *arg, struct gpusim_comm **out)
+try_init(const struct nccl_try *t, struct gpusim_comm **out)
 {
-	struct attempt *a = arg;
-
-	return gpusim_comm_init_rank(a->g, (uint32_t)a->job->nranks, a->job->id,
-				     (uint32_t)a->job->rank, a->device, &a->config, out);
-}
-
-static ncclResult_t
-run_init(struct nccl_job *job)
-{
-	struct attempt a = {.job = job, .config = nccl_comm_config()};
-	struct gpusim_comm *handle;
-	enum gpusim_rc rc;
-	ncclResult_t r = nccl_connect(job->address, &a.g);
-
-	if (r != ncclSuccess)
-		return r;
-	rc = gpusim_cuda_device(job->ordinal, &a.device);
-	if (rc != GPUSIM_OK)
-		return nccl_fail_rc(rc, job->call);
-	r = nccl_rendezvous(job, try_init, &a, &handle);
-	return r == ncclSuccess ? nccl_comm_adopt(job->comm, handle, job->call) : r;
-}
-
-/* Start to make one rank; newcomm is set at once, as programs with blocking=0 need it. */
-static ncclResult_t
-start(const char *call, ncclComm_t *newcomm, struct nccl_job *job, const ncclConfig_t *config)
-{
-	struct nccl_config c;
-	struct err err = {0};
-	ncclResult_t r;
-
-	if (nccl_config_take(config, NULL, getenv("NCCL_COMM_BLOCKING"), &c, &err) != RC_OK)
-		return nccl_group_note(nccl_fail_err(&err, call));
-	r = nccl_comm_new(job->ordinal, &c, newcomm);
-	if (r != ncclSuccess)
-		return nccl_group_note(r);
-	job->run = run_init;
-	job->makes = true;
-	job->blocking = c.blocking;
-	job->comm = *newcomm;
-	job->out = newcomm;
-	job->call = call;
-	nccl_log(LOG_INFO, LOG_INIT, job->ordinal,
-		 "%s comm %p rank %d nranks %d cudaDev %d - Init START", call, (void *)*newcomm,
-		 job->rank, job->nranks, job->ordinal);
-	return nccl_job_start(job);
-}
-
-static ncclResult_t
-check(const char *call, const ncclComm_t *newcomm, int nranks, int rank)
-{
-	if (!newcomm)
-		return nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
-	if (nranks < 1 || rank < 0 || rank >= nranks)
-		return nccl_fail(ncclInvalidArgument, "%s : invalid rank requested : %d/%d", call,
-				 rank, nranks);
-	return ncclSuccess;
+	return gpusim_comm_init_rank(t->g, (uint32_t)t->job->nranks, t->job->id,
+				     (uint32_t)t->job->rank, t->device, &t->config, out);
 }
 
 /* Set a job's id from n ids. */
@@ -117,10 +54,16 @@ static ncclResult_t
 init(const char *call, ncclComm_t *newcomm, int nranks, const ncclUniqueId *ids, int nids, int rank,
      const ncclConfig_t *config)
 {
-	struct nccl_job job = {.nranks = nranks, .rank = rank};
-	ncclResult_t r = check(call, newcomm, nranks, rank);
+	struct nccl_job job = {
+	    .attempt = try_init, .starts = true, .call = call, .nranks = nranks, .rank = rank};
+	ncclResult_t r = ncclSuccess;
 	cudaError_t e;
 
+	if (!newcomm)
+		r = nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
+	else if (nranks < 1 || rank < 0 || rank >= nranks)
+		r = nccl_fail(ncclInvalidArgument, "%s : invalid rank requested : %d/%d", call,
+			      rank, nranks);
 	if (r == ncclSuccess)
 		r = read_ids(call, ids, nids, &job);
 	if (r != ncclSuccess)
@@ -128,7 +71,7 @@ init(const char *call, ncclComm_t *newcomm, int nranks, const ncclUniqueId *ids,
 	e = cudaGetDevice(&job.ordinal);
 	if (e != cudaSuccess)
 		return nccl_group_note(nccl_fail_cuda(e, call));
-	return start(call, newcomm, &job, config);
+	return nccl_make(&job, config, newcomm);
 }
 
 ncclResult_t
@@ -204,13 +147,16 @@ ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 	gpusim_get_unique_id(&id);
 	ncclGroupStart();
 	for (int i = 0; i < ndev; i++) {
-		struct nccl_job job = {.id = id,
+		struct nccl_job job = {.attempt = try_init,
+				       .starts = true,
+				       .call = call,
+				       .id = id,
 				       .has_id = true,
 				       .nranks = ndev,
 				       .rank = i,
 				       .ordinal = devlist ? devlist[i] : i};
 
-		r = start(call, &comm[i], &job, NULL);
+		r = nccl_make(&job, NULL, &comm[i]);
 		if (r != ncclSuccess)
 			break;
 	}

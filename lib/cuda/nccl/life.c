@@ -57,14 +57,6 @@ stop(struct ncclComm *comm, const char *call)
 	return ncclSuccess;
 }
 
-static void
-note_failure(struct ncclComm *comm)
-{
-	pthread_mutex_lock(&nccl_registry);
-	comm->failure = *nccl_last_failure();
-	pthread_mutex_unlock(&nccl_registry);
-}
-
 ncclResult_t
 ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
@@ -88,7 +80,9 @@ ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 		r = nccl_result(rc);
 		if (rc != GPUSIM_OK && !comm->told_failure) {
 			nccl_fail_rc(rc, "CommGetAsyncError");
-			note_failure(comm);
+			pthread_mutex_lock(&nccl_registry);
+			comm->failure = *nccl_last_failure();
+			pthread_mutex_unlock(&nccl_registry);
 			comm->told_failure = true;
 		}
 	}

@@ -4,7 +4,7 @@
  * All ranks register a window, and exchange the addresses of their parts: an all-gather of the
  * communicator, on a separate stream.
  */
-#include "nccl/memory.h"
+#include "nccl/nccl_impl.h"
 
 #include <stdlib.h>
 
@@ -190,26 +190,22 @@ address_of(const void *p, size_t nbytes)
 	return gpusim_cuda_find(p, nbytes, &at) ? at.addr : 0;
 }
 
-static void
-note_peers(struct ncclComm *comm, struct ncclWindow *w, const struct told *all)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		w->peer[r] = all[r].addr;
-		w->peer_size[r] = all[r].size;
-		comm->peer_signals[r] = all[r].signals;
-	}
-}
-
 static ncclResult_t
-tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
+run_register(struct nccl_job *job)
 {
+	struct ncclComm *comm = job->comm;
+	struct ncclWindow *w = job->pointer;
 	size_t n = comm->nranks;
 	struct told *all = alloc_zeroed(n, sizeof *all), *on_device = NULL;
 	cudaStream_t stream = NULL;
-	ncclResult_t r = all ? have_signals(comm)
-			     : nccl_fail(ncclSystemError, "ncclCommWindowRegister : out of memory");
 	cudaError_t e = cudaSuccess;
+	int device = 0;
+	ncclResult_t r;
 
+	cudaGetDevice(&device);
+	cudaSetDevice(comm->ordinal);
+	r = all ? have_signals(comm)
+		: nccl_fail(ncclSystemError, "ncclCommWindowRegister : out of memory");
 	if (r == ncclSuccess)
 		e = cudaMalloc((void **)&on_device, n * sizeof *on_device);
 	if (r == ncclSuccess && e == cudaSuccess)
@@ -217,31 +213,20 @@ tell_peers(struct ncclComm *comm, struct ncclWindow *w, uint64_t addr)
 	if (e != cudaSuccess)
 		r = nccl_fail_cuda(e, "ncclCommWindowRegister");
 	if (r == ncclSuccess) {
-		all[comm->rank] =
-		    (struct told){addr, w->size, address_of(comm->signals, n * sizeof(uint64_t))};
+		all[comm->rank] = (struct told){address_of(w->own, w->size), w->size,
+						address_of(comm->signals, n * sizeof(uint64_t))};
 		r = exchange(comm, all, on_device, stream);
 	}
-	if (r == ncclSuccess)
-		note_peers(comm, w, all);
+	for (uint32_t p = 0; r == ncclSuccess && p < n; p++) {
+		w->peer[p] = all[p].addr;
+		w->peer_size[p] = all[p].size;
+		comm->peer_signals[p] = all[p].signals;
+	}
 	if (stream)
 		cudaStreamDestroy(stream);
 	if (on_device)
 		cudaFree(on_device);
 	free(all);
-	return r;
-}
-
-static ncclResult_t
-run_register(struct nccl_job *job)
-{
-	struct ncclComm *comm = job->comm;
-	struct ncclWindow *w = job->pointer;
-	int device = 0;
-	ncclResult_t r;
-
-	cudaGetDevice(&device);
-	cudaSetDevice(comm->ordinal);
-	r = tell_peers(comm, w, address_of(w->own, w->size));
 	cudaSetDevice(device);
 	return r;
 }

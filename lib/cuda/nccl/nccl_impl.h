@@ -54,8 +54,17 @@ struct nccl_redop {
 	const void *host; /* that scalar */
 };
 
-struct ncclWindow;
 struct nccl_algos;
+
+/* Memory that all ranks have registered. */
+struct ncclWindow {
+	struct ncclWindow *next;
+	struct ncclComm *comm;
+	void *own; /* this rank's pointer */
+	size_t size;
+	uint64_t *peer;	     /* by rank: the address on the rank's device */
+	uint64_t *peer_size; /* by rank */
+};
 
 struct ncclComm {
 	uint64_t magic;
@@ -139,8 +148,12 @@ extern pthread_mutex_t nccl_registry;
 
 /* ---- jobs (job.c): work that waits for other ranks */
 
+struct nccl_try;
 struct nccl_job {
 	ncclResult_t (*run)(struct nccl_job *job);
+	/* of nccl_make (wait.h) */
+	enum gpusim_rc (*attempt)(const struct nccl_try *t, struct gpusim_comm **out);
+	bool starts;		/* log that it starts */
 	struct ncclComm *comm;	/* the job's subject, or its result */
 	struct ncclComm *other; /* the parent; or NULL */
 	bool blocking, makes;	/* makes: comm is unusable if it fails */
@@ -214,9 +227,17 @@ size_t nccl_dtype_size(ncclDataType_t t); /* 0: no such type */
 enum gpusim_dtype nccl_dtype(ncclDataType_t t);
 enum gpusim_redop nccl_redop(ncclRedOp_t op); /* of the built-in ones */
 
-/* ---- watcher (watch.c) */
+/* ---- memory.c */
 
-/* Start the watcher, once a communicator exists. */
+/* Free the windows and their memory. */
+void nccl_memory_release(struct ncclComm *comm);
+
+/* ---- watch.c, exit.c: once a communicator exists */
+
+/* Start the watcher. */
 void nccl_watch(void);
+
+/* Leave communicators when the program ends; before the client's own exit handler, because it makes calls. */
+void nccl_leave_at_exit(void);
 
 #endif

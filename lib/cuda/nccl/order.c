@@ -68,13 +68,6 @@ first_byte(const struct nccl_op *o)
 	return o->c.coll == GPUSIM_RECV ? o->c.u.coll.recv : o->c.u.coll.send;
 }
 
-static bool
-overlap(const struct nccl_op *a, const struct nccl_op *b)
-{
-	return first_byte(a) < first_byte(b) + b->nbytes &&
-	       first_byte(b) < first_byte(a) + a->nbytes;
-}
-
 /* Bounds of ranges: in most groups they suffice. */
 struct bounds {
 	uint64_t low, high;
@@ -98,7 +91,9 @@ reads_from(const struct nccl_op *send, const struct nccl_op *op, size_t n, const
 	if (first_byte(send) >= b->high || first_byte(send) + send->nbytes <= b->low)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (op[i].c.coll == GPUSIM_RECV && overlap(send, &op[i]))
+		if (op[i].c.coll == GPUSIM_RECV &&
+		    first_byte(send) < first_byte(&op[i]) + op[i].nbytes &&
+		    first_byte(&op[i]) < first_byte(send) + send->nbytes)
 			return true;
 	return false;
 }
@@ -232,39 +227,20 @@ to_self(const struct nccl_op *o, enum gpusim_coll coll)
 	return o->c.kind == CMDQ_SENDRECV && o->c.coll == coll && o->c.u.coll.root == o->rank;
 }
 
-/* The first unmatched receive from oneself of the send's communicator. */
-static struct nccl_op *
-other_half(struct nccl_op *op, size_t n, const struct nccl_op *send)
-{
-	for (size_t i = 0; i < n; i++)
-		if (op[i].comm == send->comm && to_self(&op[i], GPUSIM_RECV))
-			return &op[i];
-	return NULL;
-}
-
-/* Copies are not collectives, so the order does not need their rank. */
-static void
-make_copy(struct nccl_op *send, struct nccl_op *recv)
-{
-	struct cmdq_bytes bytes = {
-	    .dst = recv->c.u.coll.recv, .src = send->c.u.coll.send, .nbytes = send->nbytes};
-
-	send->c = (struct cmdq_command){.kind = CMDQ_COPY, .u.bytes = bytes};
-	recv->c = (struct cmdq_command){.kind = CMDQ_NOP};
-}
-
 enum rc
 nccl_pair_self(struct nccl_op *op, size_t *n, struct err *err)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < *n; i++) {
-		struct nccl_op *half;
+		struct nccl_op *half = op; /* the first unmatched receive of its communicator */
+		struct cmdq_bytes bytes;
 
 		if (!to_self(&op[i], GPUSIM_SEND))
 			continue;
-		half = other_half(op, *n, &op[i]);
-		if (!half)
+		while (half < op + *n && (half->comm != op[i].comm || !to_self(half, GPUSIM_RECV)))
+			half++;
+		if (half == op + *n)
 			return err_set(err, RC_INVAL,
 				       "rank %" PRIu32
 				       " sends to itself without a receive in the same group",
@@ -274,7 +250,11 @@ nccl_pair_self(struct nccl_op *op, size_t *n, struct err *err)
 				       "rank %" PRIu32 " sends %" PRIu64
 				       " bytes to itself and receives %" PRIu64,
 				       op[i].rank, op[i].nbytes, half->nbytes);
-		make_copy(&op[i], half);
+		/* Copies are not collectives, so the order does not need their rank. */
+		bytes = (struct cmdq_bytes){
+		    .dst = half->c.u.coll.recv, .src = op[i].c.u.coll.send, .nbytes = op[i].nbytes};
+		op[i].c = (struct cmdq_command){.kind = CMDQ_COPY, .u.bytes = bytes};
+		half->c = (struct cmdq_command){.kind = CMDQ_NOP};
 	}
 	for (size_t i = 0; i < *n; i++) {
 		if (to_self(&op[i], GPUSIM_RECV))

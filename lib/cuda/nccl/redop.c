@@ -5,23 +5,6 @@
 #include "base/buf.h"
 #include "nccl/nccl_impl.h"
 
-/* Find a slot for a new operator. */
-static struct nccl_redop *
-reserve(struct ncclComm *comm, size_t *n)
-{
-	struct nccl_redop *v;
-
-	for (*n = 0; *n < comm->nredops; ++*n)
-		if (!comm->redop[*n].used)
-			return &comm->redop[*n];
-	v = alloc_resize(comm->redop, comm->nredops + 1, sizeof *v);
-	if (!v)
-		return NULL;
-	comm->redop = v;
-	v[comm->nredops] = (struct nccl_redop){0};
-	return &v[comm->nredops++];
-}
-
 /* A scalar that the device reads when the collective runs: in device memory, or in pinned host
  * memory, which each collective first copies in stream order. */
 static ncclResult_t
@@ -68,7 +51,7 @@ ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
 	ncclResult_t r = nccl_comm_check(comm, call);
 	struct nccl_redop new = {.used = true, .dtype = datatype, .flag = CMDQ_SCALAR};
 	size_t size = nccl_dtype_size(datatype), n;
-	struct nccl_redop *place;
+	struct nccl_redop *v;
 
 	if (r == ncclSuccess && atomic_load(&comm->use) != NCCL_USE_READY)
 		r = nccl_comm_refuse(comm, call);
@@ -86,10 +69,16 @@ ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
 			      (int)residence);
 	if (r != ncclSuccess)
 		return r;
-	place = reserve(comm, &n);
-	if (!place)
-		return nccl_fail(ncclSystemError, "%s : out of memory", call);
-	*place = new;
+	for (n = 0; n < comm->nredops && comm->redop[n].used;)
+		n++;
+	if (n == comm->nredops) {
+		v = alloc_resize(comm->redop, n + 1, sizeof *v);
+		if (!v)
+			return nccl_fail(ncclSystemError, "%s : out of memory", call);
+		comm->redop = v;
+		comm->nredops++;
+	}
+	comm->redop[n] = new;
 	*op = (ncclRedOp_t)(ncclNumOps + (int)n);
 	return ncclSuccess;
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "nccl/memory.h"
 #include "nccl/nccl_impl.h"
 
 #define LOOK_US 20

@@ -1,7 +1,5 @@
 /* ncclGroupSimulateEnd: times from the cost model. */
 #include "coll/tune.h"
-#include "mem/dtype.h"
-#include "mem/redop.h"
 #include "nccl/nccl_impl.h"
 
 static double
@@ -9,21 +7,20 @@ cost(const struct tuner *t, const struct nccl_op *op)
 {
 	enum tune_transport transport = (enum tune_transport)nccl_comm_transport(op->comm);
 	const struct cost_model *m = &t->model[transport];
-	struct tune_ask ask = {.coll = (enum gpusim_coll)op->c.coll,
-			       .transport = transport,
-			       .nranks = op->comm->nranks,
-			       .nbytes = op->nbytes,
-			       .widening = redop_widening((enum gpusim_redop)op->c.redop,
-							  (enum gpusim_dtype)op->c.dtype)};
+	struct tune_ask ask = {.args = {.coll = (enum gpusim_coll)op->c.coll,
+					.dtype = (enum gpusim_dtype)op->c.dtype,
+					.redop = (enum gpusim_redop)op->c.redop,
+					.nranks = op->comm->nranks,
+					.nelem = op->c.u.coll.count},
+			       .transport = transport};
 	struct tune_answer answer;
 
 	if (op->c.kind == CMDQ_COPY)
 		return m->gamma_us * (double)op->c.u.bytes.nbytes;
 	if (op->c.kind == CMDQ_SENDRECV)
 		return m->alpha_us + m->beta_us * (double)op->nbytes;
-	ask.nbytes = op->c.u.coll.count * dtype_size((enum gpusim_dtype)op->c.dtype);
 	if (tuner_choose(t, &ask, &answer, NULL) != RC_OK || !(answer.us > 0))
-		return m->gamma_us * (double)ask.nbytes;
+		return m->gamma_us * (double)plan_args_bytes(&ask.args);
 	return answer.us;
 }
 

@@ -7,89 +7,30 @@
 #include "nccl/nccl_impl.h"
 #include "nccl/wait.h"
 
-struct attempt {
-	struct nccl_job *job;
-	struct gpusim_comm_config config;
-	struct gpusim *g;	     /* of a new rank */
-	struct gpusim_device device; /* of a new rank */
-};
-
 static enum gpusim_rc
-try_split(void *arg, struct gpusim_comm **out)
+try_split(const struct nccl_try *t, struct gpusim_comm **out)
 {
-	struct attempt *a = arg;
-
-	return gpusim_comm_split(a->job->other->handle, a->job->color, a->job->key, &a->config,
+	return gpusim_comm_split(t->job->other->handle, t->job->color, t->job->key, &t->config,
 				 out);
 }
 
 static enum gpusim_rc
-try_shrink(void *arg, struct gpusim_comm **out)
+try_shrink(const struct nccl_try *t, struct gpusim_comm **out)
 {
-	struct attempt *a = arg;
-
-	return gpusim_comm_shrink_rank(a->job->other->handle, a->job->ranks, a->job->n_ranks,
-				       a->job->abort, &a->config, out);
+	return gpusim_comm_shrink_rank(t->job->other->handle, t->job->ranks, t->job->n_ranks,
+				       t->job->abort, &t->config, out);
 }
 
 static enum gpusim_rc
-try_grow(void *arg, struct gpusim_comm **out)
+try_grow(const struct nccl_try *t, struct gpusim_comm **out)
 {
-	struct attempt *a = arg;
-	struct nccl_job *job = a->job;
+	const struct nccl_job *job = t->job;
 
 	if (job->other)
 		return gpusim_comm_grow_rank(job->other->handle, (uint32_t)job->nranks,
-					     job->has_id ? &job->id : NULL, &a->config, out);
-	return gpusim_comm_grow_new(a->g, (uint32_t)job->nranks, job->id, (uint32_t)job->rank,
-				    a->device, &a->config, out);
-}
-
-static ncclResult_t
-meet(struct nccl_job *job, nccl_try_fn *attempt, struct attempt *a)
-{
-	struct gpusim_comm *handle = NULL;
-	ncclResult_t r;
-
-	a->job = job;
-	a->config = nccl_comm_config();
-	r = nccl_rendezvous(job, attempt, a, &handle);
-	if (r != ncclSuccess || job->discard)
-		return r;
-	return nccl_comm_adopt(job->comm, handle, job->call);
-}
-
-static ncclResult_t
-run_split(struct nccl_job *job)
-{
-	return meet(job, try_split, &(struct attempt){0});
-}
-
-static ncclResult_t
-run_shrink(struct nccl_job *job)
-{
-	ncclResult_t r = meet(job, try_shrink, &(struct attempt){0});
-
-	/* The caller requested the failure. */
-	if (r == ncclSuccess && job->abort)
-		gpusim_cuda_forgive(job->other->id);
-	return r;
-}
-
-static ncclResult_t
-run_grow(struct nccl_job *job)
-{
-	struct attempt a = {0};
-	ncclResult_t r = ncclSuccess;
-	enum gpusim_rc rc;
-
-	if (!job->other) {
-		r = nccl_connect(job->address, &a.g);
-		rc = r == ncclSuccess ? gpusim_cuda_device(job->ordinal, &a.device) : GPUSIM_OK;
-		if (rc != GPUSIM_OK)
-			r = nccl_fail_rc(rc, job->call);
-	}
-	return r == ncclSuccess ? meet(job, try_grow, &a) : r;
+					     job->has_id ? &job->id : NULL, &t->config, out);
+	return gpusim_comm_grow_new(t->g, (uint32_t)job->nranks, job->id, (uint32_t)job->rank,
+				    t->device, &t->config, out);
 }
 
 /* A communicator may have children while it is ready; with `abort` also after it has failed or was
@@ -107,37 +48,14 @@ check_parent(const struct ncclComm *comm, const char *call, const ncclComm_t *ne
 	return r;
 }
 
-static ncclResult_t
-start(struct nccl_job *job, const ncclConfig_t *config, ncclComm_t *newcomm)
-{
-	const struct ncclComm *parent = job->other;
-	struct nccl_config c;
-	struct err err = {0};
-	ncclResult_t r = ncclSuccess;
-
-	if (nccl_config_take(config, parent ? &parent->config : NULL, getenv("NCCL_COMM_BLOCKING"),
-			     &c, &err) != RC_OK)
-		r = nccl_fail_err(&err, job->call);
-	if (r == ncclSuccess)
-		r = nccl_comm_new(job->ordinal, &c, newcomm);
-	if (r != ncclSuccess) {
-		free(job->ranks);
-		return nccl_group_note(r);
-	}
-	job->comm = *newcomm;
-	job->makes = true;
-	job->out = newcomm;
-	if (job->discard)
-		*newcomm = NULL;
-	job->blocking = c.blocking;
-	return nccl_job_start(job);
-}
-
 ncclResult_t
 ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
 {
-	struct nccl_job job = {
-	    .run = run_split, .call = "ncclCommSplit", .other = comm, .color = color, .key = key};
+	struct nccl_job job = {.attempt = try_split,
+			       .call = "ncclCommSplit",
+			       .other = comm,
+			       .color = color,
+			       .key = key};
 	ncclResult_t r = check_parent(comm, job.call, newcomm);
 
 	if (r == ncclSuccess && color < 0 && color != NCCL_SPLIT_NOCOLOR)
@@ -147,7 +65,7 @@ ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConf
 	job.discard = color == NCCL_SPLIT_NOCOLOR;
 	job.ordinal = comm->ordinal;
 	job.rank = (int)comm->rank;
-	return start(&job, config, newcomm);
+	return nccl_make(&job, config, newcomm);
 }
 NCCL_ALIAS(ncclCommSplit);
 
@@ -178,7 +96,7 @@ ncclResult_t
 ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
 	       ncclConfig_t *config, int shrinkFlags)
 {
-	struct nccl_job job = {.run = run_shrink, .call = "ncclCommShrink", .other = comm};
+	struct nccl_job job = {.attempt = try_shrink, .call = "ncclCommShrink", .other = comm};
 	ncclResult_t r = check_parent(comm, job.call, newcomm);
 
 	if (r == ncclSuccess && (!excludeRanksList || excludeRanksCount < 1))
@@ -197,7 +115,7 @@ ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, nc
 	    (shrinkFlags & NCCL_SHRINK_ABORT) || atomic_load(&comm->use) == NCCL_USE_REVOKED;
 	job.ordinal = comm->ordinal;
 	job.rank = (int)comm->rank;
-	return start(&job, config, newcomm);
+	return nccl_make(&job, config, newcomm);
 }
 NCCL_ALIAS(ncclCommShrink);
 
@@ -251,7 +169,7 @@ ncclResult_t
 ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
 	     ncclComm_t *newcomm, ncclConfig_t *config)
 {
-	struct nccl_job job = {.run = run_grow,
+	struct nccl_job job = {.attempt = try_grow,
 			       .call = "ncclCommGrow",
 			       .other = comm,
 			       .nranks = nRanks,
@@ -270,6 +188,6 @@ ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank
 		job.rank = (int)comm->rank;
 		comm->growing = false;
 	}
-	return start(&job, config, newcomm);
+	return nccl_make(&job, config, newcomm);
 }
 NCCL_ALIAS(ncclCommGrow);

@@ -1,44 +1,89 @@
 #include "nccl/wait.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 
-struct gpusim_comm_config
-nccl_comm_config(void)
+/* The job's other ranks have called, or it fails. */
+static ncclResult_t
+rendezvous(const struct nccl_try *t, struct gpusim_comm **out)
 {
-	return (struct gpusim_comm_config){
-	    GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE, .on_failure = GPUSIM_ON_FAILURE_ABORT,
-	    .op_timeout_ms = nccl_timeout_ms(), .queues = GPUSIM_QUEUES_ON};
-}
-
-static bool
-is_given_up(struct ncclComm *comm)
-{
-	bool orphan;
-
-	pthread_mutex_lock(&nccl_registry);
-	orphan = comm->orphan;
-	pthread_mutex_unlock(&nccl_registry);
-	return orphan;
-}
-
-ncclResult_t
-nccl_rendezvous(struct nccl_job *job, nccl_try_fn *attempt, void *arg, struct gpusim_comm **out)
-{
+	const struct nccl_job *job = t->job;
 	uint64_t begun = clock_now_ns();
 	uint32_t limit_ms = nccl_timeout_ms();
 
 	for (;;) {
-		enum gpusim_rc rc = attempt(arg, out);
+		enum gpusim_rc rc = job->attempt(t, out);
 		uint64_t ms = (clock_now_ns() - begun) / NS_PER_MS;
+		bool orphan;
 
 		if (rc == GPUSIM_OK)
 			return ncclSuccess;
-		if (rc != GPUSIM_TIMEOUT || (limit_ms != UINT32_MAX && ms >= limit_ms) ||
-		    is_given_up(job->comm))
+		pthread_mutex_lock(&nccl_registry);
+		orphan = job->comm->orphan;
+		pthread_mutex_unlock(&nccl_registry);
+		if (rc != GPUSIM_TIMEOUT || (limit_ms != UINT32_MAX && ms >= limit_ms) || orphan)
 			return nccl_fail_rc(rc, job->call);
 		nccl_log_waiting(job->ordinal, "%s : rank %d has waited for %" PRIu64 " s: %s",
 				 job->call, job->rank, ms / 1000, gpusim_error());
 	}
+}
+
+static ncclResult_t
+run_make(struct nccl_job *job)
+{
+	struct nccl_try t = {.job = job,
+			     .config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
+					.on_failure = GPUSIM_ON_FAILURE_ABORT,
+					.op_timeout_ms = nccl_timeout_ms(),
+					.queues = GPUSIM_QUEUES_ON}};
+	struct gpusim_comm *handle = NULL;
+	ncclResult_t r = ncclSuccess;
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (!job->other) {
+		r = nccl_connect(job->address, &t.g);
+		rc = r == ncclSuccess ? gpusim_cuda_device(job->ordinal, &t.device) : GPUSIM_OK;
+	}
+	if (rc != GPUSIM_OK)
+		r = nccl_fail_rc(rc, job->call);
+	if (r == ncclSuccess)
+		r = rendezvous(&t, &handle);
+	if (r == ncclSuccess && !job->discard)
+		r = nccl_comm_adopt(job->comm, handle, job->call);
+	/* The caller requested the failure. */
+	if (r == ncclSuccess && job->abort)
+		gpusim_cuda_forgive(job->other->id);
+	return r;
+}
+
+ncclResult_t
+nccl_make(struct nccl_job *job, const ncclConfig_t *config, ncclComm_t *newcomm)
+{
+	struct nccl_config c;
+	struct err err = {0};
+	ncclResult_t r = ncclSuccess;
+
+	if (nccl_config_take(config, job->other ? &job->other->config : NULL,
+			     getenv("NCCL_COMM_BLOCKING"), &c, &err) != RC_OK)
+		r = nccl_fail_err(&err, job->call);
+	if (r == ncclSuccess)
+		r = nccl_comm_new(job->ordinal, &c, newcomm);
+	if (r != ncclSuccess) {
+		free(job->ranks);
+		return nccl_group_note(r);
+	}
+	job->run = run_make;
+	job->makes = true;
+	job->blocking = c.blocking;
+	job->comm = *newcomm;
+	job->out = newcomm;
+	if (job->starts)
+		nccl_log(LOG_INFO, LOG_INIT, job->ordinal,
+			 "%s comm %p rank %d nranks %d cudaDev %d - Init START", job->call,
+			 (void *)*newcomm, job->rank, job->nranks, job->ordinal);
+	if (job->discard)
+		*newcomm = NULL;
+	return nccl_job_start(job);
 }

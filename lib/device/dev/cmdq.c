@@ -99,19 +99,6 @@ start(struct queue *q, struct err *err)
 	return RC_OK;
 }
 
-/* Lock held. */
-static enum rc
-check_room(const struct cmdqs *s, const struct cmdq_client *c, struct err *err)
-{
-	if (s->threads >= CMDQS_MAX)
-		return err_set(err, RC_BUSY, "a device has at most %d command queues", CMDQS_MAX);
-	if (c->nqueues >= CMDQS_CLIENT_MAX)
-		return err_set(err, RC_BUSY,
-			       "process %u has %d command queues here, which is the limit", c->pid,
-			       CMDQS_CLIENT_MAX);
-	return RC_OK;
-}
-
 /* Lock held. Make a queue with its page only. */
 static enum rc
 make(struct cmdqs *s, uint32_t pid, uint32_t stream, struct queue **out, struct err *err)
@@ -150,10 +137,15 @@ open_for(struct cmdqs *s, struct cmdq_client *c, uint32_t stream, struct queue *
 	 struct err *err)
 {
 	struct queue *q = NULL;
-	enum rc rc = check_room(s, c, err);
+	enum rc rc;
 
-	if (rc == RC_OK)
-		rc = make(s, c->pid, stream, &q, err);
+	if (s->threads >= CMDQS_MAX)
+		return err_set(err, RC_BUSY, "a device has at most %d command queues", CMDQS_MAX);
+	if (c->nqueues >= CMDQS_CLIENT_MAX)
+		return err_set(err, RC_BUSY,
+			       "process %u has %d command queues here, which is the limit", c->pid,
+			       CMDQS_CLIENT_MAX);
+	rc = make(s, c->pid, stream, &q, err);
 	if (rc == RC_OK)
 		rc = start(q, err);
 	if (rc != RC_OK && q)
@@ -174,7 +166,7 @@ cmdqs_open(struct cmdqs *s, uint32_t pid, uint32_t stream, const struct cmdq_pag
 	   struct err *err)
 {
 	struct cmdq_client *c;
-	struct queue *q;
+	struct queue *q = NULL;
 	enum rc rc;
 
 	if (stream >= STREAM_MAX && stream != CMDQS_OWN)
@@ -268,23 +260,6 @@ cmdqs_progress(struct cmdqs *s, struct progress *out, size_t max)
 	return n;
 }
 
-/* Lock held. Publish the rank that a communicator's client waits for: the longest wait of its queues. */
-static void
-show_waits(struct cmdqs *s, struct bound *b)
-{
-	struct progress p, most = {0};
-
-	for (const struct queue *q = s->queues; q; q = q->next)
-		if (recorder_read(&q->recorder, &p) && p.comm == b->comm && p.waits_for &&
-		    (!most.waits_for || p.idle_ns > most.idle_ns))
-			most = p;
-	atomic_store_explicit(&b->record->waits_since_ns,
-			      most.waits_for ? clock_now_ns() - most.idle_ns : 0,
-			      memory_order_relaxed);
-	atomic_store_explicit(&b->record->waits_for, (int32_t)most.waits_for - 1,
-			      memory_order_release);
-}
-
 #define GROUP_MS 300 /* report a group that has been open for longer */
 
 /* Lock held. The client holds operations in a group that it has not ended. */
@@ -314,7 +289,18 @@ cmdqs_tick(struct cmdqs *s, struct device_recorder *r)
 {
 	pthread_mutex_lock(&s->lock);
 	for (struct bound *b = s->bounds; b; b = b->next) {
-		show_waits(s, b);
+		struct progress p, most = {0};
+
+		/* Publish the rank that its client waits for: the longest wait of its queues. */
+		for (const struct queue *q = s->queues; q; q = q->next)
+			if (recorder_read(&q->recorder, &p) && p.comm == b->comm && p.waits_for &&
+			    (!most.waits_for || p.idle_ns > most.idle_ns))
+				most = p;
+		atomic_store_explicit(&b->record->waits_since_ns,
+				      most.waits_for ? clock_now_ns() - most.idle_ns : 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&b->record->waits_for, (int32_t)most.waits_for - 1,
+				      memory_order_release);
 		watch_group(b, r);
 	}
 	pthread_mutex_unlock(&s->lock);

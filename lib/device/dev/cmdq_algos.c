@@ -1,17 +1,10 @@
-#include "dev/cmdq_algos.h"
+#include "dev/cmdq_impl.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "mem/cmdq.h"
-
-struct cmdq_algos {
-	atomic_uint users;
-	struct tune_files files;
-};
 
 static void
 algos_free(struct cmdq_algos *a)
@@ -76,38 +69,9 @@ cmdq_algos_new(GpuSim__RankAlgo *const *v, size_t n, uint32_t rank, uint32_t nra
 	return rc;
 }
 
-struct cmdq_algos *
-cmdq_algos_share(struct cmdq_algos *a)
-{
-	if (a)
-		atomic_fetch_add(&a->users, 1);
-	return a;
-}
-
 void
 cmdq_algos_drop(struct cmdq_algos *a)
 {
 	if (a && atomic_fetch_sub(&a->users, 1) == 1)
 		algos_free(a);
-}
-
-const struct tune_files *
-cmdq_algos_files(const struct cmdq_algos *a)
-{
-	return a ? &a->files : NULL;
-}
-
-const struct schedule *
-cmdq_algo_schedule(const struct tune_file *f)
-{
-	return f->of;
-}
-
-const struct tune_file *
-cmdq_algos_marked(const struct cmdq_algos *a, enum gpusim_coll coll, uint16_t mark)
-{
-	for (size_t i = 0; a && i < a->files.n; i++)
-		if (a->files.v[i].coll == coll && cmdq_algo_mark(a->files.v[i].name) == mark)
-			return &a->files.v[i];
-	return NULL;
 }

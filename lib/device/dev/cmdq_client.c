@@ -28,24 +28,18 @@ find(struct cmdqs *s, uint32_t pid)
 	return c;
 }
 
-/* Lock held. */
-static void
-client_free(struct cmdqs *s, struct cmdq_client *c)
+void
+client_settle(struct cmdqs *s, struct cmdq_client *c)
 {
 	struct cmdq_client **at = &s->clients;
 
+	if (c->nqueues || c->nbounds)
+		return;
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
 	close(c->fd);
 	free(c);
-}
-
-void
-client_settle(struct cmdqs *s, struct cmdq_client *c)
-{
-	if (c->nqueues == 0 && c->nbounds == 0)
-		client_free(s, c);
 }
 
 /* Lock held. The process has ended; dropping its last queue or communicator frees the entry. */

@@ -126,98 +126,61 @@ bucket_of(const struct cmdq_command *c)
 }
 
 static bool
-is_deterministic(const struct cmdq_command *c)
-{
-	return (c->flags & CMDQ_DETERMINISTIC) != 0;
-}
-
-static bool
 is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 {
-	return s->count == c->u.coll.count && s->coll == c->coll && s->dtype == c->dtype &&
-	       s->redop == c->redop && s->root == c->u.coll.root && s->algo == c->algo &&
-	       s->mark == c->mark && s->deterministic == is_deterministic(c);
+	const struct cmdq_command *a = &s->command;
+
+	return a->u.coll.count == c->u.coll.count && a->coll == c->coll && a->dtype == c->dtype &&
+	       a->redop == c->redop && a->u.coll.root == c->u.coll.root && a->algo == c->algo &&
+	       a->mark == c->mark && !((a->flags ^ c->flags) & CMDQ_DETERMINISTIC);
 }
 
-/* Choose algorithm and chunk size, alike on all ranks. */
-static enum rc
-choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_answer *out,
-       struct err *err)
-{
-	struct tune_ask ask = {
-	    .coll = (enum gpusim_coll)c->coll,
-	    .transport = k->bound->by_memory ? TUNE_P2P : TUNE_NET,
-	    .nranks = k->bound->nranks,
-	    .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype),
-	    .widening = redop_widening((enum gpusim_redop)c->redop, (enum gpusim_dtype)c->dtype),
-	    .canonical = is_deterministic(c) && coll_reduces((enum gpusim_coll)c->coll) &&
-			 dtype_is_float((enum gpusim_dtype)c->dtype)};
-	const struct plan_algo *row = NULL;
-	const struct tune_file *file = NULL;
-
-	ask.root = c->u.coll.root;
-	ask.files = cmdq_algos_files(k->bound->files);
-	if (c->algo && !(row = plan_algo_at(ask.coll, c->algo - 1u)))
-		return err_set(err, RC_INVAL, "unknown algorithm number %u", c->algo - 1u);
-	if (row == &plan_algo_file &&
-	    !(file = cmdq_algos_marked(k->bound->files, ask.coll, c->mark)))
-		return err_set(err, RC_INVAL,
-			       "the algorithm from a file did not exist when the communicator was "
-			       "made, or is too large for its devices");
-	if (row)
-		ask.algo = file ? file->name : row->name;
-	return tuner_choose(&k->bound->tuner, &ask, out, err);
-}
-
+/* Choose algorithm and chunk size, alike on all ranks, and plan. */
 static enum rc
 shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped *s,
 	 struct err *err)
 {
-	struct plan_args a = {.coll = (enum gpusim_coll)c->coll,
-			      .rank = k->bound->rank,
-			      .nranks = k->bound->nranks,
-			      .root = c->u.coll.root,
-			      .nelem = c->u.coll.count};
+	const struct bound *b = k->bound;
+	struct plan_args *a = &s->c.args;
+	struct tune_ask ask = {.transport = b->by_memory ? TUNE_P2P : TUNE_NET,
+			       .files = b->files ? &b->files->files : NULL};
+	const struct plan_algo *row = NULL;
+	const struct tune_file *file = NULL;
 	struct tune_answer how;
-	enum rc rc = choose(k, c, &how, err);
+	enum rc rc;
 
-	s->coll = c->coll;
-	s->dtype = c->dtype;
-	s->redop = c->redop;
-	s->algo = c->algo;
-	s->mark = c->mark;
-	s->deterministic = s->c.canonical = is_deterministic(c);
-	s->root = c->u.coll.root;
-	s->count = c->u.coll.count;
-	s->c.coll = (enum gpusim_coll)c->coll;
-	s->c.dtype = (enum gpusim_dtype)c->dtype;
-	s->c.redop = (enum gpusim_redop)c->redop;
+	s->command = *c;
+	*a = (struct plan_args){.coll = (enum gpusim_coll)c->coll,
+				.dtype = (enum gpusim_dtype)c->dtype,
+				.redop = (enum gpusim_redop)c->redop,
+				.rank = b->rank,
+				.nranks = b->nranks,
+				.root = c->u.coll.root,
+				.nelem = c->u.coll.count,
+				.canonical = c->flags & CMDQ_DETERMINISTIC};
+	a->canonical = a->canonical && plan_args_ordered(a);
+	if (c->algo && !(row = plan_algo_at(a->coll, c->algo - 1u)))
+		return err_set(err, RC_INVAL, "unknown algorithm number %u", c->algo - 1u);
+	/* The first of the collective whose name has this mark; the same on all ranks. */
+	for (size_t i = 0; row == &plan_algo_file && ask.files && i < ask.files->n && !file; i++)
+		if (ask.files->v[i].coll == a->coll &&
+		    cmdq_algo_mark(ask.files->v[i].name) == c->mark)
+			file = &ask.files->v[i];
+	if (row == &plan_algo_file && !file)
+		return err_set(err, RC_INVAL,
+			       "the algorithm from a file did not exist when the communicator was "
+			       "made, or is too large for its devices");
+	ask.args = *a;
+	if (row)
+		ask.algo = file ? file->name : row->name;
+	rc = tuner_choose(&b->tuner, &ask, &how, err);
 	if (rc == RC_OK && how.file)
-		a.schedule = cmdq_algo_schedule(how.file);
+		a->schedule = how.file->of;
 	if (rc == RC_OK)
-		rc = plan_args_check(&a, err);
+		rc = plan_args_check(a, err);
 	if (rc == RC_OK)
-		rc = inst_coll_shape(&a, how.algo->name, how.chunk_bytes, &s->c, &s->shape, err);
-	return rc == RC_OK ? inst_coll_plan(&a, &s->c, err) : rc;
-}
-
-/* Charge its memory to the device. */
-static enum rc
-account(struct queue *q, struct shaped *s, struct err *err)
-{
-	atomic_size_t *held = q->all->env.held;
-	size_t n = sizeof *s + s->c.plan.cap * sizeof(struct plan_step) +
-		   2 * s->c.plan.nstep * sizeof(uint32_t);
-
-	if (!held)
-		return RC_OK;
-	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
-		atomic_fetch_sub(held, n);
-		return err_set(err, RC_BUSY, "the device already holds %d MiB of operations",
-			       PROGRAMS_MAX_HELD >> 20);
-	}
-	s->nbytes = n;
-	return RC_OK;
+		rc = inst_coll_shape(&s->c, how.algo->name, how.chunk_bytes, err);
+	return rc == RC_OK ? inst_coll_plan(&s->c, err) : rc;
 }
 
 /* The command's shape, planned if new. */
@@ -240,7 +203,10 @@ shaped_of(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, s
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = shape_it(k, c, s, err);
 	if (rc == RC_OK)
-		rc = account(q, s, err);
+		rc = program_hold(q->all->env.held,
+				  sizeof *s + s->c.plan.cap * sizeof(struct plan_step) +
+				      2 * s->c.plan.nstep * sizeof(uint32_t),
+				  &s->nbytes, err);
 	if (rc != RC_OK) {
 		shaped_free(q, s);
 		return rc;
@@ -272,14 +238,6 @@ have_scratch(struct queue *q, uint64_t nbytes, struct err *err)
 	return RC_OK;
 }
 
-/* Its buffers may be in place; else they are apart. */
-static bool
-in_place(const struct shaped *s, const struct cmdq_coll *c)
-{
-	return c->send < c->recv + s->shape.out * s->c.elem &&
-	       c->recv < c->send + s->shape.in * s->c.elem;
-}
-
 /* ---- running */
 
 /* premulsum: this rank's factor. */
@@ -306,9 +264,11 @@ take_factor(struct queue *q, struct inst_coll *i, const struct cmdq_command *c, 
 static enum rc
 place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct err *err)
 {
-	uint32_t **after = &s->after[in_place(s, &c->u.coll)];
-	enum rc rc =
-	    inst_coll_place(q->all->env.mem, &s->shape, c->u.coll.send, c->u.coll.recv, &s->c, err);
+	/* The buffers may be in place; else they are apart. */
+	bool in_place = c->u.coll.send < c->u.coll.recv + s->c.shape.out * s->c.elem &&
+			c->u.coll.recv < c->u.coll.send + s->c.shape.in * s->c.elem;
+	uint32_t **after = &s->after[in_place];
+	enum rc rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
 
 	if (rc == RC_OK)
 		rc = have_scratch(q, inst_coll_scratch(&s->c), err);
@@ -321,22 +281,6 @@ place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct er
 		return err_set(err, RC_NOMEM, "out of memory");
 	s->c.after = *after;
 	return RC_OK;
-}
-
-/* Log an ended operation. */
-static void
-tell(struct queue *q, const struct queue_comm *k, const struct inst_coll *c, uint64_t op,
-     uint64_t since_ns)
-{
-	char text[256];
-
-	snprintf(text, sizeof text,
-		 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64 " %s, %" PRIu64
-		 " %s, %" PRIu64 " bytes, %.1f us",
-		 k->bound->comm, k->bound->rank, k->bound->nranks, coll_name(c->coll),
-		 frame_op_shown(op), inst_coll_algo(c), c->nelem, dtype_name(c->dtype),
-		 c->nelem * c->elem, (double)(clock_now_ns() - since_ns) / 1e3);
-	q->all->env.tell(text);
 }
 
 static void
@@ -369,7 +313,8 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 		return rc;
 	count_done(k, 1);
 	if (since)
-		tell(q, k, &s->c, number, since);
+		collective_tell(q->all->env.tell, &k->program, &s->c, number,
+				clock_now_ns() - since);
 	return RC_OK;
 }
 
@@ -477,16 +422,11 @@ prepare(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, siz
 		return err_set(err, RC_INVAL, "a bad number");
 	rc = shaped_of(q, k, c, &s, err);
 	if (rc == RC_OK)
-		rc = inst_coll_place(q->all->env.mem, &s->shape, c->u.coll.send, c->u.coll.recv,
-				     &s->c, err);
+		rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
 	if (rc != RC_OK)
 		return rc;
 	q->inst[at] = s->c;
-	q->pair[at] = (struct pair){
-	    .c = &q->inst[at],
-	    .op = c->coll == GPUSIM_SEND
-		      ? FRAME_OP_SENDRECV(k->bound->rank, c->u.coll.root, number + 1)
-		      : FRAME_OP_SENDRECV(c->u.coll.root, k->bound->rank, number + 1)};
+	q->pair[at] = (struct pair){.c = &q->inst[at], .op = inst_coll_pair(&s->c, number + 1)};
 	return RC_OK;
 }
 
@@ -523,7 +463,8 @@ queue_set(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *
 		return rc;
 	count_done(k, *n);
 	for (size_t i = 0; since && i < npairs; i++)
-		tell(q, k, q->pair[i].c, q->pair[i].op, since);
+		collective_tell(q->all->env.tell, &k->program, q->pair[i].c, q->pair[i].op,
+				clock_now_ns() - since);
 	return RC_OK;
 }
 

@@ -104,10 +104,16 @@ take_out(struct cmdqs *s, struct bound *b)
 
 /* Lock held. */
 static void
-report(struct cmdqs *s, const struct bound *b, enum rc rc, const char *reason)
+lose(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell)
 {
-	struct report *r = calloc(1, sizeof *r);
+	struct report *r;
 
+	if (atomic_load(&b->over))
+		return;
+	end(s, b, rc, reason);
+	if (xport_give_up(s->env.xport, b->comm, b->epoch, reason, NULL) != RC_OK || !tell)
+		return;
+	r = calloc(1, sizeof *r);
 	if (!r)
 		return; /* the peers know */
 	r->r.comm = b->comm;
@@ -118,17 +124,6 @@ report(struct cmdqs *s, const struct bound *b, enum rc rc, const char *reason)
 	s->reports_tail = &r->next;
 	if (s->wake)
 		s->wake(s->wake_arg);
-}
-
-/* Lock held. */
-static void
-lose(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell)
-{
-	if (atomic_load(&b->over))
-		return;
-	end(s, b, rc, reason);
-	if (xport_give_up(s->env.xport, b->comm, b->epoch, reason, NULL) == RC_OK && tell)
-		report(s, b, rc, reason);
 }
 
 void
@@ -359,7 +354,9 @@ bind_for(struct cmdqs *s, const struct xport_membership *m, struct cmdq_client *
 			    .rank = m->rank,
 			    .nranks = m->nranks,
 			    .by_memory = d->by_memory,
-			    .files = cmdq_algos_share(d->files)};
+			    .files = d->files};
+	if (b->files)
+		atomic_fetch_add(&b->files->users, 1);
 	snprintf(b->program, sizeof b->program, "%s", program);
 	b->waited_ns = alloc_zeroed(b->nranks, sizeof *b->waited_ns);
 	rc = b->waited_ns ? make_tuner(d, &b->tuner, err) : err_set(err, RC_NOMEM, "out of memory");
@@ -428,20 +425,6 @@ cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc, cons
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A copy; NULL: no waits, or out of memory. */
-static uint64_t *
-copy_waited(const struct bound *b)
-{
-	uint64_t *v = alloc_zeroed(b->nranks, sizeof *v), any = 0;
-
-	for (uint32_t r = 0; v && r < b->nranks; r++)
-		any |= v[r] = __atomic_load_n(&b->waited_ns[r], __ATOMIC_RELAXED);
-	if (any)
-		return v;
-	free(v);
-	return NULL;
-}
-
 size_t
 cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
 {
@@ -452,7 +435,7 @@ cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
 		out[n++] = (struct cmdq_count){
 		    .comm = b->comm,
 		    .operations = atomic_load_explicit(&b->record->done, memory_order_relaxed),
-		    .waited_ns = copy_waited(b),
+		    .waited_ns = waits_copy(b->waited_ns, b->nranks),
 		    .nranks = b->nranks};
 	pthread_mutex_unlock(&s->lock);
 	return n;

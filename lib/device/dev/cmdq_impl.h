@@ -25,7 +25,7 @@
 
 #include "coll/tune.h"
 #include "dev/cmdq.h"
-#include "dev/cmdq_algos.h"
+#include "coll/schedule.h"
 #include "dev/collective.h"
 
 #define SHAPE_BUCKETS 64
@@ -71,12 +71,7 @@ struct bound {
 /* A planned collective, send or receive of one shape. */
 struct shaped {
 	struct shaped *next;
-	uint8_t coll, dtype, redop, algo;
-	uint16_t mark;
-	bool deterministic;
-	uint32_t root;
-	uint64_t count;
-	struct shape shape;
+	struct cmdq_command command; /* the first of this shape */
 	struct inst_coll c;
 	uint32_t *after[2]; /* see hoist.h; buffers apart, in place */
 	size_t nbytes;	    /* charged to the device */
@@ -207,6 +202,19 @@ void bounds_lose(struct cmdqs *s, const struct cmdq_client *c);
 /* Lock held. Lose all: the device ends. */
 void bounds_stop(struct cmdqs *s);
 void comms_free(struct cmdqs *s);
+
+/* ---- cmdq_algos.c: the algorithms from files in the attach of a queued communicator */
+
+/* Shared by the attach and the processes that have bound the communicator; the last one frees it. */
+struct cmdq_algos {
+	atomic_uint users;
+	struct tune_files files; /* of: struct schedule */
+};
+
+/* NULL when there are none. RC_BADDATA malformed or for another rank; RC_NOMEM. */
+enum rc cmdq_algos_new(GpuSim__RankAlgo *const *v, size_t n, uint32_t rank, uint32_t nranks,
+		       struct cmdq_algos **out, struct err *err);
+void cmdq_algos_drop(struct cmdq_algos *a); /* NULL is legal */
 
 /* ---- cmdq_client.c: lock held, except for the first two */
 

@@ -88,22 +88,10 @@ queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 	return rc;
 }
 
-/* Fill by doubling. */
-static void
-fill(unsigned char *dst, uint32_t value, uint32_t width, size_t nbytes)
-{
-	size_t done = width < nbytes ? width : nbytes;
-
-	memcpy(dst, &value, done); /* little-endian: the low bytes come first */
-	for (size_t n; done < nbytes; done += n) {
-		n = done < nbytes - done ? done : nbytes - done;
-		memcpy(dst + done, dst, n);
-	}
-}
-
 static enum rc
 run_memset(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 {
+	size_t done = b->width < b->nbytes ? b->width : b->nbytes;
 	void *dst;
 	enum rc rc;
 
@@ -112,23 +100,18 @@ run_memset(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 	if (b->nbytes == 0)
 		return RC_OK;
 	rc = devmem_range(q->all->env.mem, "address", b->dst, b->nbytes, &dst, err);
-	if (rc == RC_OK && b->width == 1)
+	if (rc != RC_OK)
+		return rc;
+	if (b->width == 1) {
 		memset(dst, (int)(b->value & 0xff), b->nbytes);
-	else if (rc == RC_OK)
-		fill(dst, b->value, b->width, b->nbytes);
-	return rc;
-}
-
-static enum rc
-run_stamp(struct queue *q, const struct cmdq_bytes *b, struct err *err)
-{
-	uint64_t now = clock_now_ns();
-	void *dst;
-	enum rc rc = devmem_range(q->all->env.mem, "address", b->dst, sizeof now, &dst, err);
-
-	if (rc == RC_OK)
-		memcpy(dst, &now, sizeof now);
-	return rc;
+		return RC_OK;
+	}
+	memcpy(dst, &b->value, done);		      /* little-endian: the low bytes come first */
+	for (size_t n; done < b->nbytes; done += n) { /* by doubling */
+		n = done < b->nbytes - done ? done : b->nbytes - done;
+		memcpy((unsigned char *)dst + done, dst, n);
+	}
+	return RC_OK;
 }
 
 /* It has waited since it began the command. */
@@ -220,10 +203,20 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 		       (int)sizeof x->text - 1, x->text);
 }
 
+static bool
+is_of_comm(const struct cmdq_command *c)
+{
+	return c->kind == CMDQ_COLL || c->kind == CMDQ_SENDRECV;
+}
+
 /* Run one command, or a set; *n is its length. */
 static enum rc
 run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 {
+	uint64_t now = c->kind == CMDQ_STAMP ? clock_now_ns() : 0;
+	void *dst;
+	enum rc rc;
+
 	switch (c->kind) {
 	case CMDQ_COLL:
 		return queue_coll(q, c, err);
@@ -236,7 +229,11 @@ run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 	case CMDQ_MEMSET:
 		return run_memset(q, &c->u.bytes, err);
 	case CMDQ_STAMP:
-		return run_stamp(q, &c->u.bytes, err);
+		rc =
+		    devmem_range(q->all->env.mem, "address", c->u.bytes.dst, sizeof now, &dst, err);
+		if (rc == RC_OK)
+			memcpy(dst, &now, sizeof now);
+		return rc;
 	case CMDQ_WAIT:
 		return run_wait(q, &c->u.wait, err);
 	case CMDQ_EXTERN:
@@ -245,50 +242,34 @@ run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 	return err_set(err, RC_INVAL, "unknown kind of command: %u", c->kind);
 }
 
-/* When a command of a communicator was queued, by its client, in ticks; 0: implausible. */
-static uint64_t
-time_queued(const struct cmdq_command *c, uint64_t now)
-{
-	uint32_t ago = (uint32_t)(now >> 6) - c->u.coll.queued;
-
-	return c->u.coll.queued && ago <= INT32_MAX ? now - ((uint64_t)ago << 6) : 0;
-}
-
-static void
-record_bytes(struct queue *q, const struct cmdq_command *c, uint64_t begin, enum rc rc)
-{
-	struct flight_copy r = {.what = c->kind == CMDQ_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
-				.result = (uint8_t)rc,
-				.begin = begin,
-				.dst = c->u.bytes.dst,
-				.src = c->kind == CMDQ_COPY ? c->u.bytes.src : 0,
-				.nbytes = c->u.bytes.nbytes};
-
-	recorder_clock(&q->recorder);
-	recorder_copy(&q->recorder, &r);
-}
-
 static enum rc
 run_recorded(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 {
 	uint64_t begin = recorder_now(&q->recorder);
+	bool copies = c->kind == CMDQ_COPY;
 	enum rc rc;
 
-	if (c->kind == CMDQ_COLL || c->kind == CMDQ_SENDRECV)
-		q->recorder.queued = time_queued(c, begin);
+	if (is_of_comm(c)) { /* queued by its client, in ticks; 0: implausible */
+		uint32_t ago = (uint32_t)(begin >> 6) - c->u.coll.queued;
+
+		q->recorder.queued =
+		    c->u.coll.queued && ago <= INT32_MAX ? begin - ((uint64_t)ago << 6) : 0;
+	}
 	rc = run(q, c, n, err);
-	if (c->kind == CMDQ_COPY || c->kind == CMDQ_MEMSET)
-		record_bytes(q, c, begin, rc);
+	if (copies || c->kind == CMDQ_MEMSET) {
+		recorder_clock(&q->recorder);
+		recorder_copy(&q->recorder, &(struct flight_copy){
+						.what = copies ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
+						.result = (uint8_t)rc,
+						.begin = begin,
+						.dst = c->u.bytes.dst,
+						.src = copies ? c->u.bytes.src : 0,
+						.nbytes = c->u.bytes.nbytes});
+	}
 	return rc;
 }
 
 /* ---- failures */
-
-static bool
-is_of_comm(const struct cmdq_command *c)
-{
-	return c->kind == CMDQ_COLL || c->kind == CMDQ_SENDRECV;
-}
 
 static const char *
 word(const struct cmdq_command *c)
@@ -318,15 +299,6 @@ fail(struct queue *q, const struct cmdq_command *c, struct err *err)
 	atomic_store(&e->number, ++q->errors);
 }
 
-/* The last error is not cleared yet. */
-static bool
-has_failed(struct queue *q)
-{
-	if (atomic_load_explicit(&q->page->error.forgiven, memory_order_acquire) >= q->errors)
-		q->failed = false;
-	return q->failed;
-}
-
 /* Skip the current command. */
 static void
 pass_over(struct queue *q, const struct cmdq_command *c, const char *why)
@@ -345,11 +317,13 @@ serve(struct queue *q)
 	struct err err;
 	size_t n = 1;
 
-	if (__builtin_expect(q->failed, 0) && has_failed(q)) {
+	if (__builtin_expect(q->failed, 0)) /* the last error may be cleared by now */
+		q->failed = atomic_load_explicit(&q->page->error.forgiven, memory_order_acquire) <
+			    q->errors;
+	if (q->failed)
 		pass_over(q, &c, q->page->error.text);
-	} else if (run_recorded(q, &c, &n, &err) != RC_OK) {
+	else if (run_recorded(q, &c, &n, &err) != RC_OK)
 		fail(q, &c, &err);
-	}
 	q->n += n;
 	cmdq_publish(&q->page->head, &q->page->client_sleeps, q->n);
 }

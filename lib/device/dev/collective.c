@@ -1,10 +1,13 @@
 #include "dev/collective_impl.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dev/injector.h"
 #include "dev/taping.h"
+#include "mem/dtype.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 #include "wire/frame.h"
@@ -63,8 +66,9 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
 		rc = xport_outs(o, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
-		reduce_many(c->dtype, c->redop, dst, ndst, src, nranks, s->count,
-			    (large ? REDUCE_STREAM : 0) | (c->canonical ? REDUCE_CANONICAL : 0));
+		reduce_many(c->args.dtype, c->args.redop, dst, ndst, src, nranks, s->count,
+			    (large ? REDUCE_STREAM : 0) |
+				(c->args.canonical ? REDUCE_CANONICAL : 0));
 	return rc;
 }
 
@@ -77,18 +81,19 @@ receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_ste
 	struct plan_step one = *s;
 	enum rc rc = RC_OK;
 
-	for (uint32_t k = 1; k < c->nranks && rc == RC_OK; k++) {
+	for (uint32_t k = 1; k < c->args.nranks && rc == RC_OK; k++) {
 		bool wide = false;
 
-		one.peer = (c->rank + c->nranks - k) % c->nranks;
+		one.peer = (c->args.rank + c->args.nranks - k) % c->args.nranks;
 		rc = receive(o, &one, c->elem, &wide, &c->from[one.peer], err);
 	}
 	if (rc != RC_OK)
 		return rc;
-	c->from[c->rank] = at(c, s->src, s->src_off);
-	reduce_many(c->dtype, c->redop, &dst, 1, c->from, c->nranks, s->count, REDUCE_CANONICAL);
-	for (uint32_t q = 0; q < c->nranks; q++)
-		if (q != c->rank)
+	c->from[c->args.rank] = at(c, s->src, s->src_off);
+	reduce_many(c->args.dtype, c->args.redop, &dst, 1, c->from, c->args.nranks, s->count,
+		    REDUCE_CANONICAL);
+	for (uint32_t q = 0; q < c->args.nranks; q++)
+		if (q != c->args.rank)
 			xport_release(o, q);
 	return RC_OK;
 }
@@ -99,20 +104,20 @@ receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_
 	       uint32_t nranks, struct err *err)
 {
 	void *dst = at(c, s->dst, s->dst_off), *src = at(c, s->src, s->src_off);
-	bool wide = c->wide;
+	bool wide = c->args.wide;
 	const void *data;
 	enum rc rc = receive(o, s, c->elem, &wide, &data, err);
 
 	if (rc != RC_OK)
 		return rc;
 	if (s->last)
-		reduce_last(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide, s->count,
-			    nranks);
-	else if (c->wide)
-		reduce_wide(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide,
+		reduce_last(c->args.dtype, c->args.redop, dst, src, s->src == PLAN_WIDE, data, wide,
+			    s->count, nranks);
+	else if (c->args.wide)
+		reduce_wide(c->args.dtype, c->args.redop, dst, src, s->src == PLAN_WIDE, data, wide,
 			    s->count);
 	else
-		reduce_apply(c->dtype, c->redop, dst, src, data, s->count);
+		reduce_apply(c->args.dtype, c->args.redop, dst, src, data, s->count);
 	xport_release(o, s->peer);
 	return RC_OK;
 }
@@ -126,12 +131,13 @@ reduce_local(const struct inst_coll *c, const struct plan_step *s, uint32_t nran
 	bool src_wide = s->src == PLAN_WIDE, with_wide = s->with == PLAN_WIDE;
 
 	if (s->last)
-		reduce_last(c->dtype, c->redop, dst, with, with_wide, src, src_wide, s->count,
-			    nranks);
-	else if (c->wide)
-		reduce_wide(c->dtype, c->redop, dst, with, with_wide, src, src_wide, s->count);
+		reduce_last(c->args.dtype, c->args.redop, dst, with, with_wide, src, src_wide,
+			    s->count, nranks);
+	else if (c->args.wide)
+		reduce_wide(c->args.dtype, c->args.redop, dst, with, with_wide, src, src_wide,
+			    s->count);
 	else
-		reduce_apply(c->dtype, c->redop, dst, with, src, s->count);
+		reduce_apply(c->args.dtype, c->args.redop, dst, with, src, s->count);
 }
 
 enum rc
@@ -168,7 +174,8 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 		reduce_local(c, s, nranks);
 		return RC_OK;
 	case STEP_FINISH:
-		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
+		reduce_finish(c->args.dtype, c->args.redop, at(c, s->dst, s->dst_off), s->count,
+			      nranks);
 		return RC_OK;
 	case STEP_SYNC:
 		return xport_sync(o, err);
@@ -182,13 +189,6 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
 
-/* The rank whose chunk a step moves, + 1; 0: none. */
-static uint32_t
-peer_of(const struct plan_step *s)
-{
-	return s->kind <= STEP_RECV_REDUCE ? s->peer + 1 : 0;
-}
-
 enum rc
 collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst_coll *c, size_t k,
 		       uint32_t nranks, struct err *err)
@@ -196,7 +196,7 @@ collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst
 	const struct plan_step *s = &c->plan.step[k];
 	struct recorder_step r = {.step = (uint32_t)k + 1,
 				  .what = s->kind + 1u,
-				  .peer = peer_of(s),
+				  .peer = s->kind <= STEP_RECV_REDUCE ? s->peer + 1 : 0,
 				  .bytes = s->count * c->elem};
 	enum rc rc;
 
@@ -217,13 +217,6 @@ struct walk {
 	size_t k;      /* the current step */
 	size_t posted; /* all sends before this step are posted */
 };
-
-static bool
-may_post(const struct walk *g, const struct plan_step *s)
-{
-	return g->posted == g->k ||
-	       (g->c->after[g->posted] <= g->k && xport_ready(g->o, s->peer, XPORT_SEND));
-}
 
 static inline enum rc
 do_step(const struct walk *g, size_t k, struct err *err)
@@ -246,7 +239,8 @@ npeers_of(const struct walk *g, const struct plan_step *s)
 static uint32_t
 peer_at(const struct walk *g, const struct plan_step *s, uint32_t k)
 {
-	return s->kind == STEP_RECV_ALL ? (g->c->rank + g->nranks - 1 - k) % g->nranks : s->peer;
+	return s->kind == STEP_RECV_ALL ? (g->c->args.rank + g->nranks - 1 - k) % g->nranks
+					: s->peer;
 }
 
 /* The chunk of the next receive has arrived. Then it goes before a send over a slow link that can wait, which
@@ -279,7 +273,10 @@ post_sends(struct walk *g, struct err *err)
 
 		if (s->kind != STEP_SEND)
 			continue;
-		if (takes_first(g, s->peer) || !may_post(g, s))
+		if (takes_first(g, s->peer))
+			break;
+		if (g->posted != g->k &&
+		    (g->c->after[g->posted] > g->k || !xport_ready(g->o, s->peer, XPORT_SEND)))
 			break;
 		inject_step(g->p, g->c, g->op, g->posted);
 		rc = do_step(g, g->posted, err);
@@ -322,22 +319,6 @@ send_meanwhile(struct walk *g, uint32_t peer, struct err *err)
 	return rc;
 }
 
-/* The same for each peer of the step. */
-static enum rc
-send_before(struct walk *g, const struct plan_step *s, struct err *err)
-{
-	uint32_t n = npeers_of(g, s);
-	enum rc rc = RC_OK;
-
-	for (uint32_t k = 0; k < n && rc == RC_OK; k++) {
-		uint32_t peer = peer_at(g, s, k);
-
-		if (xport_is_slow(g->o, peer) && wants_room(g))
-			rc = send_meanwhile(g, peer, err);
-	}
-	return rc;
-}
-
 /*
  * Run all steps in order, but sends as early as hoist.h allows and the window has room: step k may wait while
  * chunks are in flight.
@@ -353,8 +334,12 @@ run_steps(struct walk *g, struct err *err)
 
 		recorder_step(g->recorder, g->k + 1, s->kind + 1u, s->count * g->c->elem);
 		rc = post_sends(g, err);
-		if (rc == RC_OK)
-			rc = send_before(g, s, err);
+		for (uint32_t k = 0; k < npeers_of(g, s) && rc == RC_OK; k++) {
+			uint32_t peer = peer_at(g, s, k);
+
+			if (xport_is_slow(g->o, peer) && wants_room(g))
+				rc = send_meanwhile(g, peer, err);
+		}
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
@@ -363,21 +348,15 @@ run_steps(struct walk *g, struct err *err)
 	return rc;
 }
 
-static void
-involve_all(struct xport_op *o, const struct inst_coll *c)
-{
-	for (uint32_t q = 0; q < c->nranks; q++)
-		if (q != c->rank)
-			xport_involve(o, q);
-}
-
 void
 collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 {
 	for (size_t k = from; k < c->plan.nstep; k++)
-		if (c->plan.step[k].kind == STEP_RECV_ALL)
-			involve_all(o, c);
-		else if (!plan_step_local(c->plan.step[k].kind))
+		if (c->plan.step[k].kind == STEP_RECV_ALL) {
+			for (uint32_t q = 0; q < c->args.nranks; q++)
+				if (q != c->args.rank)
+					xport_involve(o, q);
+		} else if (!plan_step_local(c->plan.step[k].kind))
 			xport_involve(o, c->plan.step[k].peer);
 }
 
@@ -386,8 +365,8 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 static uint64_t
 most_bytes(const struct program *p, const struct inst_coll *c)
 {
-	double elem = (double)(c->wide ? sizeof(float) : c->elem);
-	double n = 2.0 * (double)c->nelem * elem * p->nranks;
+	double elem = (double)(c->args.wide ? sizeof(float) : c->elem);
+	double n = 2.0 * (double)c->args.nelem * elem * p->nranks;
 
 	return n < (double)(1ull << 62) ? (uint64_t)n : 1ull << 62;
 }
@@ -409,32 +388,26 @@ collective_failure(struct recorder *m, enum rc why, struct failure *out)
 	recorder_end(m);
 }
 
-/* The time from queueing an operation to its start, in units of 64 ticks. */
-static uint32_t
-time_queued(const struct recorder *m, uint64_t begin)
-{
-	uint64_t n = m->queued && begin > m->queued ? (begin - m->queued) >> 6 : 0;
-
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 void
 collective_name(struct recorder *m, const struct program *p, const struct inst_coll *c, uint64_t op,
 		uint64_t begin)
 {
+	/* from queueing to the start, in units of 64 ticks */
+	uint64_t queued = m->queued && begin > m->queued ? (begin - m->queued) >> 6 : 0;
+
 	m->op.op = (struct flight_op){.kind = FLIGHT_OP,
-				      .coll = (uint8_t)c->coll,
-				      .dtype = (uint8_t)c->dtype,
-				      .redop = (uint8_t)c->redop,
+				      .coll = (uint8_t)c->args.coll,
+				      .dtype = (uint8_t)c->args.dtype,
+				      .redop = (uint8_t)c->args.redop,
 				      .algo = c->algo_number,
 				      .flags = p->numbered ? FLIGHT_QUEUED : 0,
 				      .begin = begin,
 				      .comm = p->comm,
 				      .seq = op,
-				      .count = c->nelem,
+				      .count = c->args.nelem,
 				      .epoch = p->epoch,
-				      .queued = time_queued(m, begin),
-				      .root = c->root,
+				      .queued = queued < UINT32_MAX ? (uint32_t)queued : UINT32_MAX,
+				      .root = c->args.root,
 				      .rank = (uint16_t)p->rank,
 				      .nranks = (uint16_t)p->nranks};
 }
@@ -445,7 +418,7 @@ collective_record_begin(struct recorder *m, const struct program *p, const struc
 {
 	if (!m)
 		return;
-	m->coll = coll_name(c->coll);
+	m->coll = coll_name(c->args.coll);
 	m->algo = c->algo;
 	collective_name(m, p, c, op, begin);
 	m->op.op.flags |= ways;
@@ -459,7 +432,7 @@ collective_record_end(struct recorder *m, const struct inst_coll *c, const struc
 	struct recorder_result how = {
 	    .rc = rc,
 	    .flags = o->slots && !o->frames ? FLIGHT_BY_MEMORY : 0,
-	    .nbytes = c->nelem * c->elem,
+	    .nbytes = c->args.nelem * c->elem,
 	    .sent = rc == RC_OK && c->sent > o->sent ? c->sent - o->sent : 0,
 	    .received = rc == RC_OK && c->received > o->received ? c->received - o->received : 0};
 
@@ -476,29 +449,13 @@ say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc 
 {
 	if (rc == RC_ABORTED && strstr(why->text, "the ranks disagree") &&
 	    !strstr(why->text, c->call))
-		return err_set(err, rc, "%s: %s; rank %u calls %s", coll_name(c->coll), why->text,
-			       rank, c->call);
+		return err_set(err, rc, "%s: %s; rank %u calls %s", coll_name(c->args.coll),
+			       why->text, rank, c->call);
 	if (rc == RC_ABORTED)
-		return err_set(err, rc, "%s: %s", coll_name(c->coll), why->text);
-	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->coll),
+		return err_set(err, rc, "%s: %s", coll_name(c->args.coll), why->text);
+	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->args.coll),
 		       (unsigned long long)frame_op_shown(op), inst_coll_algo(c), step ? step : 1,
 		       c->plan.nstep, why->text);
-}
-
-static enum rc
-run(struct walk *g, struct err *err)
-{
-	enum rc rc = run_steps(g, err);
-	bool whole = rc == RC_OK;
-
-	if (rc == RC_OK && g->recorder)
-		g->recorder->what = 0;
-	if (rc != RC_OK)
-		collective_involve(g->o, g->c, g->k - 1);
-	rc = xport_end(g->o, whole ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
-	if (whole && rc == RC_OK)
-		inject_end(g->p, g->c, g->op);
-	return rc;
 }
 
 static enum rc
@@ -527,16 +484,25 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 
 	collective_record_begin(recorder, p, c, op, recorder ? recorder_now(recorder) : 0, 0);
 	if (c->given)
-		reduce_scale(c->dtype, c->base[PLAN_IN], c->given, c->nin, c->scalar);
+		reduce_scale(c->args.dtype, c->base[PLAN_IN], c->given, c->shape.in, c->scalar);
 	rc = xport_begin(x, &how, &o, &local);
 	if (rc == RC_INVAL && how.shares)
 		err_prefix(&local, "algorithm %s", inst_coll_algo(c));
 	if (rc != RC_OK && rc != RC_TIMEOUT) {
 		collective_record_end(recorder, c, &o, rc);
-		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);
+		return err_set(err, rc, "%s: %s", coll_name(c->args.coll), local.text);
 	}
-	if (rc == RC_OK)
-		rc = run(&g, &local);
+	if (rc == RC_OK) {
+		bool whole = run_steps(&g, &local) == RC_OK;
+
+		if (whole && recorder)
+			recorder->what = 0;
+		if (!whole)
+			collective_involve(&o, c, g.k - 1);
+		rc = xport_end(&o, whole ? XPORT_COMPLETE : XPORT_GIVE_UP, &local);
+		if (whole && rc == RC_OK)
+			inject_end(p, c, op);
+	}
 	collective_record_end(recorder, c, &o, rc);
 	if (rc != RC_OK)
 		return say(c, p->rank, op, g.k, rc, &local, err);
@@ -555,4 +521,32 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 	if (taped)
 		taping_end(p, c, taped, rc, err);
 	return rc;
+}
+
+uint64_t *
+waits_copy(const uint64_t *waited_ns, uint32_t nranks)
+{
+	uint64_t *v = waited_ns ? alloc_zeroed(nranks, sizeof *v) : NULL, any = 0;
+
+	for (uint32_t r = 0; v && r < nranks; r++)
+		any |= v[r] = __atomic_load_n(&waited_ns[r], __ATOMIC_RELAXED);
+	if (any)
+		return v;
+	free(v);
+	return NULL;
+}
+
+void
+collective_tell(void (*line)(const char *), const struct program *p, const struct inst_coll *c,
+		uint64_t op, uint64_t ns)
+{
+	char text[256];
+
+	snprintf(text, sizeof text,
+		 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64 " %s, %" PRIu64
+		 " %s, %" PRIu64 " bytes, %.1f us",
+		 p->comm, p->rank, p->nranks, coll_name(c->args.coll), frame_op_shown(op),
+		 inst_coll_algo(c), c->args.nelem, dtype_name(c->args.dtype),
+		 c->args.nelem * c->elem, (double)ns / 1e3);
+	line(text);
 }

@@ -28,6 +28,14 @@ enum rc collective_run(struct xport *x, const struct xport_tickets *tickets, uin
 		       const struct program *p, const struct inst_coll *c, uint64_t op,
 		       struct recorder *recorder, struct err *err);
 
+/* Log an operation that took ns. */
+void collective_tell(void (*line)(const char *), const struct program *p, const struct inst_coll *c,
+		     uint64_t op, uint64_t ns);
+
+/* A copy of the rank's waits for each other rank, which others may add to meanwhile; the caller frees it.
+ * NULL: no waits, or out of memory. */
+uint64_t *waits_copy(const uint64_t *waited_ns, uint32_t nranks);
+
 /* A send or receive as its own operation. The caller sets the first two. */
 struct pair {
 	const struct inst_coll *c;

@@ -285,30 +285,23 @@ device_gone(void *device, uint64_t client_id)
 	lease_client_gone(d->leases, client_id, clock_now_ns());
 }
 
-static void
-serve_metadata(struct device *d, struct rpc_call *call)
-{
-	GpuSim__GetDeviceMetadataResponse r = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
-	GpuSim__Reply reply = WIRE_REPLY(GET_DEVICE_METADATA, getdevicemetadata, r);
-	GpuSim__DeviceMetadata m;
-	struct device_room room;
-
-	device_metadata(d, &m, &room);
-	r.metadata = &m;
-	rpc_reply(call, &reply);
-}
-
 void
 device_call(void *device, struct rpc_call *call)
 {
 	struct device *d = device;
 	const GpuSim__Request *req = rpc_request(call);
+	GpuSim__GetDeviceMetadataResponse r = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(GET_DEVICE_METADATA, getdevicemetadata, r);
+	GpuSim__DeviceMetadata m;
+	struct device_room room;
 	struct err err;
 
 	lease_client_here(d->leases, req->clientid);
 	switch (req->body_case) {
 	case GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA:
-		serve_metadata(d, call);
+		device_metadata(d, &m, &room);
+		r.metadata = &m;
+		rpc_reply(call, &reply);
 		break;
 	case GPU_SIM__REQUEST__BODY_MALLOC:
 	case GPU_SIM__REQUEST__BODY_FREE:

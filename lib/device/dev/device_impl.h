@@ -61,6 +61,18 @@ struct device {
 	struct injector *inject; /* NULL: injection is off */
 };
 
+/* Answer with the reply (NULL: done), or with the failure in *err. */
+static inline void
+answer(struct rpc_call *call, const GpuSim__Reply *reply, const struct err *err)
+{
+	if (err->rc != RC_OK)
+		rpc_reply_err(call, err);
+	else if (reply)
+		rpc_reply(call, reply);
+	else
+		rpc_reply_done(call);
+}
+
 /* The services, one family a file. Each answers the call. */
 void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free write read */
 void serve_protocol(struct device *d, struct rpc_call *call); /* communicators, graphs, runs */

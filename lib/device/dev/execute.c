@@ -1,59 +1,34 @@
-#include "dev/execute.h"
-
+/* Carries out instructions of a run, on a stream's thread. */
 #include <string.h>
 
 #include "base/clock.h"
+#include "dev/stream_impl.h"
 #include "dev/times.h"
 
-static enum rc
-run_kernel(const struct execution *x, const struct inst_kernel *k, uint64_t iteration,
-	   struct err *err)
-{
-	union kernel_value v[KERNEL_MAX_PARAMS];
-
-	iteration += x->first_iteration;
-	if (!k->stepped || iteration == 0)
-		return kernel_run(k->kernel, x->mem, k->v, err);
-	memcpy(v, k->v, sizeof v);
-	for (unsigned i = 0; i < KERNEL_MAX_PARAMS; i++)
-		if (k->step[i])
-			v[i].u += k->step[i] * iteration;
-	return kernel_run(k->kernel, x->mem, v, err);
-}
-
 uint64_t
-execution_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration)
+run_op(const struct run *r, const struct inst_coll *c, uint64_t iteration)
 {
-	return c->fixed_op ? c->fixed_op : x->first_op + iteration * x->stride + c->op_offset;
-}
+	const struct run_spec *s = &r->spec;
 
-/* Run the sends and receives at the head of the list together. */
-static enum rc
-run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
-	  size_t *ndone, struct err *err)
-{
-	size_t k = 1;
-
-	while (k < n && x->program->inst[at[k]].kind == INST_SENDRECV)
-		k++;
-	for (size_t i = 0; i < k; i++) {
-		const struct inst_coll *c = &x->program->inst[at[i]].coll;
-
-		x->pair[i] = (struct pair){.c = c, .op = execution_number(x, c, iteration)};
-	}
-	*ndone = k;
-	return pairs_run(x->xport, x->program, x->pair, k, x->recorder, err);
+	return c->fixed_op ? c->fixed_op : s->first_op + iteration * s->stride + c->op_offset;
 }
 
 static enum rc
-run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *err)
+run_one(struct stream *st, const struct run *r, uint64_t iteration, uint32_t at, struct err *err)
 {
-	const struct inst *i = &x->program->inst[at];
-	const struct event_number *e = &x->event[at];
+	const struct program_env *env = &st->all->env;
+	const struct program *p = r->spec.program;
+	const struct inst *i = &p->inst[at];
+	const struct event_number *e = &r->event[at];
+	union kernel_value v[KERNEL_MAX_PARAMS];
 
 	switch (i->kind) {
 	case INST_KERNEL:
-		return run_kernel(x, &i->kernel, iteration, err);
+		memcpy(v, i->kernel.v, sizeof v);
+		for (unsigned k = 0; i->kernel.stepped && k < KERNEL_MAX_PARAMS; k++)
+			if (i->kernel.step[k])
+				v[k].u += i->kernel.step[k] * (r->spec.first_iteration + iteration);
+		return kernel_run(i->kernel.kernel, env->mem, v, err);
 	case INST_MEMSET:
 		if (i->bytes.nbytes)
 			memset(i->bytes.dst, i->bytes.value, i->bytes.nbytes);
@@ -69,107 +44,85 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 		return event_wait(i->event.event, e->first + iteration * e->step,
 				  deadline_in_ms(EVENT_WAIT_MS), err);
 	case INST_COLL:
-		return collective_run(
-		    x->xport, x->tickets,
-		    x->tickets->first + iteration * x->program->ncoll + i->coll.ticket, x->program,
-		    &i->coll, execution_number(x, &i->coll, iteration), x->recorder, err);
+		return collective_run(env->xport, &r->tickets,
+				      r->tickets.first + iteration * p->ncoll + i->coll.ticket, p,
+				      &i->coll, run_op(r, &i->coll, iteration), &st->recorder, err);
 	case INST_SENDRECV:
 		break;
 	}
 	return err_set(err, RC_INTERNAL, "unknown instruction");
 }
 
-/* A kernel or a wait begins, which may take long: show it in the recorder. */
-static struct flight_now
-task_of(const struct inst *i, uint64_t begin)
-{
-	struct flight_now now = {.what = FLIGHT_TASK_EVENT, .since = begin};
-
-	if (i->kind == INST_WAIT) {
-		now.queue = event_id(i->event.event);
-		return now;
-	}
-	now.what = FLIGHT_TASK_KERNEL;
-	for (size_t n = 0; n < FLIGHT_NAME - 5 && i->kernel.kernel->name[n]; n++)
-		now.name[n] = i->kernel.kernel->name[n];
-	return now;
-}
-
-static void
-record_kernel(struct recorder *m, const struct inst_kernel *i, const struct flight_now *now,
-	      enum rc rc)
-{
-	struct flight_kernel k = {
-	    .result = (uint8_t)rc, .argbytes = i->argbytes, .begin = now->since};
-
-	memcpy(k.name, now->name, sizeof k.name);
-	recorder_kernel(m, &k);
-}
-
-static void
-record_bytes(const struct execution *x, const struct inst *i, uint64_t begin, enum rc rc)
-{
-	struct flight_copy c = {.what = i->kind == INST_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
-				.result = (uint8_t)rc,
-				.begin = begin,
-				.nbytes = i->bytes.nbytes};
-
-	if (c.nbytes)
-		c.dst = devmem_addr(x->mem, i->bytes.dst);
-	if (c.nbytes && i->kind == INST_COPY)
-		c.src = devmem_addr(x->mem, i->bytes.src);
-	recorder_copy(x->recorder, &c);
-}
-
 /* An instruction without peers has ended. */
 static void
-record(const struct execution *x, const struct inst *i, const struct flight_now *now, enum rc rc)
+record(struct stream *st, const struct inst *i, const struct flight_now *now, enum rc rc)
 {
-	struct recorder *m = x->recorder;
+	struct recorder *m = &st->recorder;
+	struct flight_kernel k = {.result = (uint8_t)rc, .begin = now->since};
+	struct flight_copy c = {.what = i->kind == INST_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
+				.result = (uint8_t)rc,
+				.begin = now->since};
 
 	recorder_clock(m);
 	if (!flight_on(&m->w))
 		return;
-	if (i->kind == INST_KERNEL)
-		record_kernel(m, &i->kernel, now, rc);
-	else if (i->kind == INST_COPY || i->kind == INST_MEMSET)
-		record_bytes(x, i, now->since, rc);
-	else if (i->kind == INST_WAIT)
+	if (i->kind == INST_KERNEL) {
+		k.argbytes = i->kernel.argbytes;
+		memcpy(k.name, now->name, sizeof k.name);
+		recorder_kernel(m, &k);
+	} else if (i->kind == INST_COPY || i->kind == INST_MEMSET) {
+		c.nbytes = i->bytes.nbytes;
+		if (c.nbytes)
+			c.dst = devmem_addr(st->all->env.mem, i->bytes.dst);
+		if (c.nbytes && i->kind == INST_COPY)
+			c.src = devmem_addr(st->all->env.mem, i->bytes.src);
+		recorder_copy(m, &c);
+	} else if (i->kind == INST_WAIT) {
 		recorder_pause(m, FLIGHT_PAUSE_EVENT, now->queue, now->since);
-}
-
-/* A kernel's message begins with its name. */
-static bool
-names_itself(const struct inst *i, const struct err *err)
-{
-	size_t n = strlen(inst_name(i));
-
-	return strncmp(err->text, inst_name(i), n) == 0 && err->text[n] == ':';
+	}
 }
 
 enum rc
-execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n, size_t *ndone,
+execute(struct stream *st, const struct segment *g, uint64_t iteration, size_t from, size_t *ndone,
 	struct err *err)
 {
-	const struct inst *i = &x->program->inst[at[0]];
-	bool shown = x->recorder && (i->kind == INST_KERNEL || i->kind == INST_WAIT);
-	struct flight_now now;
+	const struct program *p = g->run->spec.program;
+	const struct inst *i = &p->inst[g->at[from]];
+	const char *name = inst_name(i);
+	bool shown = i->kind == INST_KERNEL || i->kind == INST_WAIT;
+	struct flight_now now = {.what =
+				     i->kind == INST_WAIT ? FLIGHT_TASK_EVENT : FLIGHT_TASK_KERNEL};
+	size_t n = 0;
 	enum rc rc;
 
 	*ndone = 1;
-	if (i->kind == INST_SENDRECV)
-		return run_pairs(x, iteration, at, n, ndone, err);
-	now.since = x->recorder ? recorder_now(x->recorder) : 0;
-	if (shown) {
-		now = task_of(i, now.since);
-		recorder_task(x->recorder, &now);
+	if (i->kind == INST_SENDRECV) { /* with those that follow */
+		for (; from + n < g->n && p->inst[g->at[from + n]].kind == INST_SENDRECV; n++) {
+			const struct inst_coll *c = &p->inst[g->at[from + n]].coll;
+
+			g->pair[n] = (struct pair){.c = c, .op = run_op(g->run, c, iteration)};
+		}
+		*ndone = n;
+		return pairs_run(st->all->env.xport, p, g->pair, n, &st->recorder, err);
 	}
-	rc = run_one(x, iteration, at[0], err);
+	now.since = recorder_now(&st->recorder);
+	if (shown) {
+		/* It may take long: show it in the recorder. */
+		if (i->kind == INST_WAIT)
+			now.queue = event_id(i->event.event);
+		else
+			memcpy(now.name, name, strnlen(name, FLIGHT_NAME - 5));
+		recorder_task(&st->recorder, &now);
+	}
+	rc = run_one(st, g->run, iteration, g->at[from], err);
 	if (shown)
-		recorder_task(x->recorder, NULL);
-	if (x->recorder && i->kind != INST_COLL)
-		record(x, i, &now, rc);
-	if (rc != RC_OK && i->kind != INST_COLL && !names_itself(i, err))
-		err_prefix(err, "%s", inst_name(i));
+		recorder_task(&st->recorder, NULL);
+	if (i->kind == INST_COLL)
+		return rc;
+	record(st, i, &now, rc);
+	/* A kernel's message begins with its name. */
+	if (rc != RC_OK &&
+	    (strncmp(err->text, name, strlen(name)) != 0 || err->text[strlen(name)] != ':'))
+		err_prefix(err, "%s", name);
 	return rc;
 }

@@ -100,27 +100,6 @@ inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_
 	return found;
 }
 
-/* Begin slowness that was waiting for this point. */
-static void
-begin_slow(struct inject_armed *a, const struct inject_point *at, uint64_t now_ns)
-{
-	a->live = true;
-	a->until_ns = end_of(&a->f, now_ns);
-	a->f.comm.id = at->comm;
-	a->f.seq = at->op;
-	a->f.next = 0;
-}
-
-/* Active slowness has ended before this step. */
-static bool
-is_over(const struct inject_armed *a, const struct inject_point *at, uint64_t now_ns)
-{
-	if (now_ns >= a->until_ns)
-		return true;
-	/* Bound to its operation, and this is a later one. */
-	return a->f.at && !a->f.for_ns && !a->f.count && at->op != a->f.seq;
-}
-
 uint64_t
 inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t now_ns)
 {
@@ -133,12 +112,18 @@ inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t n
 		if (a->f.kind != GPUSIM_FAULT_SLOW || (a->f.comm.id && a->f.comm.id != at->comm))
 			continue;
 		if (!a->live && is_met(&a->f, at)) {
-			begin_slow(a, at, now_ns);
+			a->live = true;
+			a->until_ns = end_of(&a->f, now_ns);
+			a->f.comm.id = at->comm;
+			a->f.seq = at->op;
+			a->f.next = 0;
 			t->fired++;
 		}
 		if (!a->live)
 			continue;
-		if (is_over(a, at, now_ns)) {
+		/* It has ended before this step; or it is bound to its operation, and this is a later one. */
+		if (now_ns >= a->until_ns ||
+		    (a->f.at && !a->f.for_ns && !a->f.count && at->op != a->f.seq)) {
 			take_out(t, i--);
 			continue;
 		}

@@ -67,21 +67,6 @@ is_of_frames(const struct gpusim_fault *f)
 	       f->kind == GPUSIM_FAULT_CUT;
 }
 
-/* Delay kill and stop until their request has been answered. */
-static enum rc
-add_soon(struct injector *i, const struct gpusim_fault *f, struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	pthread_mutex_lock(&i->table.lock);
-	if (i->nsoon == INJECT_SOON)
-		rc = err_set(err, RC_BUSY, "%d such faults already wait", INJECT_SOON);
-	else
-		i->soon[i->nsoon++] = *f;
-	pthread_mutex_unlock(&i->table.lock);
-	return rc;
-}
-
 enum rc
 injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 {
@@ -99,8 +84,15 @@ injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 			record(i, NULL, NULL, text);
 		return rc;
 	}
-	if (!is_of_frames(f))
-		return add_soon(i, f, err);
+	if (!is_of_frames(f)) { /* kill and stop wait until their request has been answered */
+		pthread_mutex_lock(&i->table.lock);
+		if (i->nsoon == INJECT_SOON)
+			rc = err_set(err, RC_BUSY, "%d such faults already wait", INJECT_SOON);
+		else
+			i->soon[i->nsoon++] = *f;
+		pthread_mutex_unlock(&i->table.lock);
+		return rc;
+	}
 	fault_show(f, text, sizeof text);
 	rc = xport_fault_set(i->xport, f, err);
 	if (rc == RC_OK) {
@@ -167,7 +159,7 @@ data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
 	uint64_t off;
 
 	*size = c->elem;
-	*count = c->nout;
+	*count = c->shape.out;
 	if (step == FAULT_AT_END)
 		return c->base[PLAN_OUT];
 	s = &c->plan.step[step - 1];
@@ -189,7 +181,7 @@ flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, cha
 	char was[NUM_MAX_CHARS], is[NUM_MAX_CHARS];
 	size_t size, nwas, nis;
 	unsigned char *at = data_at(c, step, &count, &size), top;
-	enum gpusim_dtype t = size == c->elem ? c->dtype : GPUSIM_F32;
+	enum gpusim_dtype t = size == c->elem ? c->args.dtype : GPUSIM_F32;
 
 	h ^= h >> 29;
 	if (!at || !count) {
@@ -244,22 +236,12 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 		carry_out(f);
 }
 
-/* Wait, at most as long as the communicator lives. */
-static void
-linger(struct xport *x, const struct program *p, uint64_t ns)
-{
-	uint64_t until = clock_now_ns() + ns, now;
-
-	while ((now = clock_now_ns()) < until && xport_is_live(x, p->comm, p->epoch))
-		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
-}
-
 static struct inject_point
 point_of(const struct program *p, const struct inst_coll *c, uint64_t op, uint32_t step)
 {
 	/* A pair's number holds its ranks too, unless it takes part in the count. */
 	return (struct inject_point){.comm = p->comm,
-				     .coll = c->coll,
+				     .coll = c->args.coll,
 				     .op = op < FRAME_OP_MAX ? op : op & (FRAME_SENDRECV_MAX - 1),
 				     .step = step};
 }
@@ -280,16 +262,18 @@ injector_step(struct injector *i, const struct program *p, const struct inst_col
 {
 	struct inject_point at = point_of(p, c, op, (uint32_t)step + 1);
 	struct gpusim_fault f;
-	uint64_t ns;
+	uint64_t ns, until, now;
 
 	while (inject_due(&i->table, &at, &f))
 		take_place(i, &f, p, c, op, &at);
 	ns = inject_slow_ns(&i->table, &at, clock_now_ns());
-	if (ns)
-		taping_fault(
-		    i->tape,
-		    &(struct gpusim_fault){.kind = GPUSIM_FAULT_SLOW, .by_ns = ns, .count = 1}, p,
-		    c, op, at.step);
-	if (ns)
-		linger(i->xport, p, ns);
+	if (ns == 0)
+		return;
+	taping_fault(i->tape,
+		     &(struct gpusim_fault){.kind = GPUSIM_FAULT_SLOW, .by_ns = ns, .count = 1}, p,
+		     c, op, at.step);
+	/* Wait, at most as long as the communicator lives. */
+	until = clock_now_ns() + ns;
+	while ((now = clock_now_ns()) < until && xport_is_live(i->xport, p->comm, p->epoch))
+		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
 }

@@ -29,15 +29,16 @@ inst_range(const struct devmem *mem, const char *what, uint64_t addr, uint64_t n
 
 /* FNV-1a of everything that the ranks must agree on. In alltoall with counts each rank has its own. */
 static uint32_t
-kind_of(const struct plan_args *a, const struct inst_coll *c)
+kind_of(const struct inst_coll *c)
 {
+	const struct plan_args *a = &c->args;
 	const uint64_t of[] = {
-	    a->coll, c->dtype, c->redop, a->root, a->recv_part ? UINT64_MAX : a->nelem, a->chunk};
+	    a->coll, a->dtype, a->redop, a->root, a->recv_part ? UINT64_MAX : a->nelem, a->chunk};
 	uint64_t h = 0xcbf29ce484222325u;
 
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
 		h = (h ^ of[i]) * 0x100000001b3u;
-	h = c->canonical ? (h ^ 1) * 0x100000001b3u : h;
+	h = a->canonical ? (h ^ 1) * 0x100000001b3u : h;
 	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
 		h = (h ^ a->part[r].off) * 0x100000001b3u;
 		h = (h ^ a->part[r].count) * 0x100000001b3u;
@@ -48,37 +49,21 @@ kind_of(const struct plan_args *a, const struct inst_coll *c)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* "allreduce of 8 f32 sum (ring)", as far as it fits. */
-static void
-say_call(const struct plan_args *a, struct inst_coll *c)
-{
-	char root[32] = "";
-
-	if (coll_has_root(a->coll))
-		snprintf(root, sizeof root, " root %u", a->root);
-	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
-		 a->nelem, dtype_name(c->dtype), coll_reduces(a->coll) ? " " : "",
-		 coll_reduces(a->coll) ? redop_name(c->redop) : "", root, inst_coll_algo(c));
-}
-
 const char *
 inst_coll_algo(const struct inst_coll *c)
 {
 	return c->file_algo[0] ? c->file_algo : c->algo;
 }
 
-/* Choose its algorithm, and the factor by which messages with partial sums are longer. */
+/* Find its algorithm, and the factor by which messages with partial sums are longer. */
 static enum rc
-find_algo(const struct plan_args *a, const char *algo, struct inst_coll *c, unsigned *widening,
-	  struct err *err)
+find_algo(struct inst_coll *c, const char *algo, unsigned *widening, struct err *err)
 {
+	const struct plan_args *a = &c->args;
 	const struct plan_algo *row = &plan_algo_file;
-	enum rc rc = RC_OK;
+	enum rc rc = a->schedule ? schedule_takes(a->schedule, a, err)
+				 : plan_algo_find(a->coll, algo, &row, err);
 
-	if (a->schedule)
-		rc = schedule_takes(a->schedule, a, err);
-	else
-		rc = plan_algo_find(a->coll, algo, &row, err);
 	if (rc != RC_OK)
 		return rc;
 	c->algo = row->name;
@@ -94,62 +79,61 @@ find_algo(const struct plan_args *a, const char *algo, struct inst_coll *c, unsi
 }
 
 enum rc
-inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, struct inst_coll *c,
-		struct shape *shape, struct err *err)
+inst_coll_shape(struct inst_coll *c, const char *algo, uint64_t chunk_bytes, struct err *err)
 {
-	unsigned widening;
+	struct plan_args *a = &c->args;
+	bool reduces = coll_reduces(a->coll);
+	unsigned widening = plan_args_widening(a);
+	char root[32] = "";
 	enum rc rc;
 
 	if (chunk_bytes > FRAME_PAYLOAD_MAX)
 		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes: the limit is %u",
 			       chunk_bytes, FRAME_PAYLOAD_MAX);
-	c->rank = a->rank;
-	c->nranks = a->nranks;
-	c->root = a->root;
-	c->elem = dtype_size(c->dtype);
-	c->chunk_bytes = chunk_bytes;
-	rc = redop_check(coll_reduces(a->coll) ? c->redop : GPUSIM_SUM, c->dtype, err);
+	rc = redop_check(reduces ? a->redop : GPUSIM_SUM, a->dtype, err);
 	if (rc != RC_OK)
 		return rc;
+	c->elem = dtype_size(a->dtype);
 	if (a->nelem > UINT64_MAX / c->elem)
 		return err_set(err, RC_INVAL, "%" PRIu64 " elements are too many for any memory",
 			       a->nelem);
-	widening = coll_reduces(a->coll) ? redop_widening(c->redop, c->dtype) : 1;
-	c->wide = a->wide = widening > 1;
-	c->canonical = a->canonical =
-	    c->canonical && coll_reduces(a->coll) && a->nranks > 1 && dtype_is_float(c->dtype);
-	rc = find_algo(a, algo, c, &widening, err);
+	a->wide = widening > 1;
+	a->canonical = a->canonical && a->nranks > 1 && plan_args_ordered(a);
+	rc = find_algo(c, algo, &widening, err);
 	if (rc != RC_OK)
 		return rc;
+	c->chunk_bytes = chunk_bytes;
 	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / (c->elem * widening);
 	if (a->chunk == 0)
 		a->chunk = 1;
 	a->share = XPORT_SHARE_MAX / c->elem;
-	*shape = shape_of_args(a);
-	c->nelem = a->nelem;
-	c->nin = shape->in;
-	c->nout = shape->out;
-	c->kind = kind_of(a, c);
-	say_call(a, c);
+	c->shape = shape_of_args(a);
+	c->kind = kind_of(c);
+	/* "allreduce of 8 f32 sum (ring)", as far as it fits */
+	if (coll_has_root(a->coll))
+		snprintf(root, sizeof root, " root %u", a->root);
+	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
+		 a->nelem, dtype_name(a->dtype), reduces ? " " : "",
+		 reduces ? redop_name(a->redop) : "", root, inst_coll_algo(c));
 	return RC_OK;
 }
 
 enum rc
-inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send, uint64_t recv,
-		struct inst_coll *c, struct err *err)
+inst_coll_place(struct inst_coll *c, const struct devmem *mem, uint64_t send, uint64_t recv,
+		struct err *err)
 {
 	void *in, *out;
-	enum rc rc = inst_range(mem, "send buffer", send, shape->in * c->elem, &in, err);
+	enum rc rc = inst_range(mem, "send buffer", send, c->shape.in * c->elem, &in, err);
 
 	if (rc == RC_OK)
-		rc = inst_range(mem, "receive buffer", recv, shape->out * c->elem, &out, err);
+		rc = inst_range(mem, "receive buffer", recv, c->shape.out * c->elem, &out, err);
 	if (rc == RC_OK)
-		rc = shape_place(shape, send, recv, c->elem, err);
+		rc = shape_place(&c->shape, send, recv, c->elem, err);
 	if (rc != RC_OK)
 		return rc;
 	c->base[PLAN_IN] = in;
 	c->base[PLAN_OUT] = out;
-	if (coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM)
+	if (coll_reduces(c->args.coll) && c->args.redop == GPUSIM_PREMULSUM)
 		c->given = in;
 	return RC_OK;
 }
@@ -175,16 +159,18 @@ count_traffic(struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
 }
 
 enum rc
-inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err)
+inst_coll_plan(struct inst_coll *c, struct err *err)
 {
-	enum rc rc = plan_build(a, c->algo, &c->plan, err);
+	uint32_t nranks = c->args.nranks;
+	enum rc rc = plan_build(&c->args, c->algo, &c->plan, err);
 
+	c->args.schedule = NULL;
 	c->sent = c->received = 0;
 	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++) {
-		count_traffic(c, &c->plan.step[k], a->nranks);
+		count_traffic(c, &c->plan.step[k], nranks);
 		if (c->plan.step[k].kind != STEP_RECV_ALL || c->from)
 			continue;
-		c->from = alloc_zeroed(a->nranks, sizeof *c->from);
+		c->from = alloc_zeroed(nranks, sizeof *c->from);
 		if (!c->from)
 			rc = err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -197,6 +183,15 @@ inst_coll_fini(struct inst_coll *c)
 	plan_fini(&c->plan);
 	free(c->from);
 	c->from = NULL;
+}
+
+uint64_t
+inst_coll_pair(const struct inst_coll *c, uint64_t n)
+{
+	const struct plan_args *a = &c->args;
+
+	return a->coll == GPUSIM_SEND ? FRAME_OP_SENDRECV(a->rank, a->root, n)
+				      : FRAME_OP_SENDRECV(a->root, a->rank, n);
 }
 
 static uint64_t
@@ -222,7 +217,7 @@ scaled_at(const struct inst_coll *c)
 uint64_t
 inst_coll_scratch(const struct inst_coll *c)
 {
-	return scaled_at(c) + (c->given ? c->nin * c->elem : 0);
+	return scaled_at(c) + (c->given ? c->shape.in * c->elem : 0);
 }
 
 void

@@ -75,48 +75,18 @@ find(struct leases *l, uint64_t client)
 	return h;
 }
 
-/* The client's allocations; NULL: out of memory. */
-static struct owner *
-find_or_make(struct leases *l, uint64_t client)
-{
-	struct owner *h = find(l, client);
-
-	if (h)
-		return h;
-	h = calloc(1, sizeof *h);
-	if (!h)
-		return NULL;
-	h->client = client;
-	h->next = l->owners;
-	l->owners = h;
-	return h;
-}
-
-static enum rc
-check(const struct leases *l, const struct owner *h, uint64_t nbytes, struct err *err)
-{
-	uint64_t held = h ? h->nbytes : 0;
-
-	if (h && h->n >= LEASE_MAX)
-		return err_set(err, RC_BUSY,
-			       "this client leases %d allocations, which is its limit", LEASE_MAX);
-	if (nbytes > l->max_bytes || held > l->max_bytes - nbytes)
-		return err_set(err, RC_BUSY,
-			       "this client leases %" PRIu64 " of at most %" PRIu64
-			       " bytes: no room for %" PRIu64 " more",
-			       held, l->max_bytes, nbytes);
-	return RC_OK;
-}
-
 /* Lock held. False: out of memory. */
 static bool
 put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 {
-	struct owner *h = find_or_make(l, client);
+	struct owner *h = find(l, client);
 
-	if (!h)
-		return false;
-	if (!alloc_room(&h->v, h->n, &h->cap, sizeof *h->v))
+	if (!h && (h = calloc(1, sizeof *h))) {
+		h->client = client;
+		h->next = l->owners;
+		l->owners = h;
+	}
+	if (!h || !alloc_room(&h->v, h->n, &h->cap, sizeof *h->v))
 		return false;
 	h->v[h->n++] = (struct range){addr, nbytes};
 	h->nbytes += nbytes;
@@ -126,11 +96,22 @@ put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 enum rc
 lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes, struct err *err)
 {
-	enum rc rc;
+	const struct owner *h;
+	uint64_t held;
+	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&l->lock);
-	rc = check(l, find(l, client), nbytes, err);
-	if (rc == RC_OK && !put(l, client, addr, nbytes))
+	h = find(l, client);
+	held = h ? h->nbytes : 0;
+	if (h && h->n >= LEASE_MAX)
+		rc = err_set(err, RC_BUSY, "this client leases %d allocations, which is its limit",
+			     LEASE_MAX);
+	else if (nbytes > l->max_bytes || held > l->max_bytes - nbytes)
+		rc = err_set(err, RC_BUSY,
+			     "this client leases %" PRIu64 " of at most %" PRIu64
+			     " bytes: no room for %" PRIu64 " more",
+			     held, l->max_bytes, nbytes);
+	else if (!put(l, client, addr, nbytes))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_unlock(&l->lock);
 	return rc;
@@ -158,18 +139,6 @@ inherit(void *arg, uint64_t addr, uint64_t nbytes, uint64_t client)
 	in->v[in->n++].client = client;
 }
 
-/* Lock held. */
-static bool
-knows(struct leases *l, uint64_t client, uint64_t addr)
-{
-	const struct owner *h = find(l, client);
-
-	for (size_t i = 0; h && i < h->n; i++)
-		if (h->v[i].addr == addr)
-			return true;
-	return false;
-}
-
 enum rc
 leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 {
@@ -179,9 +148,13 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < in.n && rc == RC_OK; i++) {
 		uint64_t client = in.v[i].client;
+		const struct owner *h = find(l, client);
+		size_t k = 0;
 
-		if (knows(l, client, in.v[i].addr))
-			continue;
+		while (h && k < h->n && h->v[k].addr != in.v[i].addr)
+			k++;
+		if (h && k < h->n)
+			continue; /* it is known already */
 		in.full |= !put(l, client, in.v[i].addr, in.v[i].nbytes);
 		if (!in.full)
 			find(l, client)->until_ns = now_ns + TIME_RETURN_MS * NS_PER_MS;

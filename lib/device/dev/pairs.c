@@ -19,7 +19,9 @@ waits_for(const struct pair *q, enum xport_way *way)
 {
 	const struct plan *plan = &q->c->plan;
 
-	*way = q->c->coll == GPUSIM_RECV ? XPORT_RECV : steps_left(q) ? XPORT_SEND : XPORT_TAKEN;
+	*way = q->c->args.coll == GPUSIM_RECV ? XPORT_RECV
+	       : steps_left(q)		      ? XPORT_SEND
+					      : XPORT_TAKEN;
 	return plan->step[steps_left(q) ? q->next : plan->nstep - 1].peer;
 }
 
@@ -64,7 +66,7 @@ do_step(const struct set *t, struct pair *q, struct err *err)
 static enum rc
 name_it(const struct pair *q, struct err *err)
 {
-	return err_prefix(err, "%s", coll_name(q->c->coll));
+	return err_prefix(err, "%s", coll_name(q->c->args.coll));
 }
 
 /* Do the steps that can be done without waiting, and end the pair when it can; *moved is set when
@@ -88,7 +90,7 @@ advance(const struct set *t, struct pair *q, bool *moved, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	/* A receive ends as soon as it is done, so that its sender is notified. */
-	if (q->next > 0 && q->c->coll == GPUSIM_SEND) {
+	if (q->next > 0 && q->c->args.coll == GPUSIM_SEND) {
 		uint32_t peer = waits_for(q, &way);
 
 		if (!xport_ready(&q->o, peer, way))
@@ -166,8 +168,8 @@ run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	enum rc rc = RC_OK;
 
 	for (size_t i = 0; i < n; i++) {
-		how.nbytes += q[i].c->nelem * q[i].c->elem;
-		t.ways |= q[i].c->coll == GPUSIM_SEND ? FLIGHT_SENDS : FLIGHT_RECEIVES;
+		how.nbytes += q[i].c->args.nelem * q[i].c->elem;
+		t.ways |= q[i].c->args.coll == GPUSIM_SEND ? FLIGHT_SENDS : FLIGHT_RECEIVES;
 	}
 	collective_record_begin(recorder, p, q[0].c, q[0].op, t.begin, t.ways);
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {

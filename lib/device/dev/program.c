@@ -26,7 +26,7 @@ inst_name(const struct inst *i)
 		return "wait";
 	case INST_COLL:
 	case INST_SENDRECV:
-		return coll_name(i->coll.coll);
+		return coll_name(i->coll.args.coll);
 	}
 	return "?";
 }
@@ -65,19 +65,6 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	return rc;
 }
 
-/* Make the plan and its buffers; `c` has coll, dtype and op already. */
-static enum rc
-build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
-	   uint64_t recv, uint64_t chunk_bytes, struct inst_coll *c, struct err *err)
-{
-	struct shape shape;
-	enum rc rc = inst_coll_shape(a, algo, chunk_bytes, c, &shape, err);
-
-	if (rc == RC_OK)
-		rc = inst_coll_place(env->mem, &shape, send, recv, c, err);
-	return rc == RC_OK ? inst_coll_plan(a, c, err) : rc;
-}
-
 /* The schedule of operation k, if any: its own, or an earlier operation's. */
 static enum rc
 take_schedule(GpuSim__Op *const *ops, size_t k, struct schedule **out, struct err *err)
@@ -97,16 +84,23 @@ take_schedule(GpuSim__Op *const *ops, size_t k, struct schedule **out, struct er
 		   : RC_OK;
 }
 
+/* Shape, buffers and plan of c->args. */
+static enum rc
+build_plan(const struct program_env *env, const char *algo, uint64_t send, uint64_t recv,
+	   uint64_t chunk_bytes, struct inst_coll *c, struct err *err)
+{
+	enum rc rc = inst_coll_shape(c, algo, chunk_bytes, err);
+
+	if (rc == RC_OK)
+		rc = inst_coll_place(c, env->mem, send, recv, err);
+	return rc == RC_OK ? inst_coll_plan(c, err) : rc;
+}
+
 static enum rc
 build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *ops, size_t k,
 	   struct inst *i, struct err *err)
 {
 	const GpuSim__Coll *m = ops[k]->coll;
-	struct plan_args a = {.coll = (enum gpusim_coll)m->coll,
-			      .rank = p->rank,
-			      .nranks = p->nranks,
-			      .root = m->root,
-			      .nelem = m->nelem};
 	const struct parts_given counts = {m->counts, m->displs, m->n_counts, m->n_displs};
 	const struct parts_given recv_counts = {m->recvcounts, m->recvdispls, m->n_recvcounts,
 						m->n_recvdispls};
@@ -114,17 +108,19 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 	struct plan_part *parts;
 	struct schedule *schedule = NULL;
 	enum rc rc;
-	bool send = m->coll == GPU_SIM__COLLECTIVE__SEND,
-	     recv = m->coll == GPU_SIM__COLLECTIVE__RECV;
 
-	i->kind = send || recv ? INST_SENDRECV : INST_COLL;
+	c->args = (struct plan_args){.coll = (enum gpusim_coll)m->coll,
+				     .dtype = (enum gpusim_dtype)m->dtype,
+				     .redop = (enum gpusim_redop)m->redop,
+				     .rank = p->rank,
+				     .nranks = p->nranks,
+				     .root = m->root,
+				     .nelem = m->nelem,
+				     .canonical = m->deterministic};
+	i->kind = coll_is_sendrecv(c->args.coll) ? INST_SENDRECV : INST_COLL;
 	if (p->comm == 0)
 		return err_set(err, RC_INVAL, "a collective needs a communicator");
-	c->coll = (enum gpusim_coll)m->coll;
-	c->dtype = (enum gpusim_dtype)m->dtype;
-	c->redop = (enum gpusim_redop)m->redop;
 	c->scalar = m->scalar;
-	c->canonical = m->deterministic;
 	c->stream = i->stream;
 	c->op_offset = m->opoffset;
 	if (m->opoffset >= FRAME_OP_MAX)
@@ -133,23 +129,19 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 		p->op_offsets = m->opoffset + 1;
 	if (m->p2p >= FRAME_SENDRECV_MAX || (m->p2p && i->kind != INST_SENDRECV))
 		return err_set(err, RC_INVAL, "bad pair number");
-	if (m->p2p)
-		c->fixed_op = send ? FRAME_OP_SENDRECV(p->rank, m->root, m->p2p)
-				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
+	c->fixed_op = m->p2p ? inst_coll_pair(c, m->p2p) : 0;
 	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
-	rc = parts_take(&a, &counts, &recv_counts, &parts, err);
+	rc = parts_take(&c->args, &counts, &recv_counts, &parts, err);
 	if (rc == RC_OK)
 		rc = take_schedule(ops, k, &schedule, err);
-	a.schedule = schedule;
+	c->args.schedule = schedule;
 	if (rc == RC_OK)
-		rc = build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
-	if (rc == RC_OK && p->tape && parts) {
-		c->part = parts;
-		c->recv_part = a.recv_part ? parts + (a.recv_part - a.part) : NULL;
-	} else {
-		free(parts);
-	}
+		rc = build_plan(env, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
 	schedule_free_all(schedule, 1);
+	if (rc == RC_OK && p->tape)
+		return RC_OK;
+	free(parts);
+	c->args.part = c->args.recv_part = NULL;
 	return rc;
 }
 
@@ -303,55 +295,43 @@ make_scratch(struct program *p, struct err *err)
 	return RC_OK;
 }
 
-/* With all buffers known, find the sends that may be hoisted. */
-static enum rc
-look_ahead(struct program *p, struct err *err)
+enum rc
+program_hold(atomic_size_t *held, size_t n, size_t *charged, struct err *err)
 {
-	for (size_t i = 0; i < p->ninst; i++) {
-		struct inst_coll *c = &p->inst[i].coll;
-
-		if (p->inst[i].kind != INST_COLL)
-			continue;
-		c->after = hoist_compute(&c->plan, c->base, c->elem);
-		if (!c->after)
-			return err_set(err, RC_NOMEM, "out of memory");
-	}
-	return RC_OK;
-}
-
-/* Charge the program's memory to the device. */
-static enum rc
-account(struct program *p, atomic_size_t *held, struct err *err)
-{
-	size_t n = sizeof *p + p->ninst * sizeof *p->inst;
-
-	for (size_t i = 0; i < p->ninst; i++)
-		if (is_coll(&p->inst[i]))
-			n += p->inst[i].coll.plan.cap * sizeof(struct plan_step) +
-			     p->inst[i].coll.plan.nstep * sizeof(uint32_t);
-	if (!held)
-		return RC_OK;
-	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
+	if (held && atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
 		atomic_fetch_sub(held, n);
 		return err_set(err, RC_BUSY,
 			       "the device already holds %d MiB of operations: run or drop some",
 			       PROGRAMS_MAX_HELD >> 20);
 	}
-	p->held = held;
-	p->nbytes = n;
+	*charged = n;
 	return RC_OK;
 }
 
 static enum rc
 finish(const struct program_env *env, struct program *p, struct err *err)
 {
+	size_t n = sizeof *p + p->ninst * sizeof *p->inst;
 	enum rc rc = match_events(p, err);
 
+	for (size_t i = 0; i < p->ninst; i++)
+		if (is_coll(&p->inst[i]))
+			n += p->inst[i].coll.plan.cap * sizeof(struct plan_step) +
+			     p->inst[i].coll.plan.nstep * sizeof(uint32_t);
 	if (rc == RC_OK)
-		rc = account(p, env->held, err);
+		rc = program_hold(env->held, n, &p->nbytes, err);
+	p->held = env->held;
 	if (rc == RC_OK)
 		rc = make_scratch(p, err);
-	return rc == RC_OK ? look_ahead(p, err) : rc;
+	/* With all buffers known, find the sends that may be hoisted. */
+	for (size_t i = 0; i < p->ninst && rc == RC_OK; i++) {
+		struct inst_coll *c = &p->inst[i].coll;
+
+		if (p->inst[i].kind == INST_COLL &&
+		    !(c->after = hoist_compute(&c->plan, c->base, c->elem)))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	return rc;
 }
 
 enum rc
@@ -408,7 +388,6 @@ program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_r
 		       uint32_t peer, uint64_t addr, uint64_t nbytes, uint64_t op,
 		       struct program **out, struct err *err)
 {
-	struct plan_args a = {.coll = send_or_recv, .root = peer, .nelem = nbytes};
 	struct program *p;
 	enum rc rc = program_new(env, comm, 1, &p, err);
 
@@ -416,11 +395,15 @@ program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_r
 		return rc;
 	p->ninst = 1;
 	p->inst[0].kind = INST_SENDRECV;
-	p->inst[0].coll = (struct inst_coll){
-	    .coll = send_or_recv, .dtype = GPUSIM_U8, .redop = GPUSIM_SUM, .fixed_op = op};
-	a.rank = p->rank;
-	a.nranks = p->nranks;
-	rc = build_plan(env, &a, NULL, addr, addr, 0, &p->inst[0].coll, err);
+	p->inst[0].coll.fixed_op = op;
+	p->inst[0].coll.args = (struct plan_args){.coll = send_or_recv,
+						  .dtype = GPUSIM_U8,
+						  .redop = GPUSIM_SUM,
+						  .rank = p->rank,
+						  .nranks = p->nranks,
+						  .root = peer,
+						  .nelem = nbytes};
+	rc = build_plan(env, NULL, addr, addr, 0, &p->inst[0].coll, err);
 	if (rc == RC_OK)
 		rc = finish(env, p, err);
 	if (rc != RC_OK)
@@ -439,7 +422,7 @@ program_free(struct program *p)
 		if (is_coll(&p->inst[i])) {
 			inst_coll_fini(&p->inst[i].coll);
 			free(p->inst[i].coll.after);
-			free(p->inst[i].coll.part);
+			free((struct plan_part *)p->inst[i].coll.args.part);
 		}
 	for (unsigned s = 0; s < STREAM_MAX; s++)
 		devmem_own_free(p->mem, p->scratch[s]);

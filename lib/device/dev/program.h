@@ -56,9 +56,10 @@ struct inst_event {
 
 /* A collective, or one end of a send/recv pair: a plan over buffers. */
 struct inst_coll {
-	enum gpusim_coll coll;
-	enum gpusim_dtype dtype;
-	enum gpusim_redop redop;
+	/* canonical: as requested, cleared where all orders give the same bits. part: one piece of memory with
+	 * recv_part, of a program that is recorded, else NULL. schedule: NULL once planned */
+	struct plan_args args;
+	struct shape shape;
 	const char *algo;    /* static; "file" if from a file */
 	char file_algo[64];  /* the name, if from a file */
 	uint8_t algo_number; /* plan_algo_number() + 1 */
@@ -71,18 +72,10 @@ struct inst_coll {
 	 * in scalar and may change for each run. Else NULL. */
 	const unsigned char *given;
 	uint64_t scalar;
-	uint64_t nelem;
-	uint32_t rank, nranks; /* of the communicator */
-	uint32_t root, stream; /* stream: numbered; unused in a command queue */
-	uint64_t chunk_bytes;  /* as requested */
-	struct plan_part *part,
-	    *recv_part;		   /* one piece of memory; of a program that is recorded, where it
-					     * has parts, else NULL */
-	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
+	uint32_t stream;	   /* numbered; unused in a command queue */
+	uint64_t chunk_bytes;	   /* as requested */
 	size_t elem;		   /* bytes */
 	uint64_t sent, received;   /* bytes to and from peers, see inst_coll_plan */
-	bool wide;		   /* partial sums are f32, elements shorter */
-	bool canonical;		   /* sums are by the canonical tree (plan.h) */
 	const void **from;	   /* by rank: room for the chunks of a STEP_RECV_ALL, if any */
 	uint64_t op_offset;	   /* see proto Coll */
 	uint64_t fixed_op;	   /* if not 0: the operation's number in each iteration */
@@ -158,23 +151,26 @@ enum rc inst_range(const struct devmem *mem, const char *what, uint64_t addr, ui
 		   void **out, struct err *err);
 
 /*
- * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place,
- * inst_coll_plan. c->coll, dtype, redop and canonical (as requested; cleared where all orders give the
- * same bits) are set before. a->schedule NULL: `algo` is built in; else it is borrowed until
- * inst_coll_plan is done. The first fills in *a, *shape and c except for plan and buffers; the second
- * finds the buffers, and can be repeated with others of the same shape. RC_INVAL, RC_NOMEM.
+ * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, inst_coll_plan.
+ * The first checks c->args, which the caller has set but for chunk, share and wide, and fills in c except
+ * for plan and buffers; the second finds the buffers, and can be repeated with others of the same shape.
+ * args.schedule NULL: `algo` is built in; else it is borrowed until inst_coll_plan is done. RC_INVAL,
+ * RC_NOMEM.
  */
-enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes,
-			struct inst_coll *c, struct shape *shape, struct err *err);
-enum rc inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send,
-			uint64_t recv, struct inst_coll *c, struct err *err);
+enum rc inst_coll_shape(struct inst_coll *c, const char *algo, uint64_t chunk_bytes,
+			struct err *err);
+enum rc inst_coll_place(struct inst_coll *c, const struct devmem *mem, uint64_t send, uint64_t recv,
+			struct err *err);
 
 /* The algorithm's name. */
 const char *inst_coll_algo(const struct inst_coll *c);
 
 /* Build its plan; inst_coll_fini releases it. */
-enum rc inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err);
+enum rc inst_coll_plan(struct inst_coll *c, struct err *err);
 void inst_coll_fini(struct inst_coll *c);
+
+/* The operation number of a send or receive that is the n-th of its pair, from 1. */
+uint64_t inst_coll_pair(const struct inst_coll *c, uint64_t n);
 
 /* The bytes of scratch that it needs when placed; set the scratch. */
 uint64_t inst_coll_scratch(const struct inst_coll *c);
@@ -183,6 +179,10 @@ void inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch);
 /* RC_INVAL: this many iterations would number operations past FRAME_OP_MAX. */
 enum rc program_check_numbers(const struct program *p, uint64_t first_op, uint64_t stride,
 			      uint64_t iterations, struct err *err);
+
+/* Charge n bytes to the device (held NULL: not counted); *charged [out]: n, to be subtracted. RC_BUSY: the
+ * limit; *charged is unchanged. */
+enum rc program_hold(atomic_size_t *held, size_t n, size_t *charged, struct err *err);
 
 /* NULL is legal. */
 void program_free(struct program *p);

@@ -82,46 +82,28 @@ comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 	free(c);
 }
 
-static void
-leave_other_coordinators(struct protocol *p, uint64_t instance)
-{
-	for (unsigned b = 0; b < COMM_BUCKETS; b++) {
-		struct pcomm *c, *next;
-
-		for (c = p->comm[b]; c; c = next) {
-			next = c->chain;
-			if (c->instance != instance)
-				comm_drop(p, c, &taken_over);
-		}
-	}
-}
-
-static bool
-names_comm(const GpuSim__CommAttachRequest *m, uint64_t id)
-{
-	for (size_t i = 0; i < m->n_comms; i++)
-		if (m->comms[i] == id)
-			return true;
-	return false;
-}
-
-/* End those that ended while this device was unreachable. */
+/* End those of other coordinators, and those that ended while this device was unreachable. */
 static void
 leave_ended(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
-	if (m->instance == p->instance && m->order <= p->order)
-		return;
-	p->instance = m->instance;
-	p->order = m->order;
-	for (unsigned b = 0; b < COMM_BUCKETS; b++) {
-		struct pcomm *c, *next;
+	bool newer = m->instance != p->instance || m->order > p->order;
 
-		for (c = p->comm[b]; c; c = next) {
+	if (newer) {
+		p->instance = m->instance;
+		p->order = m->order;
+	}
+	for (unsigned b = 0; b < COMM_BUCKETS; b++)
+		for (struct pcomm *c = p->comm[b], *next; c; c = next) {
+			size_t i = 0;
+
 			next = c->chain;
-			if (m->n_comms && !names_comm(m, c->id))
+			while (i < m->n_comms && m->comms[i] != c->id)
+				i++;
+			if (c->instance != m->instance)
+				comm_drop(p, c, &taken_over);
+			else if (newer && m->n_comms && i == m->n_comms)
 				comm_drop(p, c, &destroyed);
 		}
-	}
 }
 
 static int
@@ -130,19 +112,6 @@ by_value(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
-}
-
-/* Name two ranks that are one device. */
-static const struct err *
-say_twice(struct protocol *p, const GpuSim__CommAttachRequest *m)
-{
-	for (size_t r = 0; r < m->n_ranks; r++)
-		for (size_t q = 0; q < r; q++)
-			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
-			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
-				return proto_say(p, RC_INVAL,
-						 "ranks %zu and %zu are the same device", q, r);
-	return NULL;
 }
 
 /* Check that no device has two ranks. */
@@ -161,7 +130,13 @@ check_distinct(struct protocol *p, const GpuSim__CommAttachRequest *m)
 	while (i < n && id[i] != id[i - 1])
 		i++;
 	free(id);
-	return i < n ? say_twice(p, m) : NULL;
+	for (size_t r = 0; i < n && r < m->n_ranks; r++)
+		for (size_t q = 0; q < r; q++)
+			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
+			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
+				return proto_say(p, RC_INVAL,
+						 "ranks %zu and %zu are the same device", q, r);
+	return NULL;
 }
 
 static const struct err *
@@ -178,21 +153,6 @@ check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
 		return proto_say(p, RC_INVAL, "rank %u is device %016" PRIx64 ", not this one",
 				 m->rank, me);
 	return check_distinct(p, m);
-}
-
-/* The ranks' ids and data addresses. */
-static uint64_t
-digest_ranks(const GpuSim__CommAttachRequest *m)
-{
-	uint64_t h = proto_digest(DIGEST_START, &m->optimeoutms, sizeof m->optimeoutms);
-
-	for (size_t r = 0; r < m->n_ranks; r++) {
-		uint64_t id = m->ranks[r]->deviceid ? m->ranks[r]->deviceid->value : 0;
-
-		h = proto_digest(h, &id, sizeof id);
-		h = proto_digest(h, m->ranks[r]->dataaddress, strlen(m->ranks[r]->dataaddress) + 1);
-	}
-	return h;
 }
 
 /* The same attach again: it waits like the first. */
@@ -227,9 +187,16 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 
 	if (why)
 		return why;
-	leave_other_coordinators(p, m->instance);
 	leave_ended(p, m);
-	fresh.digest = digest_ranks(m);
+	fresh.digest = proto_digest(DIGEST_START, &m->optimeoutms, sizeof m->optimeoutms);
+	for (size_t r = 0; r < m->n_ranks; r++) { /* the ranks' ids and data addresses */
+		const GpuSim__DeviceMetadata *of = m->ranks[r];
+		uint64_t id = of->deviceid ? of->deviceid->value : 0;
+
+		fresh.digest = proto_digest(fresh.digest, &id, sizeof id);
+		fresh.digest =
+		    proto_digest(fresh.digest, of->dataaddress, strlen(of->dataaddress) + 1);
+	}
 	old = proto_comm_find(p, m->commid);
 	if (old && m->epoch < old->epoch)
 		return is_over(p, m->epoch, m->commid, old->epoch);
@@ -262,16 +229,6 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	}
 	*u->fresh = fresh;
 	return NULL;
-}
-
-static void
-comm_add(struct protocol *p, struct pcomm *c)
-{
-	proto_runs_init(c);
-	c->waits = p->norphans > 0;
-	c->chain = p->comm[c->id % COMM_BUCKETS];
-	p->comm[c->id % COMM_BUCKETS] = c;
-	p->ncomms++;
 }
 
 /* A newer epoch replaces its predecessor, whose runs may still be in progress. */
@@ -310,7 +267,11 @@ proto_attached(struct protocol *p, struct due *u)
 		comm_renew(p, c, u->fresh);
 	} else {
 		c = u->fresh;
-		comm_add(p, c);
+		proto_runs_init(c);
+		c->waits = p->norphans > 0;
+		c->chain = p->comm[c->id % COMM_BUCKETS];
+		p->comm[c->id % COMM_BUCKETS] = c;
+		p->ncomms++;
 	}
 	u->fresh = NULL;
 	u->next = c->attached;

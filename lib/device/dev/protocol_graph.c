@@ -53,18 +53,10 @@ digest_append(ProtobufCBuffer *b, size_t n, const uint8_t *data)
 	d->h = proto_digest(d->h, data, n);
 }
 
-static uint64_t
-digest_message(const ProtobufCMessage *m)
-{
-	struct digester d = {{digest_append}, DIGEST_START};
-
-	protobuf_c_message_pack_to_buffer(m, &d.base);
-	return d.h;
-}
-
 const struct err *
 proto_define(struct protocol *p, uint64_t caller, const GpuSim__GraphDefineRequest *m)
 {
+	struct digester d = {{digest_append}, DIGEST_START};
 	struct pgraph *g;
 	struct due *u;
 	uint64_t h;
@@ -75,7 +67,8 @@ proto_define(struct protocol *p, uint64_t caller, const GpuSim__GraphDefineReque
 		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device",
 				 m->commid);
 	g = proto_graph_find(p, m->graphid);
-	h = digest_message(&m->base);
+	protobuf_c_message_pack_to_buffer(&m->base, &d.base);
+	h = d.h;
 	if (g && g->defined && g->comm == m->commid && g->digest == h)
 		return &proto_fine; /* repeated */
 	if (g)

@@ -10,16 +10,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static struct prun *
-run_find(const struct pcomm *c, uint64_t number, uint32_t epoch)
-{
-	struct prun *r = c->bucket[number % RUN_BUCKETS];
-
-	while (r && (r->number != number || r->epoch != epoch))
-		r = r->chain;
-	return r;
-}
-
 static void
 list_init(struct run_list *l)
 {
@@ -113,17 +103,7 @@ slot_new(struct protocol *p)
 	return p->free_slot[--p->nfree] + 1;
 }
 
-/* Tell a run's result to all its callers. */
-static void
-run_tell(struct protocol *p, struct prun *r, const struct run_result *result)
-{
-	proto_act(p, PROTOCOL_ANSWER, r->first.id)->result = result;
-	for (const struct caller *k = r->more; k; k = k->next)
-		proto_act(p, PROTOCOL_ANSWER, k->id)->result = result;
-	callers_free(p, r);
-}
-
-/* The same, for a run that was not started. */
+/* Refuse a run that was not started, to all its callers. */
 static void
 run_refuse(struct protocol *p, struct prun *r, const struct err *why)
 {
@@ -160,22 +140,6 @@ run_go(struct protocol *p, struct prun *r, uint32_t slot)
 }
 
 static const struct err no_graph = {RC_NOTFOUND, "the run's graph was dropped"};
-
-/* The last run of an older epoch has ended: start those that waited for it. */
-static void
-run_held(struct protocol *p, struct pcomm *c)
-{
-	struct prun *r;
-
-	while ((r = list_take(&c->held))) {
-		struct pgraph *g = r->graph ? proto_graph_find(p, r->graph) : NULL;
-
-		if (r->graph && !g)
-			run_refuse(p, r, &no_graph);
-		else
-			run_go(p, r, g ? (uint32_t)(g - p->graph) : PROTOCOL_NO_GRAPH);
-	}
-}
 
 /* Forget the remembered runs of one kind but the last `most`. */
 static void
@@ -230,7 +194,10 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 
 	if (!r || r->state != RUN_STARTED)
 		return;
-	run_tell(p, r, result);
+	proto_act(p, PROTOCOL_ANSWER, r->first.id)->result = result;
+	for (const struct caller *k = r->more; k; k = k->next)
+		proto_act(p, PROTOCOL_ANSWER, k->id)->result = result;
+	callers_free(p, r);
 	c = r->comm;
 	old = c && r->epoch != c->epoch;
 	orphan = r->orphan;
@@ -244,7 +211,15 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 	proto_run_free(p, r);
 	if (old && c->under_way[1] == 0) {
 		proto_attached_settle(p, c);
-		run_held(p, c);
+		/* The last run of an older epoch has ended: start those that waited for it. */
+		while ((r = list_take(&c->held))) {
+			struct pgraph *g = r->graph ? proto_graph_find(p, r->graph) : NULL;
+
+			if (r->graph && !g)
+				run_refuse(p, r, &no_graph);
+			else
+				run_go(p, r, g ? (uint32_t)(g - p->graph) : PROTOCOL_NO_GRAPH);
+		}
 	}
 	if (orphan && --p->norphans == 0)
 		proto_orphans_gone(p);
@@ -384,7 +359,9 @@ proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m)
 	if (m->commid && !(c = proto_comm_at(p, m->commid, m->epoch, &why)))
 		/* The caller assumes a rank here: the device has lost its part. */
 		return why->rc == RC_NOTFOUND ? proto_say(p, RC_FAILED, "%s", why->text) : why;
-	r = c && m->run ? run_find(c, m->run, m->epoch) : NULL;
+	r = c && m->run ? c->bucket[m->run % RUN_BUCKETS] : NULL;
+	while (r && (r->number != m->run || r->epoch != m->epoch))
+		r = r->chain;
 	if (r)
 		return run_again(p, r, caller);
 	why = run_check(p, c, m);

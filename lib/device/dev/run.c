@@ -1,14 +1,9 @@
 /* A run: its segments, the numbers of its events, and the execution of a segment. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "dev/execute.h"
 #include "dev/stream_impl.h"
-#include "mem/dtype.h"
-#include "wire/frame.h"
 
 void
 segment_free(struct segment *g)
@@ -49,22 +44,6 @@ segment_new(struct run *r, size_t n)
 	return g;
 }
 
-/* Room for the longest row of sends and receives, so that running needs no memory. */
-static bool
-make_pairs(struct segment *g)
-{
-	const struct inst *in = g->run->spec.program->inst;
-	size_t row = 0, most = 0;
-
-	for (size_t i = 0; i < g->n; i++) {
-		row = in[g->at[i]].kind == INST_SENDRECV ? row + 1 : 0;
-		if (row > most)
-			most = row;
-	}
-	g->pair = most ? alloc_zeroed(most, sizeof *g->pair) : NULL;
-	return most == 0 || g->pair;
-}
-
 /* One segment for each stream that has instructions. */
 static bool
 make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
@@ -84,9 +63,18 @@ make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
 
 		g->at[g->n++] = (uint32_t)i;
 	}
-	for (unsigned s = 0; s < STREAM_MAX; s++)
-		if (by_stream[s] && !make_pairs(by_stream[s]))
+	for (unsigned s = 0; s < STREAM_MAX; s++) {
+		struct segment *g = by_stream[s];
+		size_t row = 0, most = 0;
+
+		/* Room for the longest row of sends and receives, so that running needs no memory. */
+		for (size_t i = 0; g && i < g->n; i++) {
+			row = p->inst[g->at[i]].kind == INST_SENDRECV ? row + 1 : 0;
+			most = row > most ? row : most;
+		}
+		if (most && !(g->pair = alloc_zeroed(most, sizeof *g->pair)))
 			return false;
+	}
 	return true;
 }
 
@@ -161,92 +149,43 @@ run_number_events(struct run *r)
 	return true;
 }
 
-/* Add ticks to computing or communicating; waiting for events is neither. The first of the sends and
- * receives that run together decides. */
-static void
-count_time(struct run_result *sum, const struct inst *in, uint64_t ticks)
-{
-	enum inst_kind kind = in->kind;
-
-	if (in->untimed)
-		;
-	else if (kind == INST_COLL || kind == INST_SENDRECV)
-		sum->comm_ns += ticks;
-	else if (kind != INST_RECORD && kind != INST_WAIT)
-		sum->compute_ns += ticks;
-}
-
-/* Log one line for each of the collectives, sends and receives that ran together. */
-static void
-tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, const uint32_t *at,
-     size_t n, uint64_t ns)
-{
-	const struct program *p = x->program;
-	char text[256];
-
-	for (size_t i = 0; i < n; i++) {
-		const struct inst_coll *c = &p->inst[at[i]].coll;
-		enum inst_kind kind = p->inst[at[i]].kind;
-
-		if (kind != INST_COLL && kind != INST_SENDRECV)
-			continue;
-		snprintf(text, sizeof text,
-			 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64
-			 " %s, %" PRIu64 " %s, %" PRIu64 " bytes, %.1f us",
-			 p->comm, p->rank, p->nranks, coll_name(c->coll),
-			 frame_op_shown(execution_number(x, c, iteration)), inst_coll_algo(c),
-			 c->nelem, dtype_name(c->dtype), c->nelem * c->elem, (double)ns / 1e3);
-		line(text);
-	}
-}
-
 /* Run the instructions; sum->err is the first failure, its times are ticks. True: to the end. */
 static bool
 run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 {
 	struct streams *s = st->all;
 	struct run *r = g->run;
-	struct execution x = {.xport = s->env.xport,
-			      .tickets = &r->tickets,
-			      .mem = s->env.mem,
-			      .program = r->spec.program,
-			      .first_iteration = r->spec.first_iteration,
-			      .first_op = r->spec.first_op,
-			      .stride = r->spec.stride,
-			      .event = r->event,
-			      .recorder = &st->recorder,
-			      .pair = g->pair};
+	const struct program *p = r->spec.program;
 	struct recorder *m = &st->recorder;
 
 	m->clock = ticks_now();
 	m->queued = r->queued;
 	for (uint64_t it = 0; it < r->spec.iterations; it++)
 		for (size_t i = 0, n; i < g->n; i += n) {
+			const struct inst *in;
 			uint64_t before;
 
 			if (atomic_load(&r->over) || atomic_load(&s->stop))
 				return false;
 			before = m->clock;
-			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
+			if (execute(st, g, it, i, &n, &sum->err) != RC_OK)
 				return false;
-			count_time(sum, &x.program->inst[g->at[i]], m->clock - before);
-			if (s->env.tell)
-				tell(s->env.tell, &x, it, g->at + i, n,
-				     ticks_to_ns(m->clock - before, ticks_hz()));
+			/* The first of the sends and receives that run together decides. Waiting for
+			 * events is neither computing nor communicating. */
+			in = &p->inst[g->at[i]];
+			if (!in->untimed && (in->kind == INST_COLL || in->kind == INST_SENDRECV))
+				sum->comm_ns += m->clock - before;
+			else if (!in->untimed && in->kind != INST_RECORD && in->kind != INST_WAIT)
+				sum->compute_ns += m->clock - before;
+			for (size_t k = i; s->env.tell && k < i + n; k++) {
+				in = &p->inst[g->at[k]];
+				if (in->kind == INST_COLL || in->kind == INST_SENDRECV)
+					collective_tell(s->env.tell, p, &in->coll,
+							run_op(r, &in->coll, it),
+							ticks_to_ns(m->clock - before, ticks_hz()));
+			}
 		}
 	return true;
-}
-
-static enum rc
-restore_and_snapshot(const struct run_spec *spec, struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	if (spec->restore)
-		rc = snapshot_restore(spec->snapshots, &spec->snapshot_id, spec->program, err);
-	if (rc == RC_OK && spec->snapshot)
-		rc = snapshot_take(spec->snapshots, &spec->snapshot_id, spec->program, err);
-	return rc;
 }
 
 /* Lock held, released meanwhile. A failure ends the whole run. */
@@ -261,7 +200,10 @@ start(struct streams *s, struct run *r)
 		return;
 	r->start = RUN_STARTING;
 	pthread_mutex_unlock(&s->lock);
-	restore_and_snapshot(&r->spec, &err);
+	if (r->spec.restore)
+		snapshot_restore(r->spec.snapshots, &r->spec.snapshot_id, r->spec.program, &err);
+	if (err.rc == RC_OK && r->spec.snapshot)
+		snapshot_take(r->spec.snapshots, &r->spec.snapshot_id, r->spec.program, &err);
 	pthread_mutex_lock(&s->lock);
 	r->start = RUN_STARTED;
 	if (err.rc != RC_OK) {

@@ -7,21 +7,6 @@
 #include "dev/device_impl.h"
 #include "dev/taping.h"
 
-/* A peer's memory file as its metadata name it. */
-static void
-describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, struct xport_peer *out)
-{
-	if (strcmp(meta->host, d->host) != 0 || *meta->memprivate || !*meta->mempath)
-		return;
-	out->mem = (struct peermem_id){.path = meta->mempath,
-				       .dev = meta->memdev,
-				       .inode = meta->meminode,
-				       .device_id = out->device_id,
-				       .incarnation = meta->incarnation,
-				       .user = meta->memuser};
-	out->pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
-}
-
 void
 carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
 {
@@ -46,7 +31,15 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 
 		peers[r].device_id = meta->deviceid ? meta->deviceid->value : 0;
 		peers[r].data_addr = meta->dataaddress;
-		describe_memory(d, meta, &peers[r]);
+		if (strcmp(meta->host, d->host) != 0 || *meta->memprivate || !*meta->mempath)
+			continue;
+		peers[r].mem = (struct peermem_id){.path = meta->mempath,
+						   .dev = meta->memdev,
+						   .inode = meta->meminode,
+						   .device_id = peers[r].device_id,
+						   .incarnation = meta->incarnation,
+						   .user = meta->memuser};
+		peers[r].pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
 	}
 	if (xport_attach(d->xport, &me, peers, err) == RC_OK) {
 		if (d->env.tape)

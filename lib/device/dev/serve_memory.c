@@ -72,10 +72,8 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 	if (rc != RC_OK) {
 		err_prefix(&err, "device %016" PRIx64, d->id);
 		advise(d, req->malloc->nbytes, &err);
-		rpc_reply_err(call, &err);
-		return;
 	}
-	rpc_reply(call, &reply);
+	answer(call, &reply, &err);
 }
 
 static void
@@ -88,14 +86,11 @@ serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m
 	struct err err = {0};
 	void *p;
 
-	if (find_range(d, addr, nbytes, &p, &err) != RC_OK) {
-		rpc_reply_err(call, &err);
-		return;
-	}
-	r.data.data = p;
-	r.data.len = nbytes;
-	rpc_reply(call, &reply);
-	record(d, FLIGHT_COPY_OUT, addr, nbytes, begin, RC_OK);
+	if (find_range(d, addr, nbytes, &p, &err) == RC_OK)
+		r.data = (ProtobufCBinaryData){nbytes, p};
+	answer(call, &reply, &err);
+	if (err.rc == RC_OK)
+		record(d, FLIGHT_COPY_OUT, addr, nbytes, begin, RC_OK);
 }
 
 static void
@@ -104,20 +99,16 @@ serve_checksum(struct device *d, struct rpc_call *call, const GpuSim__ChecksumRe
 	GpuSim__ChecksumResponse r = GPU_SIM__CHECKSUM_RESPONSE__INIT;
 	GpuSim__Reply reply = WIRE_REPLY(CHECKSUM, checksum, r);
 	struct err err = {0};
-	enum rc rc = RC_OK;
 	void *p;
 
 	if (m->nbytes > WIRE_CHECKSUM_MAX)
-		rc = err_set(&err, RC_INVAL, "checksum of %" PRIu64 " bytes: the limit is %u",
-			     m->nbytes, WIRE_CHECKSUM_MAX);
+		err_set(&err, RC_INVAL, "checksum of %" PRIu64 " bytes: the limit is %u", m->nbytes,
+			WIRE_CHECKSUM_MAX);
 	else if (devmem_range(d->mem, "range", m->addr, m->nbytes, &p, &err) != RC_OK)
-		rc = err_prefix(&err, "device %016" PRIx64, d->id);
-	if (rc != RC_OK) {
-		rpc_reply_err(call, &err);
-		return;
-	}
-	r.crc64 = crc64(m->before, p, m->nbytes);
-	rpc_reply(call, &reply);
+		err_prefix(&err, "device %016" PRIx64, d->id);
+	else
+		r.crc64 = crc64(m->before, p, m->nbytes);
+	answer(call, &reply, &err);
 }
 
 void
@@ -152,8 +143,5 @@ serve_memory(struct device *d, struct rpc_call *call)
 			memcpy(p, req->write->data.data, req->write->data.len);
 		record(d, FLIGHT_COPY_IN, req->write->addr, req->write->data.len, begin, rc);
 	}
-	if (rc == RC_OK)
-		rpc_reply_done(call);
-	else
-		rpc_reply_err(call, &err);
+	answer(call, NULL, &err);
 }

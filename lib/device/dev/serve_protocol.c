@@ -99,20 +99,6 @@ answer_other(struct device *d, struct rpc_call *call, const struct err *why)
 
 /* ---- actions */
 
-/* The rank's wait for each other rank, freed by the caller; NULL: none, or out of memory. */
-static uint64_t *
-copy_waited(const struct run_result *result)
-{
-	uint64_t *v = NULL;
-
-	for (uint32_t r = 0; result->waited_ns && r < result->nranks && !v; r++)
-		if (result->waited_ns[r] && !(v = alloc_zeroed(result->nranks, sizeof *v)))
-			return NULL;
-	if (v)
-		memcpy(v, result->waited_ns, result->nranks * sizeof *v);
-	return v;
-}
-
 /* A run has ended; arg is its caller. */
 static void
 tell_end(void *arg, const struct run_result *result)
@@ -120,7 +106,7 @@ tell_end(void *arg, const struct run_result *result)
 	struct asked *k = arg;
 
 	k->result = *result;
-	k->result.waited_ns = k->waited = copy_waited(result);
+	k->result.waited_ns = k->waited = waits_copy(result->waited_ns, result->nranks);
 	feed(k->device, &k->ended);
 }
 

@@ -14,21 +14,16 @@ serve_recorder(struct device *d, struct rpc_call *call)
 	GpuSim__Reply reply = WIRE_REPLY(READ, read, r);
 	struct err err = {0};
 	void *bytes = NULL;
-	enum rc rc = RC_OK;
 
 	device_recorder_trace(&d->recorder, m->tracems);
 	if (!d->recorder.flight)
-		rc = err_set(&err, RC_NOTFOUND, "device %016" PRIx64 " has no recorder", d->id);
+		err_set(&err, RC_NOTFOUND, "device %016" PRIx64 " has no recorder", d->id);
 	else if (m->nbytes > WIRE_BULK_MAX)
-		rc = err_set(&err, RC_INVAL, "%" PRIu32 " bytes in one message: the limit is %u",
-			     m->nbytes, WIRE_BULK_MAX);
+		err_set(&err, RC_INVAL, "%" PRIu32 " bytes in one message: the limit is %u",
+			m->nbytes, WIRE_BULK_MAX);
 	else
-		rc = devmem_recorder_read(d->mem, m->offset, m->nbytes, &bytes, &r.data.len, &err);
-	if (rc != RC_OK) {
-		rpc_reply_err(call, &err);
-		return;
-	}
+		devmem_recorder_read(d->mem, m->offset, m->nbytes, &bytes, &r.data.len, &err);
 	r.data.data = bytes;
-	rpc_reply(call, &reply);
+	answer(call, &reply, &err);
 	free(bytes);
 }

@@ -40,14 +40,10 @@ begin_send(struct device *d, struct rpc_call *call, const GpuSim__BeginSendReque
 
 	/* Below 2^53, so that every language can print it. */
 	id.value = (net_random() >> 11) | STREAM_MAX;
-	if (begin(d, GPUSIM_SEND, m->commid, m->dstrank, m->sendbuffaddr, m->numbytes, id.value,
-		  &err) != RC_OK) {
-		rpc_reply_err(call, &err);
-		return;
-	}
+	begin(d, GPUSIM_SEND, m->commid, m->dstrank, m->sendbuffaddr, m->numbytes, id.value, &err);
 	r.initiated = true;
 	r.streamid = &id;
-	rpc_reply(call, &reply);
+	answer(call, &reply, &err);
 }
 
 static void
@@ -57,33 +53,10 @@ begin_receive(struct device *d, struct rpc_call *call, const GpuSim__BeginReceiv
 	GpuSim__Reply reply = WIRE_REPLY(BEGIN_RECEIVE, beginreceive, r);
 	struct err err = {0};
 
-	if (begin(d, GPUSIM_RECV, m->commid, m->srcrank, m->recvbuffaddr, m->numbytes,
-		  m->streamid ? m->streamid->value : 0, &err) != RC_OK) {
-		rpc_reply_err(call, &err);
-		return;
-	}
+	begin(d, GPUSIM_RECV, m->commid, m->srcrank, m->recvbuffaddr, m->numbytes,
+	      m->streamid ? m->streamid->value : 0, &err);
 	r.initiated = true;
-	rpc_reply(call, &reply);
-}
-
-/* The receive that a chunk belongs to. */
-static enum rc
-tell_receive(struct device *d, const GpuSim__DataChunk *m, GpuSim__StreamSendResponse *r,
-	     struct err *err)
-{
-	struct transfer_receive t;
-	enum rc rc = streams_receive(d->streams, m->streamid, m->commid, &t, err);
-
-	if (rc != RC_OK)
-		return rc;
-	r->commid = t.comm;
-	r->streamid = t.stream;
-	r->srcrank = t.src;
-	r->numbytes = t.nbytes;
-	r->chunkbytes = t.chunk;
-	r->addr = t.addr;
-	r->over = t.over;
-	return RC_OK;
+	answer(call, &reply, &err);
 }
 
 static enum rc
@@ -112,15 +85,22 @@ stream_send(struct device *d, struct rpc_call *call, const GpuSim__DataChunk *m)
 {
 	GpuSim__StreamSendResponse r = GPU_SIM__STREAM_SEND_RESPONSE__INIT;
 	GpuSim__Reply reply = WIRE_REPLY(STREAM_SEND, streamsend, r);
+	struct transfer_receive t;
 	struct err err = {0};
-	enum rc rc = m->ask ? tell_receive(d, m, &r, &err) : hand_in(d, m, &err);
 
-	if (rc != RC_OK) {
-		rpc_reply_err(call, &err);
-		return;
-	}
 	r.success = true;
-	rpc_reply(call, &reply);
+	if (!m->ask) {
+		hand_in(d, m, &err);
+	} else if (streams_receive(d->streams, m->streamid, m->commid, &t, &err) == RC_OK) {
+		r.commid = t.comm; /* the receive that the chunk belongs to */
+		r.streamid = t.stream;
+		r.srcrank = t.src;
+		r.numbytes = t.nbytes;
+		r.chunkbytes = t.chunk;
+		r.addr = t.addr;
+		r.over = t.over;
+	}
+	answer(call, &reply, &err);
 }
 
 /* A request for a stream's status. */
@@ -135,25 +115,20 @@ answer_status(void *arg)
 	struct asking *a = arg;
 	const GpuSim__GetStreamStatusRequest *m = rpc_request(a->call)->getstreamstatus;
 	GpuSim__GetStreamStatusResponse r = GPU_SIM__GET_STREAM_STATUS_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Reply reply = WIRE_REPLY(GET_STREAM_STATUS, getstreamstatus, r);
 	enum stream_state state = STREAM_IDLE;
 	struct err why = {0}, err = {0};
 
-	if (streams_status(a->device->streams, m->streamid ? m->streamid->value : 0, &state, &why,
-			   &err) != RC_OK) {
-		rpc_reply_err(a->call, &err);
-	} else {
-		r.status = state == STREAM_WORKING  ? GPU_SIM__STATUS__IN_PROGRESS
-			   : state == STREAM_FAILED ? GPU_SIM__STATUS__FAILED
-						    : GPU_SIM__STATUS__SUCCESS;
-		if (state == STREAM_FAILED) {
-			r.reason = why.text;
-			r.code = why.rc;
-		}
-		reply.body_case = GPU_SIM__REPLY__BODY_GET_STREAM_STATUS;
-		reply.getstreamstatus = &r;
-		rpc_reply(a->call, &reply);
+	streams_status(a->device->streams, m->streamid ? m->streamid->value : 0, &state, &why,
+		       &err);
+	r.status = state == STREAM_WORKING  ? GPU_SIM__STATUS__IN_PROGRESS
+		   : state == STREAM_FAILED ? GPU_SIM__STATUS__FAILED
+					    : GPU_SIM__STATUS__SUCCESS;
+	if (state == STREAM_FAILED) {
+		r.reason = why.text;
+		r.code = why.rc;
 	}
+	answer(a->call, &reply, &err);
 	free(a);
 }
 

@@ -137,8 +137,8 @@ find_ranges(const struct program *p, struct snapshot *e, struct err *err)
 			return err_set(err, RC_INVAL,
 				       "a list with a %s cannot be repeated: only collectives can",
 				       inst_name(&p->inst[i]));
-		good = add_buffer(p, c, PLAN_IN, c->nin, &e->in) &&
-		       add_buffer(p, c, PLAN_OUT, c->nout, &e->out);
+		good = add_buffer(p, c, PLAN_IN, c->shape.in, &e->in) &&
+		       add_buffer(p, c, PLAN_OUT, c->shape.out, &e->out);
 	}
 	ranges_merge(&e->in);
 	ranges_merge(&e->out);
@@ -210,14 +210,6 @@ free_entry(struct snapshot *e)
 	free(e);
 }
 
-static void
-free_snapshot(struct snapshots *k, struct snapshot *e)
-{
-	forget(e);
-	devmem_persist_free(k->mem, e->rec, NULL);
-	free_entry(e);
-}
-
 /* Lock held. */
 static struct snapshot **
 find(struct snapshots *k, uint64_t comm)
@@ -271,7 +263,9 @@ drop(struct snapshots *k, struct snapshot **at)
 		return;
 	}
 	*at = e->next;
-	free_snapshot(k, e);
+	forget(e);
+	devmem_persist_free(k->mem, e->rec, NULL);
+	free_entry(e);
 }
 
 static void
@@ -304,17 +298,6 @@ enter(struct snapshots *k, struct record *rec, uint64_t room, struct err *err)
 	return RC_OK;
 }
 
-/* Lock held. */
-static bool
-knows(const struct snapshots *k, const void *area)
-{
-	const struct snapshot *e = k->list;
-
-	while (e && e->rec != area)
-		e = e->next;
-	return e != NULL;
-}
-
 enum rc
 snapshots_load(struct snapshots *k, struct err *err)
 {
@@ -324,10 +307,13 @@ snapshots_load(struct snapshots *k, struct err *err)
 
 	pthread_mutex_lock(&k->lock);
 	for (area = devmem_persist_next(k->mem, NULL, &room); area && rc == RC_OK; area = next) {
+		const struct snapshot *e = k->list;
 		uint64_t n = room;
 
 		next = devmem_persist_next(k->mem, area, &room);
-		if (!knows(k, area))
+		while (e && e->rec != area)
+			e = e->next;
+		if (!e)
 			rc = enter(k, area, n, err);
 	}
 	pthread_mutex_unlock(&k->lock);
@@ -394,12 +380,6 @@ static bool
 is_of(const struct snapshot *e, const struct snapshot_id *id)
 {
 	return e->rec && e->rec->magic == MAGIC && e->rec->coordinator == id->coordinator;
-}
-
-static bool
-is_taken(const struct snapshot *e, const struct snapshot_id *id)
-{
-	return is_of(e, id) && e->rec->complete;
 }
 
 /* Make room for ranges and bytes; the record is invalid from here on. */
@@ -506,7 +486,7 @@ snapshot_take(struct snapshots *k, const struct snapshot_id *id, const struct pr
 	if (!e)
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = RC_OK;
-	if (is_taken(e, id) && e->rec->run == id->run)
+	if (is_of(e, id) && e->rec->complete && e->rec->run == id->run)
 		goto out;
 	rc = find_ranges(p, e, err);
 	if (rc == RC_OK && e->both.n > RANGES_MAX)
@@ -531,23 +511,6 @@ snapshot_mark(struct snapshots *k, const struct snapshot_id *id)
 		release(k, e);
 }
 
-/* Without a record of the communicator, the run has not begun here. Check that its inputs are in this
- * memory. */
-static enum rc
-has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id,
-	   const struct program *p, struct err *err)
-{
-	enum rc rc = find_ranges(p, e, err);
-
-	for (size_t i = 0; i < e->in.n && rc == RC_OK; i++)
-		if (!devmem_is_allocated(k->mem, e->in.v[i].addr, e->in.v[i].nbytes))
-			rc = err_set(err, RC_NOTFOUND,
-				     "the inputs of run %" PRIu64 " of communicator %" PRIu64
-				     " are lost: no snapshot, and no allocation at 0x%" PRIx64,
-				     id->run, id->comm, e->in.v[i].addr);
-	return rc;
-}
-
 enum rc
 snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
 		 struct err *err)
@@ -557,9 +520,18 @@ snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct
 
 	if (!e)
 		return err_set(err, RC_NOMEM, "out of memory");
-	if (!is_of(e, id))
-		rc = has_inputs(k, e, id, p, err);
-	else if (!e->rec->complete || e->rec->run < id->run)
+	rc = is_of(e, id) ? RC_OK : find_ranges(p, e, err);
+	if (!is_of(e, id)) {
+		/* Without a record of the communicator, the run has not begun here. Its inputs must be in
+		 * this memory. */
+		for (size_t i = 0; i < e->in.n && rc == RC_OK; i++)
+			if (!devmem_is_allocated(k->mem, e->in.v[i].addr, e->in.v[i].nbytes))
+				rc = err_set(
+				    err, RC_NOTFOUND,
+				    "the inputs of run %" PRIu64 " of communicator %" PRIu64
+				    " are lost: no snapshot, and no allocation at 0x%" PRIx64,
+				    id->run, id->comm, e->in.v[i].addr);
+	} else if (!e->rec->complete || e->rec->run < id->run)
 		rc = RC_OK;
 	else if (e->rec->run == id->run)
 		rc = copy_all(k, e->rec, true, err);

@@ -21,6 +21,11 @@
 /* The first segment to run restores and takes snapshots; the others wait for it. */
 enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
 
+/* The recording that a record or wait is about, in iteration i: first + i * step. */
+struct event_number {
+	uint64_t first, step;
+};
+
 struct run {
 	struct run_spec spec;
 	struct run_result result;
@@ -108,6 +113,18 @@ bool run_number_events(struct run *r);
 
 /* Lock held, released while instructions run, on the stream's thread. */
 void segment_run(struct stream *st, struct segment *g);
+
+/* ---- execute.c: on the stream's thread, without the lock */
+
+/* The number of a collective, send or receive in an iteration. */
+uint64_t run_op(const struct run *r, const struct inst_coll *c, uint64_t iteration);
+
+/*
+ * Do the segment's instruction number `from` in an iteration, or, where sends and receives follow each other,
+ * all of them; *ndone is their number. The error says which operation failed.
+ */
+enum rc execute(struct stream *st, const struct segment *g, uint64_t iteration, size_t from,
+		size_t *ndone, struct err *err);
 
 /* ---- stream.c */
 

@@ -46,12 +46,6 @@ nbytes(const unsigned char *at, uint64_t nelem, const struct inst_coll *c)
 	return at ? nelem * c->elem : 0;
 }
 
-static bool
-overlap(const unsigned char *a, uint64_t na, const unsigned char *b, uint64_t nb)
-{
-	return na && nb && a < b + nb && b < a + na;
-}
-
 /* Tables of parts in the form of the message. */
 struct part_lists {
 	uint64_t *v; /* four lists */
@@ -63,21 +57,21 @@ add_parts(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m,
 {
 	uint32_t n = p->nranks;
 
-	l->v = c->part ? alloc_zeroed((size_t)4 * n, sizeof *l->v) : NULL;
+	l->v = c->args.part ? alloc_zeroed((size_t)4 * n, sizeof *l->v) : NULL;
 	if (!l->v)
 		return;
 	for (uint32_t r = 0; r < n; r++) {
-		l->v[r] = c->part[r].off;
-		l->v[n + r] = c->part[r].count;
-		if (c->recv_part) {
-			l->v[2 * n + r] = c->recv_part[r].off;
-			l->v[3 * n + r] = c->recv_part[r].count;
+		l->v[r] = c->args.part[r].off;
+		l->v[n + r] = c->args.part[r].count;
+		if (c->args.recv_part) {
+			l->v[2 * n + r] = c->args.recv_part[r].off;
+			l->v[3 * n + r] = c->args.recv_part[r].count;
 		}
 	}
 	m->n_partat = m->n_partcount = n;
 	m->partat = l->v;
 	m->partcount = l->v + n;
-	if (!c->recv_part)
+	if (!c->args.recv_part)
 		return;
 	m->n_recvpartat = m->n_recvpartcount = n;
 	m->recvpartat = l->v + 2 * (size_t)n;
@@ -93,15 +87,15 @@ describe(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m)
 	m->nranks = p->nranks;
 	m->stream = p->queue ? 0 : c->stream;
 	m->queue = p->queue;
-	m->coll = c->coll;
-	m->dtype = c->dtype;
-	m->redop = c->redop;
+	m->coll = c->args.coll;
+	m->dtype = c->args.dtype;
+	m->redop = c->args.redop;
 	m->algo = (char *)inst_coll_algo(c);
 	m->schedule = c->digest;
-	m->nelem = c->nelem;
-	m->root = c->root;
+	m->nelem = c->args.nelem;
+	m->root = c->args.root;
 	m->chunkbytes = c->chunk_bytes;
-	m->deterministic = c->canonical;
+	m->deterministic = c->args.canonical;
 	m->steps = (uint32_t)c->plan.nstep;
 	m->scalar = c->given ? c->scalar : 0;
 }
@@ -118,12 +112,12 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	add_parts(p, c, &m, &parts);
 	m.number = tape_number(p->tape);
 	m.op = op;
-	m.set = set ? set : coll_is_sendrecv(c->coll) ? m.number : 0;
-	m.inbytes = nbytes(in, c->nin, c);
-	m.outbytes = nbytes(out, c->nout, c);
-	m.inplace = overlap(in, m.inbytes, out, m.outbytes);
+	m.set = set ? set : coll_is_sendrecv(c->args.coll) ? m.number : 0;
+	m.inbytes = nbytes(in, c->shape.in, c);
+	m.outbytes = nbytes(out, c->shape.out, c);
+	m.inplace = m.inbytes && m.outbytes && in < out + m.outbytes && out < in + m.inbytes;
 	m.incrc = crc32c(in, m.inbytes);
-	m.gaps = c->part && m.outbytes;
+	m.gaps = c->args.part && m.outbytes;
 	m.beforecrc = m.gaps ? crc32c(out, m.outbytes) : 0;
 	m.atns = clock_now_ns();
 	r.body_case = GPU_SIM__TAPE_RECORD__BODY_OP;
@@ -138,16 +132,6 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	return m.number;
 }
 
-/* Replace control characters, which the reader rejects. */
-static void
-clean(const char *from, char *to, size_t size)
-{
-	snprintf(to, size, "%s", from);
-	for (char *s = to; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			*s = ' ';
-}
-
 void
 taping_end(const struct program *p, const struct inst_coll *c, uint64_t number, enum rc rc,
 	   const struct err *err)
@@ -160,9 +144,12 @@ taping_end(const struct program *p, const struct inst_coll *c, uint64_t number, 
 	m.number = number;
 	m.rc = rc;
 	if (rc == RC_OK)
-		m.outcrc = crc32c(out, nbytes(out, c->nout, c));
+		m.outcrc = crc32c(out, nbytes(out, c->shape.out, c));
 	else
-		clean(err->text, text, sizeof text);
+		snprintf(text, sizeof text, "%s", err->text);
+	for (char *s = text; *s; s++) /* the reader rejects control characters */
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = ' ';
 	m.text = text;
 	m.atns = clock_now_ns();
 	r.body_case = GPU_SIM__TAPE_RECORD__BODY_END;
@@ -185,7 +172,7 @@ taping_fault(struct tape *t, const struct gpusim_fault *f, const struct program 
 		m.commid = p->comm;
 		m.epoch = p->epoch;
 		m.rank = p->rank;
-		m.coll = c->coll;
+		m.coll = c->args.coll;
 		m.op = op;
 		m.step = step;
 	}

@@ -64,21 +64,6 @@ begin(struct streams *s, struct stream *st, struct segment *g, struct err *err)
 	return RC_OK;
 }
 
-/* Note the chunks that a program of one receive waits for. */
-static void
-note_receive(struct stream *st, const struct program *p, uint64_t addr)
-{
-	const struct inst_coll *c = &p->inst[0].coll;
-
-	if (c->coll == GPUSIM_RECV && c->plan.nstep)
-		st->receive = (struct transfer_receive){.stream = st->id,
-							.comm = p->comm,
-							.src = c->plan.step[0].peer,
-							.addr = addr,
-							.nbytes = c->nelem * c->elem,
-							.chunk = c->plan.step[0].count * c->elem};
-}
-
 static bool
 is_that(const struct transfer_receive *r, uint64_t stream, uint64_t comm)
 {
@@ -148,6 +133,7 @@ enum rc
 streams_transfer(struct streams *s, uint64_t id, struct program *p, uint64_t addr, struct err *err)
 {
 	struct run_spec spec = {.program = p, .iterations = 1};
+	const struct inst_coll *c = &p->inst[0].coll;
 	struct segment *g[STREAM_MAX];
 	struct stream *st = calloc(1, sizeof *st);
 	struct run *r = st ? run_new(&spec, g) : NULL;
@@ -159,7 +145,13 @@ streams_transfer(struct streams *s, uint64_t id, struct program *p, uint64_t add
 	}
 	stream_init(st, s, id);
 	st->transfer = true;
-	note_receive(st, p, addr);
+	if (c->args.coll == GPUSIM_RECV && c->plan.nstep) /* the chunks that it waits for */
+		st->receive = (struct transfer_receive){.stream = id,
+							.comm = p->comm,
+							.src = c->plan.step[0].peer,
+							.addr = addr,
+							.nbytes = c->args.nelem * c->elem,
+							.chunk = c->plan.step[0].count * c->elem};
 	pthread_mutex_lock(&s->lock);
 	rc = begin(s, st, g[0], err);
 	pthread_mutex_unlock(&s->lock);

@@ -116,21 +116,17 @@ turns_await(struct stream *st, struct segment *g)
 	}
 }
 
-/* The first of a queue's commands that waits for a run; UINT64_MAX: none. */
-static uint64_t
-gate_of(const struct stream *st, const struct stream_turns *t)
-{
-	for (const struct segment *g = st->head; g; g = g->next)
-		for (size_t i = 0; i < g->nturns; i++)
-			if (g->turn[i].of == t)
-				return g->turn[i].tail;
-	return UINT64_MAX;
-}
-
 void
 turns_open(struct stream *st)
 {
 	st->running = NULL;
-	for (struct stream_turns *t = st->turns; t; t = t->next)
-		cmdq_publish(&t->gate, &t->gate_sleeps, gate_of(st, t));
+	for (struct stream_turns *t = st->turns; t; t = t->next) {
+		uint64_t gate = UINT64_MAX; /* the first of its commands that waits for a run */
+
+		for (const struct segment *g = st->head; g && gate == UINT64_MAX; g = g->next)
+			for (size_t i = 0; i < g->nturns; i++)
+				if (g->turn[i].of == t)
+					gate = g->turn[i].tail;
+		cmdq_publish(&t->gate, &t->gate_sleeps, gate);
+	}
 }

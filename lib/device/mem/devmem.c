@@ -32,19 +32,6 @@
 #include "mem/devmem_impl.h"
 #include "mem/sweep.h"
 
-static char *
-path_of(const char *path, uint64_t device_id)
-{
-	char *p = NULL;
-
-	if (path)
-		return strdup(path);
-	return asprintf(&p, SWEEP_FOLDER "/gpusim-%u-%016" PRIx64, (unsigned)geteuid(), device_id) <
-		       0
-		   ? NULL
-		   : p;
-}
-
 /* Map the file, and make the bookkeeping. */
 static enum rc
 map_file(struct devmem *m, struct err *err)
@@ -68,22 +55,13 @@ map_file(struct devmem *m, struct err *err)
 	return rc == RC_OK ? devmem_load_table(m, err) : rc;
 }
 
-static enum rc
-make_incarnation(struct devmem *m, struct err *err)
-{
-	if (getrandom(&m->incarnation, sizeof m->incarnation, 0) != (ssize_t)sizeof m->incarnation)
-		return err_set(err, RC_FAILED, "no random number: %s", strerror(errno));
-	m->incarnation |= 1;
-	return RC_OK;
-}
-
 enum rc
 devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem **out,
 	    struct err *err)
 {
 	struct devmem *m = NULL;
 	bool created = false;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (nbytes == 0 || nbytes > DEVMEM_MOST)
 		return err_set(err, RC_INVAL,
@@ -97,11 +75,17 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 	m->nbytes = nbytes;
 	m->own = devmem_own_bytes(nbytes);
 	pthread_mutex_init(&m->lock, NULL);
-	m->path = path_of(path, device_id);
+	if (path)
+		m->path = strdup(path);
+	else if (asprintf(&m->path, SWEEP_FOLDER "/gpusim-%u-%016" PRIx64, (unsigned)geteuid(),
+			  device_id) < 0)
+		m->path = NULL;
 	if (!m->path)
 		rc = err_set(err, RC_NOMEM, "out of memory");
-	else
-		rc = make_incarnation(m, err);
+	else if (getrandom(&m->incarnation, sizeof m->incarnation, 0) !=
+		 (ssize_t)sizeof m->incarnation)
+		rc = err_set(err, RC_FAILED, "no random number: %s", strerror(errno));
+	m->incarnation |= 1;
 	if (rc == RC_OK)
 		rc = devmem_file_take(m->path, !path, device_id, nbytes, m->incarnation, &m->fd,
 				      &created, err);
@@ -293,14 +277,6 @@ enter(struct devmem *m, struct arena *a, uint64_t addr, uint64_t owner, struct e
 	return rc;
 }
 
-/* Lock held. */
-static enum rc
-may_alloc(const struct devmem *m, struct err *err)
-{
-	return m->adopting ? err_set(err, RC_BUSY, "it is taking over another device's memory")
-			   : RC_OK;
-}
-
 enum rc
 devmem_alloc_for(struct devmem *m, uint64_t nbytes, uint64_t owner, uint64_t *addr, struct err *err)
 {
@@ -308,7 +284,8 @@ devmem_alloc_for(struct devmem *m, uint64_t nbytes, uint64_t owner, uint64_t *ad
 	enum rc rc;
 
 	pthread_mutex_lock(&m->lock);
-	rc = may_alloc(m, err);
+	rc = m->adopting ? err_set(err, RC_BUSY, "it is taking over another device's memory")
+			 : RC_OK;
 	if (rc == RC_OK)
 		rc = take(m, &m->arena, nbytes, &got, err);
 	if (rc == RC_OK)

@@ -55,12 +55,6 @@ records_of(struct flight_ring *r)
 }
 
 static bool
-is_backed(const struct flight *f, uint32_t i)
-{
-	return f->backed >> i & 1;
-}
-
-static bool
 reserve_ring(const struct flight *f, uint32_t i)
 {
 	return !f->reserve ||
@@ -272,7 +266,7 @@ find_ended(const struct flight *f, enum flight_ring_kind kind, uint64_t id, uint
 	for (uint32_t i = 0; i < f->nrings; i++) {
 		const struct kept *k = &f->ring[i];
 
-		if (!is_backed(f, i) || k->used)
+		if (!(f->backed >> i & 1) || k->used)
 			continue;
 		*same = k->kind == kind && k->id == id && k->pid == pid;
 		if (*same)

@@ -183,12 +183,12 @@ measured_read(const char *text, const char *name, uint32_t ngpus, struct measure
 	if (m.ngpus < 2)
 		return err_set(err, RC_BADDATA, "%.64s: unknown number of GPUs: give -n N", m.name);
 	if (r.fastest >= 1 &&
-	    fabs(r.factor / cluster_bus_factor(m.coll, m.ngpus) - 1) > 0.02 + 0.02 / r.fastest)
+	    fabs(r.factor / coll_bus_factor(m.coll, m.ngpus) - 1) > 0.02 + 0.02 / r.fastest)
 		return err_set(
 		    err, RC_BADDATA,
 		    "%.64s: busbw is %.3f times algbw, but for %s on %u GPUs it must be %.3f",
 		    m.name, r.factor, coll_is_sendrecv(m.coll) ? "sendrecv" : coll_name(m.coll),
-		    m.ngpus, cluster_bus_factor(m.coll, m.ngpus));
+		    m.ngpus, coll_bus_factor(m.coll, m.ngpus));
 	*out = m;
 	return RC_OK;
 }

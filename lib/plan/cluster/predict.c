@@ -108,21 +108,6 @@ cluster_algo_parse(const char *name, int *out, struct err *err)
 	return RC_OK;
 }
 
-bool
-cluster_has_parts(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_ALLGATHER || coll == GPUSIM_REDUCESCATTER ||
-	       coll == GPUSIM_ALLTOALL || coll == GPUSIM_GATHER || coll == GPUSIM_SCATTER;
-}
-
-double
-cluster_bus_factor(enum gpusim_coll coll, uint32_t n)
-{
-	double others = n ? (n - 1.0) / n : 1;
-
-	return coll == GPUSIM_ALLREDUCE && n ? 2 * others : cluster_has_parts(coll) ? others : 1;
-}
-
 const char *
 cluster_limit_name(const struct cluster_answer *a)
 {

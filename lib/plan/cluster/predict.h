@@ -96,12 +96,6 @@ enum rc cluster_coll(const char *name, enum gpusim_coll *out, struct err *err);
 /* An algorithm of NCCL by its name, without regard to case; "auto" is -1. RC_INVAL. */
 enum rc cluster_algo_parse(const char *name, int *out, struct err *err);
 
-/* The size is that of all ranks' parts. */
-bool cluster_has_parts(enum gpusim_coll coll);
-
-/* busbw over algbw of nccl-tests. */
-double cluster_bus_factor(enum gpusim_coll coll, uint32_t n);
-
 /* "NICs of a host", in words; static. */
 const char *cluster_limit_name(const struct cluster_answer *a);
 

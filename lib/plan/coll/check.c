@@ -9,12 +9,6 @@
 #include "coll/shape.h"
 #include "coll/machine.h"
 
-static uint32_t
-sender_of(const struct plan_args *a)
-{
-	return a->coll == GPUSIM_SEND ? a->rank : a->root;
-}
-
 /* The numbers of elements of rank r's input and output. */
 static void
 buffer_sizes(const struct plan_args *a, uint32_t r, uint64_t *nin, uint64_t *nout)
@@ -128,7 +122,7 @@ expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint
 		break;
 	case GPUSIM_SEND:
 	case GPUSIM_RECV:
-		*from = sender_of(a);
+		*from = a->coll == GPUSIM_SEND ? a->rank : a->root;
 		break;
 	}
 }

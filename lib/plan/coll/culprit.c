@@ -16,25 +16,6 @@ waits_for(const struct culprit_rank *rank, uint32_t nranks, uint32_t r)
 	return b->waits_for - 1;
 }
 
-/* Return true if a has made less progress than b. */
-static bool
-is_behind(const struct culprit_rank *a, const struct culprit_rank *b)
-{
-	return a->seq != b->seq ? a->seq < b->seq : a->step < b->step;
-}
-
-/* Mark the culprits of a ring of waiting ranks, one of which is r. */
-static void
-find_in_ring(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, enum culprit *why)
-{
-	uint32_t last = r;
-
-	for (uint32_t q = waits_for(rank, nranks, r); q != r; q = waits_for(rank, nranks, q))
-		if (is_behind(&rank[q], &rank[last]))
-			last = q;
-	why[last] = why[waits_for(rank, nranks, last)] = CULPRIT_APART;
-}
-
 /* Follow the chain from r. mark: by rank, the chain that visited it. */
 static void
 follow(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, uint32_t *mark,
@@ -46,9 +27,16 @@ follow(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, uint32_t *m
 		mark[at] = r + 1;
 		at = next;
 	}
-	if (mark[at] == r + 1)
-		find_in_ring(rank, nranks, at, why);
-	else if (mark[at] == 0 && at != r && !rank[at].lost && !rank[at].ended)
+	if (mark[at] == r + 1) { /* a ring of waiting ranks: who made the least progress? */
+		uint32_t last = at;
+
+		for (uint32_t q = waits_for(rank, nranks, at); q != at;
+		     q = waits_for(rank, nranks, q))
+			if (rank[q].seq != rank[last].seq ? rank[q].seq < rank[last].seq
+							  : rank[q].step < rank[last].step)
+				last = q;
+		why[last] = why[waits_for(rank, nranks, last)] = CULPRIT_APART;
+	} else if (mark[at] == 0 && at != r && !rank[at].lost && !rank[at].ended)
 		why[at] = CULPRIT_STUCK;
 }
 

@@ -13,18 +13,6 @@ words_of(const struct plan_args *a)
 	return W_RANKS + (a->nranks + 63) / 64;
 }
 
-static uint64_t
-nmem_of(const struct machine_rank *info)
-{
-	uint64_t end = 0;
-
-	for (int b = 0; b < PLAN_NBUFS; b++) {
-		if (end < info->buf[b].base + info->buf[b].len)
-			end = info->buf[b].base + info->buf[b].len;
-	}
-	return end;
-}
-
 double
 machine_bytes(const struct plan_args *a, const struct machine_rank *rank)
 {
@@ -54,8 +42,11 @@ static bool
 fill_memory(struct machine *m, uint32_t r)
 {
 	const struct machine_rank *info = &m->info[r];
-	uint64_t nmem = nmem_of(info);
+	uint64_t nmem = 0;
 
+	for (int b = 0; b < PLAN_NBUFS; b++)
+		if (nmem < info->buf[b].base + info->buf[b].len)
+			nmem = info->buf[b].base + info->buf[b].len;
 	m->run[r].mem = alloc_zeroed(nmem, m->words * sizeof(uint64_t));
 	m->run[r].clock = alloc_zeroed(m->a->nranks, sizeof *m->run[r].clock);
 	if (!m->run[r].mem || !m->run[r].clock)

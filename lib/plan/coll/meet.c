@@ -56,12 +56,6 @@ grow(struct meet *m)
 }
 
 static enum rc
-unfit(size_t nsend, size_t nrecv, struct err *err)
-{
-	return err_set(err, RC_FAILED, "%zu sends do not match %zu receives", nsend, nrecv);
-}
-
-static enum rc
 no_memory(const struct pass *p, struct err *err)
 {
 	return err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", p->nranks);
@@ -141,7 +135,10 @@ connect_receives(struct pass *p, struct err *err)
 			left[c]--;
 		}
 	free(left);
-	return fit && taken == m->nmessages ? RC_OK : unfit(m->nmessages, taken, err);
+	return fit && taken == m->nmessages
+		   ? RC_OK
+		   : err_set(err, RC_FAILED, "%zu sends do not match %zu receives", m->nmessages,
+			     taken);
 }
 
 enum rc

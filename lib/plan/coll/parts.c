@@ -9,13 +9,6 @@
 #define PARTS_MAX_NELEM (UINT64_MAX / 16) /* the bytes of any type fit in 64 bits */
 
 bool
-coll_has_parts(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_ALLGATHER || coll == GPUSIM_GATHER || coll == GPUSIM_REDUCESCATTER ||
-	       coll == GPUSIM_SCATTER || coll == GPUSIM_ALLTOALL;
-}
-
-bool
 parts_packed(const struct plan_part *part, uint32_t n)
 {
 	uint64_t end = 0;
@@ -26,17 +19,6 @@ parts_packed(const struct plan_part *part, uint32_t n)
 		end += part[r].count;
 	}
 	return true;
-}
-
-uint64_t
-parts_end(const struct plan_part *part, uint32_t n)
-{
-	uint64_t end = 0;
-
-	for (uint32_t r = 0; r < n; r++)
-		if (part[r].count && part[r].off + part[r].count > end)
-			end = part[r].off + part[r].count;
-	return end;
 }
 
 /* ---- from counts */

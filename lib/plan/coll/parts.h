@@ -36,9 +36,6 @@ enum rc parts_take(struct plan_args *a, const struct parts_given *given,
 enum rc parts_take_all(struct plan_args *all, const uint64_t *count, const uint64_t *displ,
 		       const uint64_t *recv_displ, struct plan_part **mem, struct err *err);
 
-/* Return true if the collective has parts, and so a v-variant. */
-bool coll_has_parts(enum gpusim_coll coll);
-
 /* Return true if each part begins where the one before ends, the first at 0. */
 bool parts_packed(const struct plan_part *part, uint32_t n);
 

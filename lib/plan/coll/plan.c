@@ -18,76 +18,6 @@ const struct plan_algo plan_algos[] = {PLAN_ALGOS(PLAN_ALGO_ROW){0}};
 
 const struct plan_algo plan_algo_file = {.name = "file", .summary = "an algorithm from a file"};
 
-static const char *const colls[GPUSIM_NCOLLS] = {
-    [GPUSIM_ALLREDUCE] = "allreduce",
-    [GPUSIM_BROADCAST] = "broadcast",
-    [GPUSIM_REDUCE] = "reduce",
-    [GPUSIM_ALLGATHER] = "allgather",
-    [GPUSIM_REDUCESCATTER] = "reduce-scatter",
-    [GPUSIM_ALLTOALL] = "alltoall",
-    [GPUSIM_GATHER] = "gather",
-    [GPUSIM_SCATTER] = "scatter",
-    [GPUSIM_BARRIER] = "barrier",
-    [GPUSIM_SEND] = "send",
-    [GPUSIM_RECV] = "recv",
-};
-
-/* The value may come from a peer, so it may not be a member of the enum. */
-static bool
-coll_known(enum gpusim_coll coll)
-{
-	return (unsigned)coll < GPUSIM_NCOLLS;
-}
-
-const char *
-coll_name(enum gpusim_coll coll)
-{
-	return coll_known(coll) ? colls[coll] : "unknown collective";
-}
-
-/* The text between an unknown name and the list of names; near: the nearest name, or NULL. */
-static const char *
-suggest(const char *near, char text[96])
-{
-	if (!near)
-		return "not one of ";
-	snprintf(text, 96, "did you mean '%s'? One of ", near);
-	return text;
-}
-
-enum rc
-coll_parse(const char *name, enum gpusim_coll *out, struct err *err)
-{
-	struct buf known = {0};
-	char text[96];
-
-	for (int i = 0; i < GPUSIM_NCOLLS; i++) {
-		if (nearest_same(name, colls[i])) {
-			*out = (enum gpusim_coll)i;
-			return RC_OK;
-		}
-	}
-	for (int i = 0; i < GPUSIM_NCOLLS; i++)
-		buf_addf(&known, "%s%s", i ? ", " : "", colls[i]);
-	err_set(err, RC_INVAL, "unknown collective '%.64s': %s%s", name,
-		suggest(nearest(name, colls, GPUSIM_NCOLLS), text),
-		known.data ? known.data : "the collectives");
-	buf_fini(&known);
-	return RC_INVAL;
-}
-
-/* The names of a collective's algorithms, ", " before each. */
-static void
-list_algos(enum gpusim_coll coll, struct buf *b, struct nearest *near)
-{
-	for (const struct plan_algo *row = plan_algos; row->name; row++) {
-		if (row->coll != coll)
-			continue;
-		buf_addf(b, ", %s", row->name);
-		nearest_offer(near, row->name);
-	}
-}
-
 bool
 plan_algo_named(const struct plan_algo *row, const char *name)
 {
@@ -103,9 +33,8 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 	bool any = !name || !*name || !strcmp(name, "auto");
 	struct buf known = {0};
 	struct nearest near;
-	char text[96];
 
-	if (!coll_known(coll))
+	if ((unsigned)coll >= GPUSIM_NCOLLS)
 		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)coll);
 	for (const struct plan_algo *row = plan_algos; row->name; row++) {
 		if (row->coll == coll && (any || plan_algo_named(row, name))) {
@@ -114,9 +43,15 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 		}
 	}
 	near = nearest_begin(name);
-	list_algos(coll, &known, &near);
-	err_set(err, RC_INVAL, "%s: unknown algorithm '%.64s': %sauto%s", coll_name(coll), name,
-		suggest(near.name, text), known.data ? known.data : "");
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		if (row->coll != coll)
+			continue;
+		buf_addf(&known, ", %s", row->name);
+		nearest_offer(&near, row->name);
+	}
+	err_set(err, RC_INVAL, "%s: unknown algorithm '%.64s': %s%s%sauto%s", coll_name(coll), name,
+		near.name ? "did you mean '" : "not one of ", near.name ? near.name : "",
+		near.name ? "'? One of " : "", known.data ? known.data : "");
 	buf_fini(&known);
 	return RC_INVAL;
 }
@@ -156,18 +91,6 @@ plan_algo_number(const struct plan_algo *row)
 }
 
 void
-plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count)
-{
-	/* floor(r * nelem / p) = r * (nelem / p) + floor(r * (nelem % p) / p), exactly */
-	uint64_t each = nelem / nranks, rest = nelem % nranks;
-	uint64_t lo = r * each + r * rest / nranks;
-	uint64_t hi = (r + 1ull) * each + (r + 1ull) * rest / nranks;
-
-	*off = lo;
-	*count = hi - lo;
-}
-
-void
 plan_fail(struct plan *out, enum rc rc)
 {
 	out->rc = out->rc ? out->rc : rc;
@@ -197,31 +120,12 @@ plan_fini(struct plan *plan)
 	*plan = (struct plan){0};
 }
 
-bool
-coll_has_root(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_BROADCAST || coll == GPUSIM_REDUCE || coll == GPUSIM_GATHER ||
-	       coll == GPUSIM_SCATTER;
-}
-
-bool
-coll_is_sendrecv(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_SEND || coll == GPUSIM_RECV;
-}
-
-bool
-coll_reduces(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_ALLREDUCE || coll == GPUSIM_REDUCE || coll == GPUSIM_REDUCESCATTER;
-}
-
 enum rc
 plan_args_check(const struct plan_args *a, struct err *err)
 {
 	const char *name = coll_name(a->coll);
 
-	if (!coll_known(a->coll))
+	if ((unsigned)a->coll >= GPUSIM_NCOLLS)
 		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)a->coll);
 	if (a->nranks < 1 || a->nranks > PLAN_MAX_RANKS)
 		return err_set(err, RC_INVAL, "%s: %u ranks: must be 1..%u", name, a->nranks,
@@ -280,16 +184,6 @@ plan_algo_stores(const struct plan_algo *row)
 	return stores;
 }
 
-/* Return true if the steps reduce by the canonical tree alone. */
-static bool
-is_canonical(const struct plan *p, size_t from)
-{
-	for (size_t i = from; i < p->nstep; i++)
-		if (p->step[i].kind == STEP_RECV_REDUCE || p->step[i].kind == STEP_REDUCE)
-			return false;
-	return true;
-}
-
 bool
 plan_algo_canonical(const struct plan_algo *row)
 {
@@ -300,7 +194,9 @@ plan_algo_canonical(const struct plan_algo *row)
 		struct plan p = {0};
 
 		row->build(&a, &p);
-		all = p.rc == RC_OK && is_canonical(&p, 0);
+		all = p.rc == RC_OK;
+		for (size_t i = 0; i < p.nstep; i++)
+			all &= p.step[i].kind != STEP_RECV_REDUCE && p.step[i].kind != STEP_REDUCE;
 		plan_fini(&p);
 	}
 	return all;

@@ -121,14 +121,17 @@ struct plan_part {
 };
 
 /*
- * The operation to plan. With a table of parts nelem is the end of the last part. There may be gaps
- * between parts, which no step touches, except in reducescatter; parts that are written do not overlap.
+ * A collective, send or receive of one rank, as it is chosen for, planned and run. With a table of parts
+ * nelem is the end of the last part. There may be gaps between parts, which no step touches, except in
+ * reducescatter; parts that are written do not overlap.
  * In alltoall part[q] of a rank's input goes to rank q, and recv_part[q] of its output comes from rank
  * q; if the arguments are for all ranks, both are nranks tables, one after the other. Only a
  * collective's default algorithm accepts gaps, and parts of alltoall.
  */
 struct plan_args {
 	enum gpusim_coll coll;
+	enum gpusim_dtype dtype; /* plans do not depend on it, nor on redop */
+	enum gpusim_redop redop;
 	uint32_t rank, nranks;
 	uint32_t root;	/* broadcast, reduce, gather, scatter: the root; send, recv: the peer */
 	uint64_t nelem; /* of the whole vector, see above; may be 0 or less than nranks */
@@ -251,10 +254,22 @@ const char *coll_name(enum gpusim_coll coll);
 const char *plan_step_name(unsigned kind);
 enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 
-/* The collective has a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
+/* The collective has a redop and STEP_FINISH; has a root; is one half of a transfer to a peer; has a part
+ * of the vector for each rank, and so a v-variant. */
 bool coll_reduces(enum gpusim_coll coll);
 bool coll_has_root(enum gpusim_coll coll);
 bool coll_is_sendrecv(enum gpusim_coll coll);
+bool coll_has_parts(enum gpusim_coll coll);
+
+/* Bus bandwidth over algorithm bandwidth, as nccl-tests define it: the share of a rank's traffic in an optimal
+ * algorithm. */
+double coll_bus_factor(enum gpusim_coll coll, uint32_t nranks);
+
+/* It sums floats, so its bits depend on the order of the sums. */
+bool plan_args_ordered(const struct plan_args *a);
+/* Bytes of its vector; of a partial result per byte of an element. */
+uint64_t plan_args_bytes(const struct plan_args *a);
+unsigned plan_args_widening(const struct plan_args *a);
 
 /*
  * plan_show - append every rank's plan as text, one line per step, one block per rank, with the totals:

@@ -7,31 +7,20 @@
 
 #define LOOKED_AT 4 /* ranks that are compared before one represents all */
 
-/* Return true if the last rank's plan shows that all ranks' steps will be too many. */
-static bool
-hopeless(const struct plan_args *all, const char *algo)
-{
-	struct plan_args a;
-	struct plan plan = {0};
-	bool too_many;
-
-	if (!plan_args_of(all, all->nranks - 1, &a))
-		return false;
-	(void)plan_build(&a, algo, &plan, NULL);
-	too_many = (double)plan.nstep * all->nranks > 2.0 * PREDICT_MAX_STEPS;
-	plan_fini(&plan);
-	return too_many;
-}
-
 /* Build all ranks' plans. *fit is false when they have too many steps; that is not an error. */
 static enum rc
 build(const struct plan_args *all, const char *algo, struct plan **out, bool *fit, struct err *err)
 {
-	struct plan *plans;
+	struct plan *plans, one = {0};
+	struct plan_args last;
 	size_t nstep = 0;
 	enum rc rc;
 
-	*fit = !hopeless(all, algo);
+	/* Does the last rank's plan show that all ranks' steps will be too many? */
+	if (plan_args_of(all, all->nranks - 1, &last))
+		(void)plan_build(&last, algo, &one, NULL);
+	*fit = (double)one.nstep * all->nranks <= 2.0 * PREDICT_MAX_STEPS;
+	plan_fini(&one);
 	if (!*fit)
 		return RC_OK;
 	plans = alloc_zeroed(all->nranks, sizeof *plans);

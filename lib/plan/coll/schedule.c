@@ -49,31 +49,24 @@ per_rank(const struct schedule *s)
 	return s->nchunks / s->nranks;
 }
 
-/* The chunks of the vector that a buffer of the rank has: [lo, hi). */
-static void
-chunks_in(const struct schedule *s, unsigned buf, uint32_t *lo, uint32_t *hi)
-{
-	bool root = s->rank == s->root,
-	     part = (buf == PLAN_IN && s->coll == GPUSIM_ALLGATHER) ||
-		    (buf == PLAN_OUT && s->coll == GPUSIM_REDUCESCATTER),
-	     none = !root && ((buf == PLAN_IN && s->coll == GPUSIM_BROADCAST) ||
-			      (buf == PLAN_OUT && s->coll == GPUSIM_REDUCE));
-
-	*lo = part ? s->rank * per_rank(s) : 0;
-	*hi = none ? 0 : part ? *lo + per_rank(s) : s->nchunks;
-}
-
 /* Check that the range is inside the buffer, and that its places are as long as the chunks. */
 static bool
 fits(const struct schedule *s, const struct schedule_step *x, unsigned buf, uint32_t at)
 {
 	uint32_t lo, hi;
+	bool part, none;
 
 	if (buf == PLAN_TMP)
 		return at <= s->scratch && x->count <= s->scratch - at;
 	if (buf != PLAN_IN && buf != PLAN_OUT)
 		return false;
-	chunks_in(s, buf, &lo, &hi);
+	/* The chunks of the vector that the rank's buffer has. */
+	part = (buf == PLAN_IN && s->coll == GPUSIM_ALLGATHER) ||
+	       (buf == PLAN_OUT && s->coll == GPUSIM_REDUCESCATTER);
+	none = s->rank != s->root && ((buf == PLAN_IN && s->coll == GPUSIM_BROADCAST) ||
+				      (buf == PLAN_OUT && s->coll == GPUSIM_REDUCE));
+	lo = part ? s->rank * per_rank(s) : 0;
+	hi = none ? 0 : part ? lo + per_rank(s) : s->nchunks;
 	if (at < lo || at > hi || x->count > hi - at)
 		return false;
 	if (s->coll == GPUSIM_ALLTOALL)
@@ -166,24 +159,6 @@ schedule_check(const struct schedule *s, struct err *err)
 #define HEAD_BYTES (10 * 4 + 8 + sizeof((struct schedule){0}).name)
 #define STEP_BYTES (8 * 4)
 
-/* kind 3 bits, flags 5, three buffers of 2 each */
-static uint32_t
-pack_kind(const struct schedule_step *x)
-{
-	return x->kind | (uint32_t)x->flags << 8 | (uint32_t)x->src << 16 | (uint32_t)x->dst << 20 |
-	       (uint32_t)x->with << 24;
-}
-
-static void
-pack_step(const struct schedule_step *x, unsigned char *p)
-{
-	const uint32_t v[] = {pack_kind(x), x->peer,	x->round, x->src_at,
-			      x->dst_at,    x->with_at, x->chunk, x->count};
-
-	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-		put32(p + 4 * i, v[i]);
-}
-
 static struct schedule_step
 unpack_step(const unsigned char *p)
 {
@@ -219,7 +194,19 @@ schedule_pack(const struct schedule *s, struct buf *out)
 	memcpy(head + sizeof v + 8, s->name, sizeof s->name);
 	buf_add(out, head, sizeof head);
 	for (size_t i = 0; i < s->nstep; i++) {
-		pack_step(&s->step[i], step);
+		const struct schedule_step *x = &s->step[i];
+		const uint32_t w[] = {x->kind | (uint32_t)x->flags << 8 | (uint32_t)x->src << 16 |
+					  (uint32_t)x->dst << 20 | (uint32_t)x->with << 24,
+				      x->peer,
+				      x->round,
+				      x->src_at,
+				      x->dst_at,
+				      x->with_at,
+				      x->chunk,
+				      x->count};
+
+		for (size_t k = 0; k < sizeof w / sizeof *w; k++)
+			put32(step + 4 * k, w[k]);
 		buf_add(out, step, sizeof step);
 	}
 	return true;

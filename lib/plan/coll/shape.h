@@ -31,10 +31,19 @@ struct shape shape_of_args(const struct plan_args *a);
  */
 enum rc shape_place(const struct shape *s, uint64_t in, uint64_t out, size_t elem, struct err *err);
 
-/* Return true if NCCL's count is that of a rank's part: nelem is then count * nranks. */
-int shape_counts_parts(enum gpusim_coll coll);
+/* Output elements [at, at + nelem) of a rank are elements [off, ...) of a rank's input, or of the reduction
+ * of all inputs. */
+struct shape_source {
+	uint32_t rank; /* or SHAPE_REDUCED */
+	uint64_t at, off, nelem;
+};
+#define SHAPE_REDUCED UINT32_MAX
 
-/* nelem of an operation of `count`; RC_INVAL when it overflows. */
+/* The i-th source of a rank's output, for even parts; false: no more. Of send: nothing; recv: the peer. */
+bool shape_source(const struct plan_args *a, uint32_t i, struct shape_source *s);
+
+/* nelem of an operation of NCCL's `count`, which is of one part where ranks have parts; RC_INVAL when it
+ * overflows. */
 enum rc shape_nelem(enum gpusim_coll coll, uint64_t count, uint32_t nranks, uint64_t *nelem,
 		    struct err *err);
 

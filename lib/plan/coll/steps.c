@@ -4,17 +4,6 @@
 #include "coll/algo.h"
 
 struct span
-part_of(const struct plan_args *a, uint32_t r)
-{
-	struct span s;
-
-	if (a->part)
-		return (struct span){a->part[r].off, a->part[r].count};
-	plan_part(a->nelem, a->nranks, r, &s.off, &s.count);
-	return s;
-}
-
-struct span
 recv_part_of(const struct plan_args *a, uint32_t r)
 {
 	return a->recv_part ? (struct span){a->recv_part[r].off, a->recv_part[r].count}

@@ -67,12 +67,13 @@ static double
 cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
      uint64_t chunk_bytes)
 {
-	struct cost_args a = {ask->nranks, (double)ask->nbytes, (double)chunk_bytes, 1};
+	const struct plan_args *op = &ask->args;
+	struct cost_args a = {op->nranks, (double)plan_args_bytes(op), (double)chunk_bytes, 1};
 	struct cost_model m = tuner_model(t, ask->transport, &ask->links);
 
-	if (!row || ask->nranks < 2)
+	if (!row || ask->args.nranks < 2)
 		return NAN;
-	a.widening = cost_widening(row->coll, row->name, ask->nranks, ask->widening);
+	a.widening = cost_widening(row->coll, row->name, op->nranks, plan_args_widening(op));
 	return row->us(&a, &m);
 }
 
@@ -80,15 +81,16 @@ cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *
 static uint64_t
 largest_chunk(const struct tune_ask *ask)
 {
-	return ask->transport == TUNE_NET && ask->nbytes > TUNE_LARGE_BYTES ? TUNE_LARGE_CHUNK_BYTES
-									    : TUNE_CHUNK_BYTES;
+	return ask->transport == TUNE_NET && plan_args_bytes(&ask->args) > TUNE_LARGE_BYTES
+		   ? TUNE_LARGE_CHUNK_BYTES
+		   : TUNE_CHUNK_BYTES;
 }
 
 /* Find the algorithm's best message size: a smaller one must be faster by 2 %. */
 static void
 best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
 {
-	const struct cost_algo *row = cost_find(ask->coll, a->algo->name);
+	const struct cost_algo *row = cost_find(ask->args.coll, a->algo->name);
 
 	a->chunk_bytes = ask->chunk_bytes ? ask->chunk_bytes : largest_chunk(ask);
 	a->us = cost(t, ask, row, a->chunk_bytes);
@@ -108,7 +110,7 @@ best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer
 static bool
 is_barred(const struct tune_ask *ask, const struct plan_algo *algo)
 {
-	return ask->no_stores && ask->nranks > 1 && plan_algo_stores(algo);
+	return ask->no_stores && ask->args.nranks > 1 && plan_algo_stores(algo);
 }
 
 /* Return true if the algorithm is allowed, and possible with this transport. */
@@ -117,18 +119,9 @@ usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo
 {
 	const struct cost_algo *row = cost_find(algo->coll, algo->name);
 
-	return algo->coll == ask->coll && allows(t, algo) &&
-	       !(ask->canonical && ask->nranks > 1 && !plan_algo_canonical(algo)) &&
+	return algo->coll == ask->args.coll && allows(t, algo) &&
+	       !(ask->args.canonical && ask->args.nranks > 1 && !plan_algo_canonical(algo)) &&
 	       (!row || !row->shared || ask->transport == TUNE_P2P) && !is_barred(ask, algo);
-}
-
-/* Return true if the model may choose it. */
-static bool
-eligible(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
-	 const struct plan_algo **algo)
-{
-	return row->coll == ask->coll && (!row->slow || t->select[row->coll].named) &&
-	       plan_algo_find(row->coll, row->name, algo, NULL) == RC_OK && usable(t, ask, *algo);
 }
 
 /* Find an algorithm of a file that a rule or GPUSIM_ALGO names; NULL: it does not fit the operation. */
@@ -137,8 +130,9 @@ fitting(const struct tune_ask *ask, const char *name)
 {
 	const struct tune_file *f = tune_file_find(ask->files, name);
 
-	return f && tune_file_check(f, ask, NULL) == RC_OK && ask->nbytes >= f->min_bytes &&
-		       (!f->max_bytes || ask->nbytes <= f->max_bytes)
+	return f && tune_file_check(f, ask, NULL) == RC_OK &&
+		       plan_args_bytes(&ask->args) >= f->min_bytes &&
+		       (!f->max_bytes || plan_args_bytes(&ask->args) <= f->max_bytes)
 		   ? f
 		   : NULL;
 }
@@ -155,25 +149,18 @@ lists(const struct tune_select *s, const char *file)
 	return false;
 }
 
-/* Return true if the rule's algorithm can be used now. */
-static bool
-rule_usable(const struct tuner *t, const struct tune_ask *ask, const struct tune_rule *r)
-{
-	if (r->file)
-		return lists(&t->select[r->coll], r->file) && fitting(ask, r->file);
-	return usable(t, ask, r->algo);
-}
-
 static const struct tune_rule *
 find_rule(const struct tuner *t, const struct tune_ask *ask)
 {
 	for (size_t i = 0; i < t->nrules; i++) {
 		const struct tune_rule *r = &t->rule[i];
 
-		if (r->coll == ask->coll && ask->nbytes >= r->min_bytes &&
-		    ask->nbytes <= r->max_bytes && rule_usable(t, ask, r) &&
+		if (r->coll == ask->args.coll && plan_args_bytes(&ask->args) >= r->min_bytes &&
+		    plan_args_bytes(&ask->args) <= r->max_bytes &&
+		    (r->file ? lists(&t->select[r->coll], r->file) && fitting(ask, r->file)
+			     : usable(t, ask, r->algo)) &&
 		    (r->transport < 0 || r->transport == (int)ask->transport) &&
-		    (!r->nranks || r->nranks == ask->nranks))
+		    (!r->nranks || r->nranks == ask->args.nranks))
 			return r;
 	}
 	return NULL;
@@ -187,7 +174,9 @@ by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *
 	for (const struct cost_algo *row = cost_algos; row->name; row++) {
 		struct tune_answer a = {.by = TUNE_BY_MODEL};
 
-		if (!eligible(t, ask, row, &a.algo))
+		if (row->coll != ask->args.coll || (row->slow && !t->select[row->coll].named) ||
+		    plan_algo_find(row->coll, row->name, &a.algo, NULL) != RC_OK ||
+		    !usable(t, ask, a.algo))
 			continue;
 		best_chunk(t, ask, &a);
 		if (!out->algo || a.us < 0.98 * out->us)
@@ -222,31 +211,23 @@ by_call(const struct tune_ask *ask, struct tune_answer *out, struct err *err)
 	const struct tune_file *f = tune_file_find(ask->files, ask->algo);
 
 	if (!f)
-		return plan_algo_find(ask->coll, ask->algo, &out->algo, err);
+		return plan_algo_find(ask->args.coll, ask->algo, &out->algo, err);
 	out->algo = &plan_algo_file;
 	out->file = f;
 	return tune_file_check(f, ask, err);
-}
-
-/* GPUSIM_ALGO's first algorithm of a file that fits. */
-static const struct tune_file *
-listed_file(const struct tuner *t, const struct tune_ask *ask)
-{
-	const struct tune_select *s = &t->select[ask->coll];
-	const struct tune_file *f = NULL;
-
-	for (unsigned i = 0; i < s->nfiles && !f; i++)
-		f = fitting(ask, s->file[i]);
-	return f;
 }
 
 /* Choose for a call that leaves the algorithm open. */
 static void
 by_tuner(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
 {
+	const struct tune_select *s = &t->select[ask->args.coll];
 	const struct tune_rule *rule;
 
-	if ((a->file = listed_file(t, ask))) {
+	/* GPUSIM_ALGO's first algorithm of a file that fits. */
+	for (unsigned i = 0; i < s->nfiles && !a->file; i++)
+		a->file = fitting(ask, s->file[i]);
+	if (a->file) {
 		a->by = TUNE_BY_NAME;
 		a->algo = &plan_algo_file;
 	} else if ((rule = find_rule(t, ask))) {
@@ -276,8 +257,8 @@ tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answ
 		return err_set(err, RC_INVAL,
 			       "%s %s writes to other ranks' memory, which a communicator that "
 			       "recovers from failures does not allow",
-			       coll_name(ask->coll), a.algo->name);
-	if (!open && !a.file && ask->canonical && ask->nranks > 1 &&
+			       coll_name(ask->args.coll), a.algo->name);
+	if (!open && !a.file && ask->args.canonical && ask->args.nranks > 1 &&
 	    plan_algo_check_canonical(a.algo, err) != RC_OK)
 		return RC_INVAL;
 	if (open)

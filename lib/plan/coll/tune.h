@@ -137,17 +137,12 @@ bool tune_show_costs(enum tune_transport by, const struct cost_model *m, struct 
 bool tune_show_sent(enum tune_transport by, const struct cost_model *m, struct buf *out);
 
 struct tune_ask {
-	enum gpusim_coll coll;
+	struct plan_args args; /* of any rank; without a table of parts */
 	enum tune_transport transport;
-	uint32_t nranks;
-	uint64_t nbytes;      /* of the whole vector */
-	const char *algo;     /* the call's; NULL, "" and "auto": open */
-	uint64_t chunk_bytes; /* the call's; 0: open */
-	unsigned widening;    /* bytes of a partial result per byte of an element; 0 is 1 */
-	bool no_stores;	      /* nothing that writes to other ranks' memory (plan.h) */
-	bool canonical;	      /* sums by the canonical tree alone (plan.h) */
-	uint32_t root;	      /* where the collective has one */
-	bool parts;	      /* the call has a table of parts (plan.h) */
+	const char *algo;		/* the call's; NULL, "" and "auto": open */
+	uint64_t chunk_bytes;		/* the call's; 0: open */
+	bool no_stores;			/* nothing that writes to other ranks' memory (plan.h) */
+	bool parts;			/* the call has a table of parts (plan.h) */
 	const struct tune_files *files; /* known algorithms of files; NULL: none */
 	struct link_shape links;	/* of the ranks */
 };

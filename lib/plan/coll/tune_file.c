@@ -31,16 +31,16 @@ tune_file_find(const struct tune_files *files, const char *name)
 enum rc
 tune_file_check(const struct tune_file *f, const struct tune_ask *ask, struct err *err)
 {
-	if (f->coll != ask->coll)
+	if (f->coll != ask->args.coll)
 		return err_set(err, RC_INVAL, "algorithm %s is for %s, not %s", f->name,
-			       coll_name(f->coll), coll_name(ask->coll));
-	if (f->nranks != ask->nranks)
+			       coll_name(f->coll), coll_name(ask->args.coll));
+	if (f->nranks != ask->args.nranks)
 		return err_set(err, RC_INVAL, "algorithm %s is for %u ranks, not %u", f->name,
-			       f->nranks, ask->nranks);
-	if (coll_has_root(f->coll) && f->root != ask->root)
+			       f->nranks, ask->args.nranks);
+	if (coll_has_root(f->coll) && f->root != ask->args.root)
 		return err_set(err, RC_INVAL, "algorithm %s is for root %u, not %u", f->name,
-			       f->root, ask->root);
-	if (ask->canonical && coll_reduces(f->coll))
+			       f->root, ask->args.root);
+	if (ask->args.canonical && coll_reduces(f->coll))
 		return err_set(err, RC_INVAL, "algorithm %s does not sum by the canonical tree",
 			       f->name);
 	if (ask->parts)

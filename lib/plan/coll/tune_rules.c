@@ -58,22 +58,6 @@ is_one_of(const char *word, const char *const *words)
 	return *words != NULL;
 }
 
-/* Set a rule's algorithm: a built-in one, or one of a file if the tuner accepts those. */
-static enum rc
-set_algo(const struct tuner *t, struct tune_rule *r, const char *word, struct err *err)
-{
-	struct err why = {0};
-
-	if (plan_algo_find(r->coll, word, &r->algo, &why) == RC_OK)
-		return RC_OK;
-	if (!t->takes_files || !tune_is_name(word) || plan_algo_is_built_in(word))
-		return (*err = why).rc;
-	free(r->file);
-	r->file = strdup(word);
-	r->algo = &plan_algo_file;
-	return r->file ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-}
-
 /* -1: none. */
 static int
 transport_named(const char *word)
@@ -85,6 +69,7 @@ static enum rc
 set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word, bool *fits,
 	   struct err *err)
 {
+	struct err why = {0};
 	uint64_t n = 0;
 	enum rc rc;
 
@@ -102,7 +87,15 @@ set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word
 			*fits = false;
 			return RC_OK;
 		}
-		return set_algo(t, r, word, err);
+		/* A built-in one, or one of a file if the tuner accepts those. */
+		if (plan_algo_find(r->coll, word, &r->algo, &why) == RC_OK)
+			return RC_OK;
+		if (!t->takes_files || !tune_is_name(word) || plan_algo_is_built_in(word))
+			return (*err = why).rc;
+		free(r->file);
+		r->file = strdup(word);
+		r->algo = &plan_algo_file;
+		return r->file ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 	case COL_PROTOCOL:
 		r->transport = transport_named(word);
 		if (r->transport < 0 && !is_one_of(word, any_protocol))
@@ -177,15 +170,6 @@ set_cost(struct cost_model *m, char *word, struct err *err)
 		       word);
 }
 
-static bool
-is_costs(const char *line, const char *end)
-{
-	size_t n = strlen("cost");
-
-	return (size_t)(end - line) >= n && strncmp(line, "cost", n) == 0 &&
-	       (line + n == end || strchr(", \t", line[n]));
-}
-
 /* "cost,TRANSPORT,NAME=VALUE,..." */
 static enum rc
 parse_costs(const char *line, const char *end, struct tuner *t, struct err *err)
@@ -239,38 +223,31 @@ parse_rule(const struct tuner *t, const char *line, const char *end, struct tune
 	return RC_OK;
 }
 
-static enum rc
-add_rule(struct tuner *t, const struct tune_rule *r, struct err *err)
-{
-	struct tune_rule *v;
-
-	if (t->nrules == TUNE_MAX_RULES)
-		return err_set(err, RC_BADDATA, "more than %d lines", TUNE_MAX_RULES);
-	v = alloc_resize(t->rule, t->nrules + 1, sizeof *v);
-	if (!v)
-		return err_set(err, RC_NOMEM, "out of memory");
-	t->rule = v;
-	v[t->nrules++] = *r;
-	return RC_OK;
-}
-
 /* A rule, or costs. */
 static enum rc
 take_line(const struct tuner *t, const char *line, const char *end, struct tuner *new,
 	  struct err *err)
 {
-	struct tune_rule r;
+	size_t n = strlen("cost");
+	struct tune_rule r, *v;
 	bool fits;
 	enum rc rc;
 
-	if (is_costs(line, end))
+	if ((size_t)(end - line) >= n && strncmp(line, "cost", n) == 0 &&
+	    (line + n == end || strchr(", \t", line[n])))
 		return parse_costs(line, end, new, err);
 	rc = parse_rule(t, line, end, &r, &fits, err);
-	if (rc == RC_OK && fits)
-		rc = add_rule(new, &r, err);
-	if (rc != RC_OK || !fits)
+	if (rc == RC_OK && fits && new->nrules == TUNE_MAX_RULES)
+		rc = err_set(err, RC_BADDATA, "more than %d lines", TUNE_MAX_RULES);
+	if (rc == RC_OK && fits && !(v = alloc_resize(new->rule, new->nrules + 1, sizeof *v)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc != RC_OK || !fits) {
 		free(r.file);
-	return rc;
+		return rc;
+	}
+	new->rule = v;
+	v[new->nrules++] = r;
+	return RC_OK;
 }
 
 enum rc

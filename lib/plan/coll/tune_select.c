@@ -18,18 +18,6 @@ next_word(const char **text, const char *ends, char word[static TUNE_WORD_MAX], 
 	return RC_OK;
 }
 
-/* The rows of this name, of one collective or (GPUSIM_NCOLLS) of all. */
-static uint64_t
-rows_named(const char *name, enum gpusim_coll coll)
-{
-	uint64_t rows = 0;
-
-	for (const struct plan_algo *row = plan_algos; row->name; row++)
-		if ((coll == GPUSIM_NCOLLS || row->coll == coll) && plan_algo_named(row, name))
-			rows |= tune_bit(row);
-	return rows;
-}
-
 /* A list of GPUSIM_ALGO. */
 struct list {
 	enum gpusim_coll coll; /* GPUSIM_NCOLLS: none was given */
@@ -66,7 +54,11 @@ parse_names(const struct tuner *t, const char **text, struct list *l, struct err
 
 		if (rc != RC_OK)
 			return rc;
-		found = rows_named(word, l->coll);
+		found = 0;
+		for (const struct plan_algo *row = plan_algos; row->name; row++)
+			if ((l->coll == GPUSIM_NCOLLS || row->coll == l->coll) &&
+			    plan_algo_named(row, word))
+				found |= tune_bit(row);
 		if (!found && list_file(t, l, word, err) != RC_OK)
 			return err->rc;
 		l->rows |= found;
@@ -88,14 +80,6 @@ select_coll(struct tune_select *s, enum gpusim_coll coll, const struct list *l, 
 		return err_set(err, RC_INVAL, "%s is left without any algorithm", coll_name(coll));
 	*s = new;
 	return RC_OK;
-}
-
-/* A list of algorithms of files without a collective: each knows its own. */
-static void
-select_files(struct tune_select *s, const struct list *l)
-{
-	memcpy(s->file, l->files.file, sizeof s->file);
-	s->nfiles = l->files.nfiles;
 }
 
 /* Return true if the list is for the collective. */
@@ -130,10 +114,13 @@ select_list(struct tuner *t, const char **text, struct err *err)
 	*text += l.without;
 	rc = parse_names(t, text, &l, err);
 	for (int c = 0; c < GPUSIM_NCOLLS && rc == RC_OK; c++)
-		if (concerns(&l, (enum gpusim_coll)c))
+		if (concerns(&l, (enum gpusim_coll)c)) {
 			rc = select_coll(&t->select[c], (enum gpusim_coll)c, &l, err);
-		else if (l.coll == GPUSIM_NCOLLS && l.files.nfiles)
-			select_files(&t->select[c], &l);
+		} else if (l.coll == GPUSIM_NCOLLS && l.files.nfiles) {
+			/* Algorithms of files without a collective: each knows its own. */
+			memcpy(t->select[c].file, l.files.file, sizeof l.files.file);
+			t->select[c].nfiles = l.files.nfiles;
+		}
 	return rc;
 }
 

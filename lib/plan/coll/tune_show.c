@@ -9,13 +9,6 @@
 
 static const char *const transport[TUNE_NTRANSPORTS] = {[TUNE_NET] = "net", [TUNE_P2P] = "p2p"};
 
-static bool
-differs(const struct tuner *t, const struct tuner *plain, int coll)
-{
-	return t->select[coll].named || t->select[coll].nfiles ||
-	       t->select[coll].allowed != plain->select[coll].allowed;
-}
-
 /* "allreduce:^ring,tree": the listed algorithms, or the excluded ones. */
 static bool
 show_list(const struct tuner *t, enum gpusim_coll coll, struct buf *out)
@@ -48,7 +41,8 @@ tuner_show_lists(const struct tuner *t, struct buf *out)
 
 	tuner_init(&plain);
 	for (int c = 0; c < GPUSIM_NCOLLS && good; c++)
-		if (differs(t, &plain, c))
+		if (t->select[c].named || t->select[c].nfiles ||
+		    t->select[c].allowed != plain.select[c].allowed)
 			good = show_list(t, (enum gpusim_coll)c, out);
 	tuner_fini(&plain);
 	return good;
@@ -69,31 +63,21 @@ tune_show_sent(enum tune_transport by, const struct cost_model *m, struct buf *o
 			m->alpha_us, m->host_us, 1e3 * m->beta_us);
 }
 
-static bool
-is_built_in(enum tune_transport by, const struct cost_model *m)
-{
-	struct tuner plain;
-	bool same;
-
-	tuner_init(&plain);
-	same = memcmp(m, &plain.model[by], sizeof *m) == 0;
-	tuner_fini(&plain);
-	return same;
-}
-
 bool
 tuner_show_rules(const struct tuner *t, uint32_t nranks, const struct link_shape *links,
 		 struct buf *out)
 {
+	struct tuner plain;
 	bool good = true;
 
+	tuner_init(&plain);
 	for (int by = 0; by < TUNE_NTRANSPORTS && good; by++) {
 		struct cost_model m = tuner_model(t, (enum tune_transport)by, links);
 
-		if (!is_built_in((enum tune_transport)by, &m))
+		if (memcmp(&m, &plain.model[by], sizeof m) != 0)
 			good = tune_show_costs((enum tune_transport)by, &m, out);
 	}
-
+	tuner_fini(&plain);
 	for (size_t i = 0; i < t->nrules && good; i++) {
 		const struct tune_rule *r = &t->rule[i];
 

@@ -89,15 +89,13 @@ time_builtin(struct search *s, const struct tuner *t, const struct plan_algo *ro
 	const struct synth_ask *ask = s->ask;
 	struct plan_args p = {
 	    .coll = ask->coll, .nranks = ask->nranks, .root = ask->root, .nelem = nelem_of(ask)};
-	struct tune_ask q = {.coll = p.coll,
-			     .nranks = p.nranks,
-			     .nbytes = ask->nbytes,
-			     .algo = row->name,
-			     .links = ask->shape};
+	struct tune_ask q = {.args = p, .algo = row->name, .links = ask->shape};
 	struct tune_answer answer;
 	struct plan *plans;
 	double us;
 
+	q.args.dtype = GPUSIM_U8; /* bytes, also where they are not whole elements */
+	q.args.nelem = ask->nbytes;
 	if (tuner_choose(t, &q, &answer, NULL))
 		return;
 	p.chunk = whole ? 0 : answer.chunk_bytes / SYNTH_ELEM;

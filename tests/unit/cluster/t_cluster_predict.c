@@ -153,9 +153,9 @@ test_limits(void)
 	take("gpu=h100\nhosts=4\nnics=8 x 400Gb/s ib\nsharp=yes");
 	b = ask(GPUSIM_ALLREDUCE, 32, 1 << 30, -1, -1);
 	ok(b.us < a.us, "switches that reduce help");
-	ok(fabs(cluster_bus_factor(GPUSIM_ALLREDUCE, 8) - 1.75) < 1e-12 &&
-	       fabs(cluster_bus_factor(GPUSIM_ALLTOALL, 8) - 0.875) < 1e-12 &&
-	       cluster_bus_factor(GPUSIM_SEND, 8) == 1,
+	ok(fabs(coll_bus_factor(GPUSIM_ALLREDUCE, 8) - 1.75) < 1e-12 &&
+	       fabs(coll_bus_factor(GPUSIM_ALLTOALL, 8) - 0.875) < 1e-12 &&
+	       coll_bus_factor(GPUSIM_SEND, 8) == 1,
 	   "factors of bus bandwidth");
 }
 

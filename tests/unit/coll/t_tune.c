@@ -9,7 +9,9 @@ static struct tune_answer
 choose(const struct tuner *t, enum gpusim_coll coll, uint32_t nranks, uint64_t nbytes,
        const char *algo)
 {
-	struct tune_ask ask = {.coll = coll, .nranks = nranks, .nbytes = nbytes, .algo = algo};
+	struct tune_ask ask = {
+	    .args = {.coll = coll, .dtype = GPUSIM_U8, .nranks = nranks, .nelem = nbytes},
+	    .algo = algo};
 	struct tune_answer out = {0};
 	struct err err = {0};
 
@@ -79,7 +81,8 @@ static void
 test_shared(void)
 {
 	struct tuner t;
-	struct tune_ask ask = {.transport = TUNE_P2P, .nranks = 4, .nbytes = 1024};
+	struct tune_ask ask = {.args = {.dtype = GPUSIM_U8, .nranks = 4, .nelem = 1024},
+			       .transport = TUNE_P2P};
 	struct tune_answer small, large;
 	const struct plan_algo *row;
 	bool there;
@@ -88,7 +91,7 @@ test_shared(void)
 	there = !plan_algo_find(GPUSIM_ALLREDUCE, "oneshot", &row, NULL) &&
 		!plan_algo_find(GPUSIM_ALLREDUCE, "twoshot", &row, NULL);
 	tuner_choose(&t, &ask, &small, NULL);
-	ask.nbytes = 16 << 20;
+	ask.args.nelem = 16 << 20;
 	tuner_choose(&t, &ask, &large, NULL);
 	ok(small.algo && large.algo &&
 	       (!there ||
@@ -109,7 +112,8 @@ static void
 test_stores(void)
 {
 	struct tuner t;
-	struct tune_ask ask = {.transport = TUNE_P2P, .nranks = 4, .no_stores = true};
+	struct tune_ask ask = {
+	    .args = {.dtype = GPUSIM_U8, .nranks = 4}, .transport = TUNE_P2P, .no_stores = true};
 	struct tune_answer a = {0};
 	struct err err = {0};
 	unsigned nstoring = 0;
@@ -120,20 +124,20 @@ test_stores(void)
 		nstoring += plan_algo_stores(row);
 	for (uint64_t n = 1; n < 1ull << 32; n *= 4)
 		for (int c = 0; c < GPUSIM_NCOLLS; c++) {
-			ask.coll = (enum gpusim_coll)c;
-			ask.nbytes = n;
+			ask.args.coll = (enum gpusim_coll)c;
+			ask.args.nelem = n;
 			good = good && tuner_choose(&t, &ask, &a, NULL) == RC_OK &&
 			       !plan_algo_stores(a.algo);
 		}
 	ok(good && nstoring == 1, "auto never takes the one algorithm that stores");
-	ask.coll = GPUSIM_ALLREDUCE;
+	ask.args.coll = GPUSIM_ALLREDUCE;
 	ask.algo = "twoshot";
 	ok(tuner_choose(&t, &ask, &a, &err) == RC_INVAL &&
 	       strstr(err.text, "allreduce twoshot writes to other ranks' memory"),
 	   "by name it is rejected: %s", err.text);
-	ask.nranks = 1;
+	ask.args.nranks = 1;
 	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "a single rank writes to no other");
-	ask.nranks = 4;
+	ask.args.nranks = 4;
 	ask.algo = "oneshot";
 	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "oneshot writes only to its own memory");
 	ask.algo = NULL;
@@ -322,10 +326,11 @@ is_shown(const char *algos, const char *rules, uint32_t nranks, struct link_shap
 	for (int c = 0; c < GPUSIM_NCOLLS && good; c++)
 		for (uint64_t n = 0; n < 1 << 20 && good; n = n * 2 + 1)
 			for (int by = 0; by < TUNE_NTRANSPORTS && good; by++) {
-				struct tune_ask ask = {.coll = (enum gpusim_coll)c,
-						       .transport = (enum tune_transport)by,
-						       .nranks = nranks,
-						       .nbytes = n};
+				struct tune_ask ask = {.args = {.coll = (enum gpusim_coll)c,
+								.dtype = GPUSIM_U8,
+								.nranks = nranks,
+								.nelem = n},
+						       .transport = (enum tune_transport)by};
 				struct tune_ask told = ask;
 				struct tune_answer a, b;
 
@@ -374,7 +379,8 @@ static void
 test_slow(void)
 {
 	struct tune_ask ask = {
-	    .coll = GPUSIM_ALLGATHER, .nranks = 3, .nbytes = 4800, .links = {16760, 1382e6}};
+	    .args = {.coll = GPUSIM_ALLGATHER, .dtype = GPUSIM_U8, .nranks = 3, .nelem = 4800},
+	    .links = {16760, 1382e6}};
 	struct tune_answer a;
 	struct tuner t;
 

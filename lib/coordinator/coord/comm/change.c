@@ -6,13 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The result code that a device may send as the reason. */
-static enum rc
-abort_rc(const GpuSim__CommAbortRequest *q)
-{
-	return q->code && q->code <= RC_RECOVERED ? (enum rc)q->code : RC_ABORTED;
-}
-
 enum rc
 on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
@@ -29,8 +22,8 @@ on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, st
 		answer_done(c, p);
 		return RC_OK;
 	}
-	err_set(&why, abort_rc(q), "comm %" PRIu64 ": %s", comm->id,
-		*q->reason ? q->reason : "aborted by a client");
+	err_set(&why, q->code && q->code <= RC_RECOVERED ? (enum rc)q->code : RC_ABORTED,
+		"comm %" PRIu64 ": %s", comm->id, *q->reason ? q->reason : "aborted by a client");
 	pending_wait(c, p, &wait_abort, comm->id, NULL);
 	comm->rec.final = true;
 	comm->rec.asked |= q->code == 0; /* a device gives the reason */
@@ -108,19 +101,6 @@ on_comm_shrink(struct coord *c, struct pending *p, const GpuSim__Request *req, s
 	return RC_OK;
 }
 
-static enum rc
-check_strangers(const struct comm *comm, struct device *const *dev, uint32_t n, struct err *err)
-{
-	for (uint32_t k = 0; k < n; k++)
-		for (uint32_t r = 0; r < comm->nranks; r++)
-			if (comm->rank[r].dev == dev[k])
-				return err_set(err, RC_INVAL,
-					       "device %016" PRIx64 " is rank %u of comm %" PRIu64
-					       " already",
-					       device_id(dev[k]), r, comm->id);
-	return RC_OK;
-}
-
 enum rc
 on_comm_grow(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
@@ -145,8 +125,13 @@ on_comm_grow(struct coord *c, struct pending *p, const GpuSim__Request *req, str
 		rc = queue_devices(c, p, req, n, q->waitms, dev, &queued, err);
 	if (queued)
 		return RC_OK;
-	if (rc == RC_OK)
-		rc = check_strangers(comm, dev, n, err);
+	for (uint32_t k = 0; k < n && rc == RC_OK; k++)
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			if (comm->rank[r].dev == dev[k])
+				rc = err_set(err, RC_INVAL,
+					     "device %016" PRIx64 " is rank %u of comm %" PRIu64
+					     " already",
+					     device_id(dev[k]), r, comm->id);
 	if (rc == RC_OK)
 		c->comms->hooks->stop(c, comm);
 	if (rc == RC_OK)

@@ -33,16 +33,6 @@ mark_of(const struct comm *comm, uint64_t next_seq)
 	return h ? h : 1;
 }
 
-/* The request that changes it, or NULL. */
-static const struct pending *
-asking(struct coord *c, const struct comm *comm)
-{
-	const struct pending *w =
-	    pending_find(c, comm->state == COMM_DETACHING ? &wait_detach : &wait_attach, comm->id);
-
-	return w ? w : pending_find(c, &wait_abort, comm->id);
-}
-
 static GpuSim__MemberRecord **
 members_new(const struct comm *comm)
 {
@@ -85,13 +75,16 @@ static void
 put(struct coord *c, struct comm *comm, uint64_t next_seq)
 {
 	GpuSim__CommRecord k = GPU_SIM__COMM_RECORD__INIT;
-	const struct pending *w = asking(c, comm);
+	const struct wait *on = comm->state == COMM_DETACHING ? &wait_detach : &wait_attach;
+	const struct pending *w = pending_find(c, on, comm->id); /* it changes the communicator */
 	GpuSim__AskRecord **asks = messages_new(comm->nowners, &gpu_sim__ask_record__descriptor);
 	GpuSim__MemberRecord **members = members_new(comm);
 	uint64_t *clients = alloc_zeroed(comm->nowners, sizeof *clients);
 	uint8_t *left = alloc_zeroed(comm->nowners, sizeof *left);
 	char key[RECORD_KEY_MAX];
 
+	if (!w)
+		w = pending_find(c, &wait_abort, comm->id);
 	k.commid = comm->id;
 	k.epoch = comm->epoch;
 	k.optimeoutms = comm->op_timeout_ms;

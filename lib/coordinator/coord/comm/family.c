@@ -144,25 +144,17 @@ name_split(const struct rendezvous *v, char *text, size_t room)
 
 static const struct gathering split = {.complete = complete_split, .name = name_split};
 
-static struct rendezvous *
-find_split(const struct coord *c, uint64_t parent, uint32_t call)
-{
-	struct rendezvous *v = c->comms->rendezvous;
-
-	while (v && !(v->kind == &split && v->parent == parent && v->call == call))
-		v = v->next;
-	return v;
-}
-
 enum rc
 on_comm_split_rank(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommSplitRankRequest *q = req->commsplitrank;
-	struct rendezvous *v = find_split(c, q->commid, q->call);
+	struct rendezvous *v = c->comms->rendezvous;
 	struct seat s = {.color = q->color, .key = q->key, .op_timeout_ms = q->optimeoutms};
 	struct comm *parent;
 	enum rc rc = family_parent(c, q->commid, q->rank, false, &parent, err);
 
+	while (v && !(v->kind == &split && v->parent == q->commid && v->call == q->call))
+		v = v->next;
 	if (rc == RC_OK && q->call < parent->splits)
 		rc = err_set(err, RC_INVAL,
 			     "rank %u asks for split %u of comm %" PRIu64
@@ -219,16 +211,6 @@ spares(const struct rendezvous *v, const bool *spared, uint32_t nranks)
 }
 
 static struct rendezvous *
-find_shrink(const struct coord *c, uint64_t parent, const bool *spared, uint32_t nranks)
-{
-	struct rendezvous *v = c->comms->rendezvous;
-
-	while (v && !(v->kind == &shrink && v->parent == parent && spares(v, spared, nranks)))
-		v = v->next;
-	return v;
-}
-
-static struct rendezvous *
 begin_shrink(struct coord *c, const GpuSim__CommShrinkRankRequest *q, const bool *spared,
 	     uint32_t nranks, struct err *err)
 {
@@ -268,20 +250,6 @@ take_excluded(const struct comm *parent, const GpuSim__CommShrinkRankRequest *q,
 	return RC_OK;
 }
 
-/* Abort the operations that its ranks may be in. */
-static void
-abort_parent(struct coord *c, struct comm *parent, uint32_t rank)
-{
-	struct err why;
-
-	if (parent->state & (COMM_FAILED | COMM_DRAINING))
-		return;
-	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": aborted by the shrink of rank %u", parent->id,
-		rank);
-	parent->rec.final = parent->rec.asked = true;
-	comm_happens(c, parent, COMM_ABORTED, &why);
-}
-
 enum rc
 on_comm_shrink_rank(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
@@ -296,7 +264,10 @@ on_comm_shrink_rank(struct coord *c, struct pending *p, const GpuSim__Request *r
 		rc = take_excluded(parent, q, spared, err);
 	if (rc != RC_OK)
 		return rc;
-	v = find_shrink(c, q->commid, spared, parent->nranks);
+	v = c->comms->rendezvous;
+	while (v &&
+	       !(v->kind == &shrink && v->parent == q->commid && spares(v, spared, parent->nranks)))
+		v = v->next;
 	if (!v && !(v = begin_shrink(c, q, spared, parent->nranks, err)))
 		return err_prefix(err, "shrink of comm %" PRIu64, q->commid);
 	if (v->aborts != q->abort)
@@ -308,8 +279,15 @@ on_comm_shrink_rank(struct coord *c, struct pending *p, const GpuSim__Request *r
 		return rendezvous_refuse(v, err);
 	label_set(&s.label, q->program, q->pid);
 	rendezvous_arrive(c, v, q->rank, s, p);
-	if (q->abort)
-		abort_parent(c, parent, q->rank);
+	/* Abort the operations that its ranks may be in. */
+	if (q->abort && !(parent->state & (COMM_FAILED | COMM_DRAINING))) {
+		struct err why;
+
+		err_set(&why, RC_ABORTED, "comm %" PRIu64 ": aborted by the shrink of rank %u",
+			parent->id, q->rank);
+		parent->rec.final = parent->rec.asked = true;
+		comm_happens(c, parent, COMM_ABORTED, &why);
+	}
 	rendezvous_complete(c, v);
 	return RC_OK;
 }

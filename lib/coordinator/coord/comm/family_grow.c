@@ -45,17 +45,6 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 
 static const struct gathering grow = {.complete = make, .name = name_grow};
 
-/* Find by the parent; by the id, if given. */
-static struct rendezvous *
-find_parents(const struct coord *c, uint64_t parent)
-{
-	struct rendezvous *v = c->comms->rendezvous;
-
-	while (v && !(v->kind == &grow && v->parent == parent))
-		v = v->next;
-	return v;
-}
-
 static struct rendezvous *
 find_id(const struct coord *c, const struct unique_id *uid)
 {
@@ -124,21 +113,6 @@ arrive(struct coord *c, struct rendezvous *v, const GpuSim__CommGrowRankRequest 
 
 /* ---- ranks of the parent */
 
-/* Refuse new ranks that have numbers of the parent's ranks. */
-static void
-refuse_false(struct coord *c, struct rendezvous *v, const struct comm *parent)
-{
-	for (uint32_t r = 0; r < parent->nranks; r++) {
-		struct err err;
-
-		if (!v->seat[r].p)
-			continue;
-		err_set(&err, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks", r,
-			parent->id, parent->nranks);
-		answer_failure(c, v->seat[r].p, &err);
-	}
-}
-
 static enum rc
 check_old(const struct comm *parent, const struct rendezvous *v, const struct rendezvous *by_id,
 	  const GpuSim__CommGrowRankRequest *q, struct err *err)
@@ -166,10 +140,12 @@ static enum rc
 come_old(struct coord *c, struct pending *p, const GpuSim__CommGrowRankRequest *q, struct err *err)
 {
 	const struct unique_id uid = {q->idhigh, q->idlow};
-	struct rendezvous *v = find_parents(c, q->commid), *by_id = find_id(c, &uid);
+	struct rendezvous *v = c->comms->rendezvous, *by_id = find_id(c, &uid);
 	struct comm *parent;
 	enum rc rc = family_parent(c, q->commid, q->rank, false, &parent, err);
 
+	while (v && !(v->kind == &grow && v->parent == q->commid))
+		v = v->next;
 	if (rc == RC_OK && !id_is_none(&uid))
 		rc = check_id(c, &uid, err);
 	if (rc == RC_OK)
@@ -180,8 +156,17 @@ come_old(struct coord *c, struct pending *p, const GpuSim__CommGrowRankRequest *
 		rc = check_fits(v, q, err);
 	if (rc != RC_OK)
 		return rc;
-	if (by_id && by_id != v)
-		refuse_false(c, by_id, parent);
+	if (by_id && by_id != v) { /* refuse new ranks that have numbers of the parent's ranks */
+		for (uint32_t r = 0; r < parent->nranks; r++) {
+			struct err why;
+
+			if (!by_id->seat[r].p)
+				continue;
+			err_set(&why, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks",
+				r, parent->id, parent->nranks);
+			answer_failure(c, by_id->seat[r].p, &why);
+		}
+	}
 	if (!v && by_id)
 		v = by_id;
 	else if (!v && !(v = begin(c, q, err)))
@@ -198,25 +183,20 @@ come_old(struct coord *c, struct pending *p, const GpuSim__CommGrowRankRequest *
 /* ---- new ranks */
 
 static enum rc
-check_new(const struct coord *c, const struct unique_id *uid, const GpuSim__CommGrowRankRequest *q,
-	  struct err *err)
-{
-	if (id_is_none(uid))
-		return err_set(err, RC_INVAL, "rank %u is new but names no id", q->rank);
-	if (q->numranks > WIRE_MAX_RANKS || q->rank >= q->numranks)
-		return err_set(err, RC_INVAL, "rank %u of %u ranks: the limit is %u", q->rank,
-			       q->numranks, WIRE_MAX_RANKS);
-	return check_id(c, uid, err);
-}
-
-static enum rc
 come_new(struct coord *c, struct pending *p, const GpuSim__CommGrowRankRequest *q, struct err *err)
 {
 	const struct unique_id uid = {q->idhigh, q->idlow};
 	struct rendezvous *v = find_id(c, &uid);
 	const struct comm *parent = v ? comm_any(c, v->parent) : NULL;
-	enum rc rc = check_new(c, &uid, q, err);
+	enum rc rc;
 
+	if (id_is_none(&uid))
+		rc = err_set(err, RC_INVAL, "rank %u is new but names no id", q->rank);
+	else if (q->numranks > WIRE_MAX_RANKS || q->rank >= q->numranks)
+		rc = err_set(err, RC_INVAL, "rank %u of %u ranks: the limit is %u", q->rank,
+			     q->numranks, WIRE_MAX_RANKS);
+	else
+		rc = check_id(c, &uid, err);
 	if (rc == RC_OK && parent && q->rank < parent->nranks)
 		rc = err_set(err, RC_INVAL, "rank %u is not new: comm %" PRIu64 " has %u ranks",
 			     q->rank, parent->id, parent->nranks);

@@ -43,22 +43,6 @@ name_id(const struct rendezvous *v, char *text, size_t room)
 static const struct gathering by_id = {.complete = make, .name = name_id};
 
 static enum rc
-refuse(struct err *err, const struct unique_id *uid)
-{
-	return err_prefix(err, "id %016" PRIx64 "%016" PRIx64, uid->high, uid->low);
-}
-
-static struct rendezvous *
-find(const struct coord *c, const struct unique_id *uid)
-{
-	struct rendezvous *v = c->comms->rendezvous;
-
-	while (v && !(v->kind == &by_id && same_id(&v->uid, uid)))
-		v = v->next;
-	return v;
-}
-
-static enum rc
 check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
 	   struct err *err)
 {
@@ -269,10 +253,12 @@ on_comm_init_rank(struct coord *c, struct pending *p, const GpuSim__Request *req
 {
 	const GpuSim__CommInitRankRequest *q = req->comminitrank;
 	const struct unique_id uid = {q->idhigh, q->idlow};
-	struct rendezvous *v = find(c, &uid);
+	struct rendezvous *v = c->comms->rendezvous;
 	struct seat s = {.device_id = q->deviceid, .user = q->user, .must_queue = q->mustqueue};
 	enum rc rc = check_call(c, q, &uid, err);
 
+	while (v && !(v->kind == &by_id && same_id(&v->uid, &uid)))
+		v = v->next;
 	if (rc == RC_OK && v)
 		rc = check_agreement(v, q, err);
 	if (rc == RC_OK)
@@ -280,7 +266,7 @@ on_comm_init_rank(struct coord *c, struct pending *p, const GpuSim__Request *req
 	if (rc == RC_OK && !v && !(v = begin(c, q, &uid, err)))
 		rc = err->rc;
 	if (rc != RC_OK)
-		return refuse(err, &uid);
+		return err_prefix(err, "id %016" PRIx64 "%016" PRIx64, uid.high, uid.low);
 	snprintf(s.host, sizeof s.host, "%s", q->host);
 	label_set(&s.label, q->program, q->pid);
 	rendezvous_arrive(c, v, q->rank, s, p);

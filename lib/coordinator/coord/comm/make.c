@@ -116,18 +116,6 @@ comms_of(const struct coord *c, const struct comm *comm, const struct device *d,
 	return n;
 }
 
-/* The ranks' addresses and memory, as the fields of an attach. */
-static bool
-pack_ranks(struct device_msgs *msgs, struct buf *out)
-{
-	bool good = true;
-
-	device_msgs_shorten(msgs);
-	for (size_t r = 0; r < msgs->n && good; r++)
-		good = buf_pack_field(out, 4, &msgs->p[r]->base);
-	return good;
-}
-
 /* The rules by which devices of a queued communicator choose algorithms, as fields of an attach. */
 static bool
 pack_choice(const struct coord *c, const struct comm *comm, struct buf *out)
@@ -183,19 +171,6 @@ rank_algos(const struct coord *c, const struct comm *comm, size_t room,
 	return n;
 }
 
-static void
-rank_algo(const struct tune_file *f, uint32_t rank, GpuSim__RankAlgo *out)
-{
-	const struct buf *s = algo_schedule(f, rank);
-
-	gpu_sim__rank_algo__init(out);
-	out->name = (char *)f->name;
-	out->coll = (GpuSim__Collective)f->coll;
-	out->minbytes = f->min_bytes;
-	out->maxbytes = f->max_bytes;
-	out->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
-}
-
 /* *same: fields that are equal for all ranks, packed once. */
 static enum rc
 attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct err *err)
@@ -223,7 +198,14 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct 
 		struct buf body = {0};
 
 		for (size_t i = 0; i < q.n_algorithms; i++) {
-			rank_algo(file[i], r, &algo[i]);
+			const struct buf *s = algo_schedule(file[i], r);
+
+			gpu_sim__rank_algo__init(&algo[i]);
+			algo[i].name = (char *)file[i]->name;
+			algo[i].coll = (GpuSim__Collective)file[i]->coll;
+			algo[i].minbytes = file[i]->min_bytes;
+			algo[i].maxbytes = file[i]->max_bytes;
+			algo[i].schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
 			algos[i] = &algo[i];
 		}
 		q.rank = r;
@@ -240,11 +222,16 @@ comm_attach(struct coord *c, struct comm *comm, struct err *err)
 {
 	struct device_msgs msgs;
 	struct buf same = {0};
+	bool good = true;
 	enum rc rc = RC_OK;
 
 	if (!device_msgs_of_comm(c, comm, &msgs))
 		return comm_nomem(comm, err);
-	if (!pack_ranks(&msgs, &same) || !pack_choice(c, comm, &same))
+	/* The ranks' addresses and memory, as the fields of an attach. */
+	device_msgs_shorten(&msgs);
+	for (size_t k = 0; k < msgs.n && good; k++)
+		good = buf_pack_field(&same, 4, &msgs.p[k]->base);
+	if (!good || !pack_choice(c, comm, &same))
 		rc = comm_nomem(comm, err);
 	if (rc == RC_OK)
 		rc = attach_start(c, comm, &same, err);

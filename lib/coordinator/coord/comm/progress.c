@@ -78,30 +78,26 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 	}
 }
 
-/* When out of memory, the next report brings it. */
-static void
-waits_heard(const struct comm *comm, struct member *m, const GpuSim__QueuedCount *q)
-{
-	if (!comm || q->n_waitedns != comm->nranks)
-		return;
-	if (!m->waited_ns)
-		m->waited_ns = alloc_zeroed(comm->nranks, sizeof *m->waited_ns);
-	for (uint32_t r = 0; m->waited_ns && r < comm->nranks; r++)
-		m->waited_ns[r] = q->waitedns[r];
-}
-
 void
 operations_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q)
 {
 	for (size_t i = 0; i < q->n_queued && device_is_reserved(d); i++) {
-		struct member *m = find_member(c, d, q->queued[i]->commid);
+		const GpuSim__QueuedCount *k = q->queued[i];
+		const struct comm *comm = comm_any(c, k->commid);
+		struct member *m = find_member(c, d, k->commid);
 
 		if (!m)
 			continue;
 		m->counted = device_reports(d);
-		if (q->queued[i]->operations > m->operations)
-			m->operations = q->queued[i]->operations;
-		waits_heard(comm_any(c, q->queued[i]->commid), m, q->queued[i]);
+		if (k->operations > m->operations)
+			m->operations = k->operations;
+		if (!comm || k->n_waitedns != comm->nranks)
+			continue;
+		/* When out of memory, the next report brings it. */
+		if (!m->waited_ns)
+			m->waited_ns = alloc_zeroed(comm->nranks, sizeof *m->waited_ns);
+		for (uint32_t r = 0; m->waited_ns && r < comm->nranks; r++)
+			m->waited_ns[r] = k->waitedns[r];
 	}
 }
 

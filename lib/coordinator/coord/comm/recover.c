@@ -60,20 +60,6 @@ abort_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome *o
 	comm_call_failed(comm, rank, o);
 }
 
-/* Nothing moved for too long: find the culprits while the ranks' progress is current. */
-static void
-accuse(struct coord *c, struct comm *comm)
-{
-	struct recovery *rec = &comm->rec;
-	bool guilty[WIRE_MAX_RANKS];
-
-	if (rec->cause.rc != RC_TIMEOUT ||
-	    !progress_culprits(c, comm, guilty, rec->stuck, sizeof rec->stuck))
-		return;
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		comm->rank[r].accused = guilty[r];
-}
-
 /* The failure as clients get it. */
 static void
 retell(struct coord *c, struct comm *comm)
@@ -106,6 +92,7 @@ void
 comm_drain(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct recovery *rec = &comm->rec;
+	bool guilty[WIRE_MAX_RANKS];
 
 	comm_note(c, comm, why);
 	if (!comm_recovers(comm))
@@ -113,7 +100,11 @@ comm_drain(struct coord *c, struct comm *comm, const struct err *why)
 	retell(c, comm);
 	rec->began_ms = c->now_ms;
 	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
-	accuse(c, comm);
+	/* Nothing moved for too long: find the culprits while the ranks' progress is current. */
+	if (rec->cause.rc == RC_TIMEOUT &&
+	    progress_culprits(c, comm, guilty, rec->stuck, sizeof rec->stuck))
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			comm->rank[r].accused = guilty[r];
 	act_log(c, "%s", rec->cause.text);
 	members_abort(c, comm, &rec->told, abort_ended);
 	if (!comm_recovers(comm))

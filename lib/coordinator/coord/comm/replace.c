@@ -20,18 +20,6 @@ has_returned(const struct coord *c, const struct comm *comm, const struct member
 	return !device_can_spawn(c, m->dev) && device_heard_ms(m->dev) > comm->rec.drained_ms;
 }
 
-/* Start lost devices of this host that are not being started already. */
-static void
-start_again(struct coord *c, struct comm *comm)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-
-		if (m->gone && !has_returned(c, comm, m))
-			device_spawn(c, m->dev);
-	}
-}
-
 void
 replace_start(struct coord *c, struct comm *comm, const struct err *why)
 {
@@ -167,8 +155,10 @@ replace_step(struct coord *c, struct comm *comm)
 	bool respawns = comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN;
 	char why[COORD_WHY_MAX * 4];
 
-	if (respawns)
-		start_again(c, comm);
+	/* Start lost devices of this host that are not being started already. */
+	for (uint32_t r = 0; respawns && r < comm->nranks; r++)
+		if (comm->rank[r].gone && !has_returned(c, comm, &comm->rank[r]))
+			device_spawn(c, comm->rank[r].dev);
 	if (respawns ? respawned(c, comm) : spared(c, comm)) {
 		comm_happens(c, comm, COMM_COMPLETE, NULL);
 		return;

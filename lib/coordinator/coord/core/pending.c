@@ -289,17 +289,6 @@ pending_cancel(struct coord *c, uint64_t client_id, uint64_t seq)
 
 /* ---- deadlines */
 
-static void
-expire(struct coord *c, struct pending *p)
-{
-	struct err err;
-
-	err_set(&err, RC_TIMEOUT, "%s: not finished after %.1fs", p->asker.name,
-		(double)(c->now_ms - p->asker.asked_ms) / 1e3);
-	if (!p->on || !p->on->late || !p->on->late(c, p, &err))
-		answer_failure(c, p, &err);
-}
-
 void
 pendings_tick(struct coord *c)
 {
@@ -310,7 +299,13 @@ pendings_tick(struct coord *c)
 		next = p->next;
 		if (p->on == &wait_memory)
 			answer_failure(c, p, &nomem);
-		else if (c->now_ms >= p->due_ms)
-			expire(c, p);
+		else if (c->now_ms >= p->due_ms) {
+			struct err err;
+
+			err_set(&err, RC_TIMEOUT, "%s: not finished after %.1fs", p->asker.name,
+				(double)(c->now_ms - p->asker.asked_ms) / 1e3);
+			if (!p->on || !p->on->late || !p->on->late(c, p, &err))
+				answer_failure(c, p, &err);
+		}
 	}
 }

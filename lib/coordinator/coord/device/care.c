@@ -110,19 +110,6 @@ how_ended(int status, char *out, size_t room)
 		snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
 }
 
-/* The process has ended before it registered. If it was killed, try again. */
-static void
-spawn_ended(struct coord *c, struct device *d, int status)
-{
-	char how[48];
-
-	how_ended(status, how, sizeof how);
-	d->spawn.until_ms = 0;
-	d->spawn.pid = 0;
-	if (!WIFSIGNALED(status) || d->spawn.tries >= COORD_MAX_TRIES)
-		give_up(c, d, "was restarted and", how);
-}
-
 void
 device_exited(struct coord *c, uint32_t pid, int status)
 {
@@ -131,7 +118,12 @@ device_exited(struct coord *c, uint32_t pid, int status)
 		char how[48];
 
 		if (d->spawn.until_ms && d->spawn.pid == pid) {
-			spawn_ended(c, d, status);
+			/* It ended before it registered. If it was killed, try again. */
+			how_ended(status, how, sizeof how);
+			d->spawn.until_ms = 0;
+			d->spawn.pid = 0;
+			if (!WIFSIGNALED(status) || d->spawn.tries >= COORD_MAX_TRIES)
+				give_up(c, d, "was restarted and", how);
 			return;
 		}
 		if (d->said->pid != pid || strcmp(d->said->host, c->cfg.host) != 0)
@@ -146,18 +138,6 @@ device_exited(struct coord *c, uint32_t pid, int status)
 		}
 		return;
 	}
-}
-
-static void
-respawn(struct coord *c, struct device *d)
-{
-	char why[32];
-
-	if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {
-		snprintf(why, sizeof why, "within %.1fs", (double)c->cfg.respawn_ms / 1e3);
-		give_up(c, d, "was restarted and did not register", why);
-	}
-	device_spawn(c, d);
 }
 
 /* ---- replacement by a spare */
@@ -300,9 +280,16 @@ care_tick(struct coord *c)
 
 		if (!d->lost || d->ncomms)
 			continue;
-		if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
-			respawn(c, d);
-		else if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE)
+		if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN) {
+			char why[32];
+
+			if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {
+				snprintf(why, sizeof why, "within %.1fs",
+					 (double)c->cfg.respawn_ms / 1e3);
+				give_up(c, d, "was restarted and did not register", why);
+			}
+			device_spawn(c, d);
+		} else if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE)
 			spare(c, d);
 		if (!d->ncomms && !device_returns(c, d))
 			discard(c, d);

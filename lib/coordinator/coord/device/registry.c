@@ -255,27 +255,20 @@ comes_before(const struct device *a, const struct device *b)
 	return a->ordinal != b->ordinal ? a->ordinal < b->ordinal : a->id < b->id;
 }
 
-/* Move device i to its place; the others are sorted. */
-static void
-resort(struct coord *c, size_t i)
+void
+device_moved(struct coord *c, struct device *d)
 {
-	struct device **v = c->devices->v, *d = v[i];
+	struct device **v = c->devices->v;
+	size_t i = 0;
 
+	while (v[i] != d)
+		i++;
+	/* Move it to its place; the others are sorted. */
 	for (; i > 0 && comes_before(d, v[i - 1]); i--)
 		v[i] = v[i - 1];
 	for (; i + 1 < c->devices->n && comes_before(v[i + 1], d); i++)
 		v[i] = v[i + 1];
 	v[i] = d;
-}
-
-void
-device_moved(struct coord *c, struct device *d)
-{
-	size_t i = 0;
-
-	while (c->devices->v[i] != d)
-		i++;
-	resort(c, i);
 }
 
 static void
@@ -374,18 +367,6 @@ copy_metadata(const GpuSim__DeviceMetadata *m, const char *address)
 	return copy;
 }
 
-static void
-take_metadata(struct device *d, GpuSim__DeviceMetadata *m)
-{
-	if (d->said)
-		gpu_sim__device_metadata__free_unpacked(d->said, NULL);
-	d->said = m;
-	if (d->placed)
-		return;
-	d->ordinal = m->ordinal;
-	d->spare = m->spare;
-}
-
 void
 device_free(struct device *d)
 {
@@ -458,7 +439,13 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 		d->unfit = false;
 		d->memories += !has_its_memory(d, m);
 	}
-	take_metadata(d, copy);
+	if (d->said)
+		gpu_sim__device_metadata__free_unpacked(d->said, NULL);
+	d->said = copy;
+	if (!d->placed) {
+		d->ordinal = copy->ordinal;
+		d->spare = copy->spare;
+	}
 	device_moved(c, d);
 	ours = d->spawn.until_ms != 0;
 	if (fresh || restarted) {

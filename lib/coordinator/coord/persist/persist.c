@@ -68,20 +68,6 @@ persist_step(struct coord *c)
 
 /* ---- a commit that failed */
 
-/* Remove the records. */
-static void
-drop_stores(struct coord_actions *a)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < a->n; i++)
-		if (a->v[i].kind == COORD_STORE)
-			buf_fini(&a->v[i].body);
-		else
-			a->v[n++] = a->v[i];
-	a->n = n;
-}
-
 static void
 fail_answer(struct coord_action *a, const struct err *why)
 {
@@ -103,7 +89,13 @@ persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions
 	size_t n;
 
 	c->refuse = *why;
-	drop_stores(out);
+	n = out->n; /* remove the records */
+	out->n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (out->v[i].kind == COORD_STORE)
+			buf_fini(&out->v[i].body);
+		else
+			out->v[out->n++] = out->v[i];
 	n = out->n;
 	for (size_t i = 0; i < n; i++) {
 		if (out->v[i].kind != COORD_ANSWER || !out->v[i].promise)

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "mem/dtype.h"
-#include "mem/redop.h"
 
 /* A rank's packed operations fit a control message with the envelope. */
 #define BATCH_RANK_MAX (WIRE_CONTROL_MAX - 1024)
@@ -141,15 +140,6 @@ pair_of(struct batch *b, uint32_t src, uint32_t dst)
 	return &v[i];
 }
 
-static bool
-pair_push(struct batch_pair *p, enum sendrecv_dir dir, uint64_t nbytes)
-{
-	if (!alloc_room(&p->nbytes[dir], p->n[dir], &p->cap[dir], sizeof *p->nbytes[dir]))
-		return false;
-	p->nbytes[dir][p->n[dir]++] = nbytes;
-	return true;
-}
-
 static enum rc
 take_sendrecv(struct batch *b, const struct sendrecv *op, struct err *err)
 {
@@ -167,27 +157,10 @@ take_sendrecv(struct batch *b, const struct sendrecv *op, struct err *err)
 			       op->rank, op->index, op->dir == DIR_SEND ? "send" : "recv",
 			       op->nbytes, op->dir == DIR_SEND ? op->dst : op->src,
 			       op->dir == DIR_SEND ? "recv" : "send", p->nbytes[other][k]);
-	return pair_push(p, op->dir, op->nbytes) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-}
-
-static enum rc
-take_all_sendrecv(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
-{
-	struct walk w = {0};
-	struct sendrecv op;
-	enum rc rc = RC_OK;
-	size_t n = 0;
-
-	while (next_sendrecv(s, &w, &op)) {
-		rc = take_sendrecv(b, &op, err);
-		if (rc != RC_OK)
-			break;
-		n++;
-	}
-	w = (struct walk){0};
-	while (rc != RC_OK && n-- > 0 && next_sendrecv(s, &w, &op))
-		pair_of(b, op.src, op.dst)->n[op.dir]--;
-	return rc;
+	if (!alloc_room(&p->nbytes[op->dir], k, &p->cap[op->dir], sizeof *p->nbytes[op->dir]))
+		return err_set(err, RC_NOMEM, "out of memory");
+	p->nbytes[op->dir][p->n[op->dir]++] = op->nbytes;
+	return RC_OK;
 }
 
 /* Choose algorithm and chunk size of a rank's operation `index` where the caller left them open. They follow
@@ -196,20 +169,14 @@ static enum rc
 choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err *err)
 {
 	const struct tune_file *named = tune_file_find(b->files, k->algo);
-	struct tune_ask ask = {
-	    .coll = (enum gpusim_coll)k->coll,
-	    .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
-	    .nranks = comm_nranks(b->comm),
-	    .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
-	    .algo = k->algo,
-	    .chunk_bytes = k->chunkbytes,
-	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
-	    .no_stores = comm_recovers(b->comm),
-	    .canonical = run_is_canonical(k),
-	    .root = k->root,
-	    .parts = k->n_counts > 0,
-	    .files = b->files,
-	    .links = b->links};
+	struct tune_ask ask = {.args = run_args(b->comm, rank, k),
+			       .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
+			       .algo = k->algo,
+			       .chunk_bytes = k->chunkbytes,
+			       .no_stores = comm_recovers(b->comm),
+			       .parts = k->n_counts > 0,
+			       .files = b->files,
+			       .links = b->links};
 	struct tune_answer answer;
 	const struct plan_algo *dflt;
 
@@ -221,7 +188,7 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 	/* Only the default supports these (plan.h). Ranks' own counts must not choose the size of
 	 * messages. */
 	if (k->n_displs || k->n_recvcounts) {
-		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
+		if (plan_algo_find(ask.args.coll, k->algo, &dflt, NULL) == RC_OK)
 			k->algo = (char *)dflt->name;
 		return RC_OK;
 	}
@@ -241,29 +208,25 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 	return RC_OK;
 }
 
-/* Bytes of the schedule that a collective will carry. */
-static size_t
-schedule_bytes(struct batch *b, uint32_t rank, size_t index, const GpuSim__Op *op)
-{
-	GpuSim__Coll k;
-	struct err err;
-
-	if (!b->files->n || op->kind_case != GPU_SIM__OP__KIND_COLL || is_sendrecv(op->coll))
-		return 0;
-	k = *op->coll;
-	choose(b, rank, index, &k, &err);
-	return k.schedule.len + TUNE_FILE_NAME;
-}
-
 /* An upper bound on the bytes of a rank's encoded operations. */
 static size_t
 packed_bound(struct batch *b, const GpuSim__RankOps *r)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->n_ops; i++)
-		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64 +
-		     schedule_bytes(b, r->rank, b->rank[r->rank].nops + i, r->ops[i]);
+	for (size_t i = 0; i < r->n_ops; i++) {
+		const GpuSim__Op *op = r->ops[i];
+		GpuSim__Coll k;
+		struct err err;
+
+		n += gpu_sim__op__get_packed_size(op) + 64;
+		if (!b->files->n || op->kind_case != GPU_SIM__OP__KIND_COLL ||
+		    is_sendrecv(op->coll))
+			continue;
+		k = *op->coll;
+		choose(b, r->rank, b->rank[r->rank].nops + i, &k, &err);
+		n += k.schedule.len + TUNE_FILE_NAME; /* that it will carry */
+	}
 	return n;
 }
 
@@ -291,8 +254,17 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 		else if (b->rank[r->rank].nbytes + packed_bound(b, r) > BATCH_RANK_MAX)
 			rc = too_long(r->rank, err);
 	}
-	if (rc == RC_OK)
-		rc = take_all_sendrecv(b, s, err);
+	if (rc == RC_OK) {
+		struct walk w = {0};
+		struct sendrecv op;
+		size_t n = 0;
+
+		while (next_sendrecv(s, &w, &op) && (rc = take_sendrecv(b, &op, err)) == RC_OK)
+			n++;
+		w = (struct walk){0}; /* if one was refused, take the others back */
+		while (rc != RC_OK && n-- > 0 && next_sendrecv(s, &w, &op))
+			pair_of(b, op.src, op.dst)->n[op.dir]--;
+	}
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];
 
@@ -306,6 +278,20 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 		gist_add(&b->gist, s);
 	if (rc == RC_OK)
 		b->ncoll += ncoll;
+	return rc;
+}
+
+enum rc
+batch_add_parts(struct batch *b, const struct group_part *parts, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (; parts && rc == RC_OK; parts = parts->next) {
+		GpuSim__SubmitRequest *s = part_unpack(parts);
+
+		rc = s ? batch_add(b, s, err) : comm_nomem(b->comm, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
 	return rc;
 }
 

@@ -68,27 +68,6 @@ show_calls(const struct coord *c, const struct comm *comm, struct work_room *roo
 }
 
 static void
-show_groups(const struct coord *c, const struct comm *comm, struct work_room *room,
-	    GpuSim__CommSummary *s)
-{
-	s->groups = room->work + room->n;
-	for (const struct group *g = comm_work(comm)->groups; g; g = g->next)
-		if (show(room, &g->batch.gist, g->client_id, c->now_ms - g->opened_ms))
-			s->n_groups++;
-}
-
-static void
-show_unanswered(const struct run *run, struct work_room *room, GpuSim__Work *m)
-{
-	m->unanswered = room->rank + room->k;
-	for (uint32_t r = 0; r < comm_nranks(run->comm) && room->k < room->nrank; r++)
-		if (!call_is_idle(&run->rank[r].call)) {
-			room->rank[room->k++] = r;
-			m->n_unanswered++;
-		}
-}
-
-static void
 show_runs(const struct coord *c, const struct comm *comm, struct work_room *room,
 	  GpuSim__CommSummary *s)
 {
@@ -105,8 +84,15 @@ show_runs(const struct coord *c, const struct comm *comm, struct work_room *room
 		m->operation = run->first_seq;
 		m->started = run->started;
 		m->tries = run->tries;
-		if (run->started)
-			show_unanswered(run, room, m);
+		if (run->started) {
+			m->unanswered = room->rank + room->k;
+			for (uint32_t r = 0; r < comm_nranks(run->comm) && room->k < room->nrank;
+			     r++)
+				if (!call_is_idle(&run->rank[r].call)) {
+					room->rank[room->k++] = r;
+					m->n_unanswered++;
+				}
+		}
 	}
 }
 
@@ -115,6 +101,9 @@ work_show(const struct coord *c, const struct comm *comm, struct work_room *room
 	  GpuSim__CommSummary *s)
 {
 	show_calls(c, comm, room, s);
-	show_groups(c, comm, room, s);
+	s->groups = room->work + room->n;
+	for (const struct group *g = comm_work(comm)->groups; g; g = g->next)
+		if (show(room, &g->batch.gist, g->client_id, c->now_ms - g->opened_ms))
+			s->n_groups++;
 	show_runs(c, comm, room, s);
 }

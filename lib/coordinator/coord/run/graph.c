@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static struct graph *
-find_in(struct comm *comm, uint64_t id, enum graph_state state)
+struct graph *
+graph_find(struct comm *comm, uint64_t id)
 {
 	struct graph *g = comm_work(comm)->graphs;
 
-	while (g && (g->id != id || g->state != state))
+	while (g && g->id != id)
 		g = g->next;
 	return g;
 }
@@ -59,30 +59,21 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 		       comm_id(comm), COORD_GUEST_GRAPHS);
 }
 
-static struct graph *
-graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
+struct graph *
+graph_alloc(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
 	size_t size = sizeof(struct graph) + comm_nranks(comm) * sizeof *((struct graph *)0)->rank;
-	struct graph *g;
+	struct graph *g = held_alloc(c, size, err);
 
-	if (comm_work(comm)->ngraphs >= COORD_MAX_GRAPHS) {
-		err_set(err, RC_BUSY, "comm %" PRIu64 ": %u graphs exist, which is the limit",
-			comm_id(comm), COORD_MAX_GRAPHS);
+	if (!g)
 		return NULL;
-	}
-	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
-		return NULL;
-	g = alloc_zeroed(1, size);
-	if (!g) {
-		held_drop(c, size);
-		comm_nomem(comm, err);
-		return NULL;
-	}
 	g->comm = comm;
 	g->nranks = comm_nranks(comm);
-	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
+	g->next = comm_work(comm)->graphs;
+	comm_work(comm)->graphs = g;
+	comm_work(comm)->ngraphs++;
 	return g;
 }
 
@@ -177,37 +168,27 @@ define_start(struct coord *c, struct graph *g, struct buf *ops, call_done *done)
 	}
 }
 
-static enum rc
-check_loose(const struct batch *b, struct err *err)
-{
-	uint32_t src, dst;
-	enum sendrecv_dir dir;
-
-	if (!batch_first_loose(b, &src, &dst, &dir))
-		return RC_OK;
-	return err_set(err, RC_INVAL,
-		       "rank %u: %s rank %u matches no %s; in a graph all must match",
-		       dir == DIR_SEND ? src : dst, dir == DIR_SEND ? "send to" : "recv from",
-		       dir == DIR_SEND ? dst : src, dir == DIR_SEND ? "recv" : "send");
-}
-
-/* Encode the batch and define it as a new graph in comm_work(comm)->graphs. */
+/* Encode the batch and define it as a new graph of the communicator. */
 static enum rc
 graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, struct graph **out,
 	   struct err *err)
 {
 	struct comm *comm = b->comm;
-	struct graph *g = graph_new(c, comm, batch_numbered(b), err);
-	struct buf *ops = g ? alloc_zeroed(comm_nranks(comm), sizeof *ops) : NULL;
+	struct graph *g;
+	struct buf *ops;
 	enum rc rc;
 
-	if (!g)
+	if (comm_work(comm)->ngraphs >= COORD_MAX_GRAPHS)
+		return err_set(err, RC_BUSY,
+			       "comm %" PRIu64 ": %u graphs exist, which is the limit",
+			       comm_id(comm), COORD_MAX_GRAPHS);
+	if (check_limit(c, comm, err) != RC_OK ||
+	    !(g = graph_alloc(c, comm, batch_numbered(b), err)))
 		return err->rc;
+	g->client_id = c->client_id;
+	ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
 	batch_rewind(b);
 	rc = ops ? batch_encode(b, s, 3, ops, err) : comm_nomem(comm, err);
-	g->next = comm_work(comm)->graphs;
-	comm_work(comm)->graphs = g;
-	comm_work(comm)->ngraphs++;
 	if (rc == RC_OK && comm_recovers(comm) && !(g->part = part_new(c, s, err)))
 		rc = err->rc;
 	if (rc == RC_OK) {
@@ -237,6 +218,8 @@ on_graph_create(struct coord *c, struct pending *w, const GpuSim__Request *req, 
 	struct comm *comm;
 	struct graph *g = NULL;
 	struct batch b;
+	uint32_t src, dst;
+	enum sendrecv_dir dir;
 	enum rc rc = comm_usable(c, req->graphcreate->commid, &comm, err);
 
 	if (rc == RC_OK)
@@ -249,23 +232,17 @@ on_graph_create(struct coord *c, struct pending *w, const GpuSim__Request *req, 
 	s.n_ranks = req->graphcreate->n_ranks;
 	s.ranks = req->graphcreate->ranks;
 	rc = batch_add(&b, &s, err);
-	if (rc == RC_OK)
-		rc = check_loose(&b, err);
+	if (rc == RC_OK && batch_first_loose(&b, &src, &dst, &dir))
+		rc = err_set(err, RC_INVAL,
+			     "rank %u: %s rank %u matches no %s; in a graph all must match",
+			     dir == DIR_SEND ? src : dst, dir == DIR_SEND ? "send to" : "recv from",
+			     dir == DIR_SEND ? dst : src, dir == DIR_SEND ? "recv" : "send");
 	if (rc == RC_OK)
 		rc = graph_make(c, &b, &s, &g, err);
 	if (rc == RC_OK)
 		pending_wait(c, w, &wait_graph, g->id, NULL);
 	batch_fini(&b);
 	return rc;
-}
-
-static void
-answer_created(struct coord *c, struct pending *w, uint64_t id)
-{
-	GpuSim__GraphCreateResponse r = GPU_SIM__GRAPH_CREATE_RESPONSE__INIT;
-
-	r.graphid = id;
-	answer_body(c, w, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &r);
 }
 
 /* The graph has ended: it failed, or its client dropped it. */
@@ -287,13 +264,15 @@ static void
 graph_ended(struct coord *c, struct graph *g)
 {
 	struct pending *w = pending_find(c, &wait_graph, g->id);
+	GpuSim__GraphCreateResponse created = GPU_SIM__GRAPH_CREATE_RESPONSE__INIT;
 	struct err failed;
 	uint64_t id = g->id;
 
 	if (g->state == GRAPH_DEFINING) {
 		if (w && g->failed.rc == RC_OK) {
 			g->state = GRAPH_READY;
-			answer_created(c, w, g->id);
+			created.graphid = g->id;
+			answer_body(c, w, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &created);
 			return;
 		}
 		drop_start(c, g);
@@ -358,39 +337,31 @@ defined_again(struct coord *c, void *owner, uint32_t rank, const struct outcome 
 	comm_call_failed(g->comm, rank, o);
 }
 
-static enum rc
-define_again(struct coord *c, struct graph *g, struct err *err)
-{
-	struct comm *comm = g->comm;
-	GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
-	struct buf *ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
-	struct batch b;
-	enum rc rc = s && ops ? batch_init(c, &b, comm, err)
-			      : err_set(err, RC_RECOVERED, "its definition was not kept");
-
-	if (rc == RC_OK) {
-		rc = batch_add(&b, s, err);
-		g->nops = batch_numbered(&b);
-		batch_rewind(&b);
-		if (rc == RC_OK)
-			rc = batch_encode(&b, s, 3, ops, err);
-		batch_fini(&b);
-	}
-	if (rc == RC_OK)
-		define_start(c, g, ops, defined_again);
-	bufs_free(ops, comm_nranks(comm));
-	if (s)
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-	return rc;
-}
-
 void
 graphs_define_again(struct coord *c, struct comm *comm)
 {
 	for (struct graph *g = comm_work(comm)->graphs; g; g = g->next) {
+		GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
+		struct buf *ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
+		struct err err = {0};
+		struct batch b;
+
 		g->waiting = 0;
-		g->failed = (struct err){0};
-		define_again(c, g, &g->failed);
+		if (!s || !ops)
+			err_set(&err, RC_RECOVERED, "its definition was not kept");
+		else if (batch_init(c, &b, comm, &err) == RC_OK) {
+			enum rc rc = batch_add(&b, s, &err);
+
+			g->nops = batch_numbered(&b);
+			batch_rewind(&b);
+			if (rc == RC_OK && batch_encode(&b, s, 3, ops, &err) == RC_OK)
+				define_start(c, g, ops, defined_again);
+			batch_fini(&b);
+		}
+		g->failed = err;
+		bufs_free(ops, comm_nranks(comm));
+		if (s)
+			gpu_sim__submit_request__free_unpacked(s, NULL);
 	}
 }
 
@@ -412,27 +383,9 @@ graphs_drop_failed(struct coord *c, struct comm *comm)
 /* ---- using */
 
 static enum rc
-graph_usable(struct coord *c, uint64_t comm_id, uint64_t id, struct graph **out, struct err *err)
+unknown(uint64_t comm_id, uint64_t id, struct err *err)
 {
-	struct comm *comm;
-	enum rc rc = comm_usable(c, comm_id, &comm, err);
-
-	if (rc != RC_OK)
-		return rc;
-	*out = find_in(comm, id, GRAPH_READY);
-	return *out ? RC_OK
-		    : err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64, comm_id,
-			      id);
-}
-
-static enum rc
-check_there(const struct graph *g, struct err *err)
-{
-	for (uint32_t r = 0; r < comm_nranks(g->comm); r++)
-		if (g->rank[r].has_ops && device_is_lost(comm_device(g->comm, r)) &&
-		    !comm_recovers(g->comm))
-			return comm_rank_lost(g->comm, r, err);
-	return RC_OK;
+	return err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64, comm_id, id);
 }
 
 enum rc
@@ -440,24 +393,29 @@ on_graph_launch(struct coord *c, struct pending *w, const GpuSim__Request *req, 
 {
 	const GpuSim__GraphLaunchRequest *q = req->graphlaunch;
 	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
+	struct comm *comm;
 	struct graph *g;
-	enum rc rc = graph_usable(c, q->commid, q->graphid, &g, err);
+	enum rc rc = comm_usable(c, q->commid, &comm, err);
 
 	if (rc != RC_OK)
 		return rc;
+	g = graph_find(comm, q->graphid);
+	if (!g || g->state != GRAPH_READY)
+		return unknown(q->commid, q->graphid, err);
 	if (q->iterations == 0)
 		return err_set(err, RC_INVAL, "graph %" PRIu64 ": 0 iterations", g->id);
-	if (group_find(g->comm, pending_asker(w)->client_id))
+	if (group_find(comm, pending_asker(w)->client_id))
 		return err_set(err, RC_INVAL,
 			       "graph %" PRIu64 ": the client's group is open; end it first",
 			       g->id);
-	rc = check_there(g, err);
-	if (rc == RC_OK)
-		rc = run_graph(c, g, q, w, &r.operation, err);
-	if (rc != RC_OK || pending_on(w))
-		return rc;
-	answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &r);
-	return RC_OK;
+	for (uint32_t i = 0; i < comm_nranks(comm); i++)
+		if (g->rank[i].has_ops && device_is_lost(comm_device(comm, i)) &&
+		    !comm_recovers(comm))
+			return comm_rank_lost(comm, i, err);
+	rc = run_graph(c, g, q, w, &r.operation, err);
+	if (rc == RC_OK && !pending_on(w))
+		answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &r);
+	return rc;
 }
 
 enum rc
@@ -472,10 +430,9 @@ on_graph_destroy(struct coord *c, struct pending *w, const GpuSim__Request *req,
 			       req->graphdestroy->commid);
 	if (check_settled(comm, err) != RC_OK)
 		return err->rc;
-	g = find_in(comm, req->graphdestroy->graphid, GRAPH_READY);
-	if (!g)
-		return err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64,
-			       comm_id(comm), req->graphdestroy->graphid);
+	g = graph_find(comm, req->graphdestroy->graphid);
+	if (!g || g->state != GRAPH_READY)
+		return unknown(comm_id(comm), req->graphdestroy->graphid, err);
 	if (g->nruns)
 		return err_set(err, RC_BUSY, "graph %" PRIu64 ": %u of its launches are pending",
 			       g->id, g->nruns);

@@ -72,17 +72,15 @@ static struct group *
 group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *err)
 {
 	size_t held = sizeof(struct group) + comm_nranks(comm) * sizeof *((struct batch *)0)->rank;
-	struct group *g;
+	struct group *g = held_alloc(c, held, err);
 
-	if (!held_take(c, held, err))
-		return NULL;
-	g = alloc_zeroed(1, sizeof *g);
-	if (!g || batch_init(c, &g->batch, comm, err) != RC_OK) {
-		comm_nomem(comm, err);
+	if (g && batch_init(c, &g->batch, comm, err) != RC_OK) {
 		free(g);
 		held_drop(c, held);
-		return NULL;
+		g = NULL;
 	}
+	if (!g)
+		return NULL;
 	g->client_id = client_id;
 	g->opened_ms = c->now_ms;
 	g->held = held;
@@ -93,38 +91,26 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 	return g;
 }
 
-/* The operations of a group were checked for the former ranks. */
-static enum rc
-check_again(struct coord *c, struct comm *comm, struct group *g, const uint32_t *to, uint32_t from,
-	    struct err *err)
-{
-	enum rc rc = g->parts && !to
-			 ? err_set(err, RC_RECOVERED, "it lacks operations of the new ranks")
-			 : remap_parts(g->parts, to, from, comm_nranks(comm), err);
-
-	batch_fini(&g->batch);
-	if (rc == RC_OK)
-		rc = batch_init(c, &g->batch, comm, err);
-	for (const struct group_part *p = g->parts; p && rc == RC_OK; p = p->next) {
-		GpuSim__SubmitRequest *s = part_unpack(p);
-
-		rc = s ? batch_add(&g->batch, s, err) : comm_nomem(comm, err);
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-	}
-	return rc;
-}
-
 void
 groups_remap(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
 {
-	struct err err;
+	for (struct group *g = comm_work(comm)->groups; g; g = g->next) {
+		struct err err = {0};
 
-	for (struct group *g = comm_work(comm)->groups; g; g = g->next)
-		if (!g->changed && check_again(c, comm, g, to, from, &err) != RC_OK) {
+		if (g->changed)
+			continue;
+		/* Its operations were checked for the former ranks. */
+		batch_fini(&g->batch);
+		if (g->parts && !to)
+			err_set(&err, RC_RECOVERED, "it lacks operations of the new ranks");
+		else if (remap_parts(g->parts, to, from, comm_nranks(comm), &err) == RC_OK &&
+			 batch_init(c, &g->batch, comm, &err) == RC_OK)
+			batch_add_parts(&g->batch, g->parts, &err);
+		g->changed = err.rc != RC_OK;
+		if (g->changed)
 			act_log(c, "comm %" PRIu64 ": a client's group: %s", comm_id(comm),
 				err.text);
-			g->changed = true;
-		}
+	}
 }
 
 void

@@ -18,13 +18,6 @@ no_meaning(const GpuSim__Coll *k, const char *why, struct err *err)
 		       coll_name((enum gpusim_coll)k->coll), why);
 }
 
-/* The ranges overlap. */
-static bool
-overlap(uint64_t a, uint64_t na, uint64_t b, uint64_t nb)
-{
-	return na && nb && a < b + nb && b < a + na;
-}
-
 /* Each rank has a part of the vector: fewer ranks mean fewer parts. */
 static enum rc
 remap_parts_of_vector(GpuSim__Coll *k, uint32_t from, uint32_t left, struct err *err)
@@ -36,7 +29,8 @@ remap_parts_of_vector(GpuSim__Coll *k, uint32_t from, uint32_t left, struct err 
 		return no_meaning(k, "a part of its vector belongs to the lost rank", err);
 	if (k->n_counts || part * from != k->nelem)
 		return no_meaning(k, "its parts are uneven", err);
-	if (overlap(k->sendaddr, part * elem, k->recvaddr, k->nelem * elem))
+	if (part && k->sendaddr < k->recvaddr + k->nelem * elem &&
+	    k->recvaddr < k->sendaddr + part * elem)
 		return no_meaning(k, "its in-place parts depend on a rank's number", err);
 	k->nelem = part * left;
 	return RC_OK;

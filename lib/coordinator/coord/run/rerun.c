@@ -20,21 +20,34 @@ parts_free(struct coord *c, struct group_part *parts)
 }
 
 struct group_part *
-part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err)
+part_copy(struct coord *c, const void *packed, size_t n, struct err *err)
 {
-	size_t held = gpu_sim__submit_request__get_packed_size(s) + sizeof(struct group_part);
-	struct group_part *part;
+	struct group_part *part = NULL;
 
-	if (!held_take(c, held, err))
+	if (!held_take(c, n + sizeof *part, err))
 		return NULL;
 	part = alloc_zeroed(1, sizeof *part);
-	if (!part || !buf_pack(&part->packed, &s->base)) {
+	if (!part || !buf_add(&part->packed, packed, n)) {
 		free(part);
-		held_drop(c, held);
-		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", s->commid);
+		held_drop(c, n + sizeof *part);
+		err_set(err, RC_NOMEM, "out of memory");
 		return NULL;
 	}
-	part->held = held;
+	part->held = n + sizeof *part;
+	return part;
+}
+
+struct group_part *
+part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err)
+{
+	struct group_part *part = NULL;
+	struct buf packed = {0};
+
+	if (buf_pack(&packed, &s->base))
+		part = part_copy(c, packed.data, packed.len, err);
+	else
+		err_set(err, RC_NOMEM, "out of memory");
+	buf_fini(&packed);
 	return part;
 }
 
@@ -54,16 +67,9 @@ parts_copy(struct coord *c, const GpuSim__SubmitRequest *one, const struct group
 
 	if (one)
 		return (*out = part_new(c, one, err)) ? RC_OK : err->rc;
-	for (; parts; parts = parts->next, tail = &(*tail)->next) {
-		GpuSim__SubmitRequest *s = part_unpack(parts);
-
-		if (!s)
-			return err_set(err, RC_NOMEM, "out of memory");
-		*tail = part_new(c, s, err);
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-		if (!*tail)
+	for (; parts; parts = parts->next, tail = &(*tail)->next)
+		if (!(*tail = part_copy(c, parts->packed.data, parts->packed.len, err)))
 			return err->rc;
-	}
 	return RC_OK;
 }
 
@@ -154,30 +160,13 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	rc = batch_init(c, &b, comm, err);
 	if (rc != RC_OK)
 		return rc;
-	for (struct group_part *p = run->parts; rc == RC_OK && p; p = p->next) {
-		GpuSim__SubmitRequest *s = part_unpack(p);
-
-		rc = s ? batch_add(&b, s, err) : err_set(err, RC_NOMEM, "out of memory");
-		if (s)
-			gpu_sim__submit_request__free_unpacked(s, NULL);
-	}
+	rc = batch_add_parts(&b, run->parts, err);
 	run->nops = batch_numbered(&b);
 	if (rc == RC_OK)
 		rc = run_encode(c, run, &b, NULL, run->parts, err);
 	comm_work(comm)->next_seq += run->nops;
 	batch_fini(&b);
 	return rc;
-}
-
-/* Some of its ranks remain. */
-static enum rc
-check_any_rank(const struct run *run, struct err *err)
-{
-	for (uint32_t r = 0; r < comm_nranks(run->comm); r++)
-		if (run->rank[r].body.data)
-			return RC_OK;
-	return err_set(err, RC_RECOVERED, "comm %" PRIu64 ": all ranks of the run were lost",
-		       comm_id(run->comm));
 }
 
 void
@@ -188,11 +177,18 @@ runs_resume(struct coord *c, struct comm *comm)
 
 	for (struct run *run = comm_work(comm)->runs; run; run = next) {
 		struct err err = {0};
+		bool good =
+		    check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK;
+		uint32_t r = 0;
 
 		next = run->next;
-		if (check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK &&
-		    check_any_rank(run, &err) == RC_OK)
+		while (good && r < comm_nranks(comm) && !run->rank[r].body.data)
+			r++;
+		if (good && r < comm_nranks(comm))
 			continue;
+		if (good)
+			err_set(&err, RC_RECOVERED,
+				"comm %" PRIu64 ": all ranks of the run were lost", comm_id(comm));
 		if (after.rc == RC_OK)
 			after = err;
 		run->cause = (struct err){0};

@@ -301,10 +301,22 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 		       comm_id(comm), COORD_GUEST_RUNS);
 }
 
+struct run *
+run_alloc(struct coord *c, struct comm *comm, struct err *err)
+{
+	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
+	struct run *run = held_alloc(c, size, err);
+
+	if (run) {
+		run->comm = comm;
+		run->held = size;
+	}
+	return run;
+}
+
 static struct run *
 run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
-	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
 	struct run *run;
 
 	if (comm_work(comm)->nruns >= COORD_MAX_RUNS) {
@@ -317,19 +329,11 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm_id(comm), nops);
 		return NULL;
 	}
-	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
+	if (check_limit(c, comm, err) != RC_OK || !(run = run_alloc(c, comm, err)))
 		return NULL;
-	run = alloc_zeroed(1, size);
-	if (!run) {
-		held_drop(c, size);
-		comm_nomem(comm, err);
-		return NULL;
-	}
-	run->comm = comm;
 	run->client_id = c->client_id;
 	run->id = c->last_number + 1;
 	run->made_ms = c->now_ms;
-	run->held = size;
 	run->nops = nops;
 	run->first_seq = comm_work(comm)->next_seq;
 	run->recoveries = comm_recoveries(comm);
@@ -403,24 +407,11 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
-/* Log it once per epoch. */
-static void
-tell_outgrown(struct coord *c, struct run *run, const struct tune_file *f)
-{
-	struct work *work = comm_work(run->comm);
-
-	snprintf(run->outgrown, sizeof run->outgrown, "%s", f->name);
-	if (work->told_epoch == comm_epoch(run->comm))
-		return;
-	work->told_epoch = comm_epoch(run->comm);
-	act_log(c, "comm %" PRIu64 ": algorithm %s is for %u ranks and %u remain: using another",
-		comm_id(run->comm), f->name, f->nranks, comm_nranks(run->comm));
-}
-
 enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)
 {
+	struct work *work = comm_work(run->comm);
 	uint32_t nranks = comm_nranks(run->comm);
 	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
 	enum rc rc = ops ? RC_OK : comm_nomem(run->comm, err);
@@ -435,7 +426,14 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 	if (rc == RC_OK)
 		batch_commit(b);
 	if (b->outgrown)
-		tell_outgrown(c, run, b->outgrown);
+		snprintf(run->outgrown, sizeof run->outgrown, "%s", b->outgrown->name);
+	if (b->outgrown && work->told_epoch != comm_epoch(run->comm)) { /* log it once per epoch */
+		work->told_epoch = comm_epoch(run->comm);
+		act_log(c,
+			"comm %" PRIu64
+			": algorithm %s is for %u ranks and %u remain: using another",
+			comm_id(run->comm), b->outgrown->name, b->outgrown->nranks, nranks);
+	}
 	return rc;
 }
 

@@ -191,8 +191,8 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 /* ---- validate.c */
 
 bool is_sendrecv(const GpuSim__Coll *k);
-/* It sums floats in the canonical order (coll/plan.h). */
-bool run_is_canonical(const GpuSim__Coll *k);
+/* The operation of one rank, without its table of parts. */
+struct plan_args run_args(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k);
 /* Check every rank and operation of one submit, and that the ranks' collectives agree. */
 enum rc submit_check(const struct comm *comm, const struct tune_files *files,
 		     const GpuSim__SubmitRequest *s, size_t *ncoll, struct err *err);
@@ -205,6 +205,7 @@ enum rc batch_init(const struct coord *c, struct batch *b, struct comm *comm, st
 void batch_fini(struct batch *b);
 /* Check and add one submit; the batch is unchanged on error. */
 enum rc batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err);
+enum rc batch_add_parts(struct batch *b, const struct group_part *parts, struct err *err);
 uint64_t
 batch_numbered(const struct batch *b); /* collectives, and matched pairs of send and receive */
 uint64_t batch_loose(const struct batch *b); /* unmatched sends and receives */
@@ -258,8 +259,16 @@ void gist_add(struct gist *g, const GpuSim__SubmitRequest *s);
 /* Count nbytes more. False: RC_BUSY in *err. */
 bool held_take(struct coord *c, size_t nbytes, struct err *err);
 void held_drop(struct coord *c, size_t nbytes);
+/* Zeroed memory that is counted. NULL: RC_BUSY, RC_NOMEM in *err. */
+void *held_alloc(struct coord *c, size_t nbytes, struct err *err);
 
 /* ---- run.c */
+
+/* A run of no operations that is not queued; an empty graph in the communicator's list. NULL: *err. */
+struct run *run_alloc(struct coord *c, struct comm *comm, struct err *err);
+struct graph *graph_alloc(struct coord *c, struct comm *comm, uint64_t nops, struct err *err);
+/* NULL: not found. */
+struct graph *graph_find(struct comm *comm, uint64_t id);
 
 /* Submit a batch's operations: `one` submit, or the packed submits of a group. wait: the request waits
  * for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
@@ -303,8 +312,9 @@ void runs_resume(struct coord *c, struct comm *comm);
 /* The graph ends: its runs cannot run. */
 void runs_forget_graph(struct comm *comm, struct graph *g);
 void parts_free(struct coord *c, struct group_part *parts);
-/* A packed copy of a submit. NULL: *err. */
+/* A packed copy of a submit, and one of packed bytes. NULL: *err. */
 struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
+struct group_part *part_copy(struct coord *c, const void *packed, size_t n, struct err *err);
 /* Unpack it; free with gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
 GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
 struct run *run_find(struct coord *c, uint64_t id);

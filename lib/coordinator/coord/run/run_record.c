@@ -10,23 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of its collectives, which next_seq does not give after a restart. It is stored with a run's
- * record, so it costs no commit of its own. */
-static void
-record_ops(struct coord *c, struct comm *comm)
-{
-	GpuSim__OpsRecord k = GPU_SIM__OPS_RECORD__INIT;
-	struct work *work = comm_work(comm);
-	char key[RECORD_KEY_MAX];
-
-	k.operations = runs_operations(comm);
-	if (k.operations == work->recorded.ops)
-		return;
-	work->recorded.ops = k.operations;
-	record_key(key, "2/ops", comm_id(comm));
-	record_put(c, key, &k.base, false);
-}
-
 /* A message sent before a restart and not received, or the reverse, must match its peer. */
 static void
 record_pairs(struct coord *c, struct comm *comm)
@@ -128,19 +111,6 @@ graph_record(struct coord *c, const struct graph *g)
 	record_put(c, key, &k.base, true);
 }
 
-static void
-record_graphs(struct coord *c, struct comm *comm)
-{
-	for (struct graph *g = comm_work(comm)->graphs; g && comm_is_live(comm); g = g->next) {
-		uint64_t mark = graph_mark(g);
-
-		if (g->state != GRAPH_READY || g->recorded == mark)
-			continue;
-		g->recorded = mark;
-		graph_record(c, g);
-	}
-}
-
 void
 graph_unrecord(struct coord *c, struct graph *g)
 {
@@ -225,9 +195,26 @@ run_unrecord(struct coord *c, struct run *run)
 void
 runs_record(struct coord *c, struct comm *comm)
 {
-	record_ops(c, comm);
+	GpuSim__OpsRecord k = GPU_SIM__OPS_RECORD__INIT;
+	char key[RECORD_KEY_MAX];
+
+	/* The number of its collectives, which next_seq does not give after a restart. It is stored with a
+	 * run's record, so it costs no commit of its own. */
+	k.operations = runs_operations(comm);
+	if (k.operations != comm_work(comm)->recorded.ops) {
+		comm_work(comm)->recorded.ops = k.operations;
+		record_key(key, "2/ops", comm_id(comm));
+		record_put(c, key, &k.base, false);
+	}
 	record_pairs(c, comm);
-	record_graphs(c, comm);
+	for (struct graph *g = comm_work(comm)->graphs; g && comm_is_live(comm); g = g->next) {
+		uint64_t mark = graph_mark(g);
+
+		if (g->state != GRAPH_READY || g->recorded == mark)
+			continue;
+		g->recorded = mark;
+		graph_record(c, g);
+	}
 }
 
 /* ---- restored */
@@ -285,46 +272,13 @@ static struct group_part *
 take_part(struct coord *c, const char *key, const ProtobufCBinaryData *b, struct err *err)
 {
 	GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(NULL, b->len, b->data);
-	struct group_part *part = NULL;
 
 	if (!s) {
 		record_nonsense(key, err);
 		return NULL;
 	}
-	part = part_new(c, s, err);
 	gpu_sim__submit_request__free_unpacked(s, NULL);
-	return part;
-}
-
-static enum rc
-add_graph(struct coord *c, const char *key, struct comm *comm, const GpuSim__GraphRecord *k,
-	  struct err *err)
-{
-	size_t size = sizeof(struct graph) + comm_nranks(comm) * sizeof *((struct graph *)0)->rank;
-	struct graph *g;
-
-	if (!held_take(c, size, err))
-		return err->rc;
-	g = alloc_zeroed(1, size);
-	if (!g) {
-		held_drop(c, size);
-		return record_nomem(key, err);
-	}
-	g->comm = comm;
-	g->nranks = comm_nranks(comm);
-	g->held = size;
-	g->id = k->graphid;
-	g->nops = k->nops;
-	g->state = GRAPH_READY;
-	g->next = comm_work(comm)->graphs;
-	comm_work(comm)->graphs = g;
-	comm_work(comm)->ngraphs++;
-	for (uint32_t r = 0; r < comm_nranks(comm); r++)
-		g->rank[r].has_ops = k->hasops[r];
-	if (k->submit.len && !(g->part = take_part(c, key, &k->submit, err)))
-		return err->rc;
-	g->recorded = graph_mark(g);
-	return RC_OK;
+	return part_copy(c, b->data, b->len, err);
 }
 
 enum rc
@@ -332,35 +286,28 @@ graph_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 {
 	GpuSim__GraphRecord *k = gpu_sim__graph_record__unpack(NULL, n, value);
 	struct comm *comm = k ? comm_find(c, k->commid) : NULL;
-	enum rc rc;
+	struct graph *g = NULL;
+	enum rc rc = RC_OK;
 
-	/* A graph stored for former ranks was to be defined again for the current ones. */
 	if (comm && comm_work(comm)->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
 	    k->graphid <= c->runs->last_graph &&
-	    (k->n_hasops == comm_nranks(comm) || k->submit.len)) {
-		protobuf_c_boolean *has = k->hasops;
-		protobuf_c_boolean none[WIRE_MAX_RANKS] = {0};
-
-		if (k->n_hasops != comm_nranks(comm))
-			k->hasops = none;
-		rc = add_graph(c, key, comm, k, err);
-		k->hasops = has;
-	} else {
+	    (k->n_hasops == comm_nranks(comm) || k->submit.len))
+		rc = (g = graph_alloc(c, comm, k->nops, err)) ? RC_OK : err->rc;
+	else
 		rc = record_nonsense(key, err);
+	if (g) {
+		g->id = k->graphid;
+		g->state = GRAPH_READY;
+		/* A graph stored for former ranks was to be defined again for the current ones. */
+		for (uint32_t r = 0; k->n_hasops == comm_nranks(comm) && r < comm_nranks(comm); r++)
+			g->rank[r].has_ops = k->hasops[r];
+		if (k->submit.len && !(g->part = take_part(c, key, &k->submit, err)))
+			rc = err->rc;
+		g->recorded = graph_mark(g);
 	}
 	if (k)
 		gpu_sim__graph_record__free_unpacked(k, NULL);
 	return rc;
-}
-
-static struct graph *
-find_graph(struct comm *comm, uint64_t id)
-{
-	struct graph *g = comm_work(comm)->graphs;
-
-	while (g && g->id != id)
-		g = g->next;
-	return g;
 }
 
 static enum rc
@@ -389,62 +336,39 @@ take_bodies(struct coord *c, const char *key, struct run *run, const GpuSim__Run
 	return RC_OK;
 }
 
-static void
-take_run(struct run *run, const GpuSim__RunRecord *k)
-{
-	run->id = k->run;
-	run->first_seq = k->firstop;
-	run->nops = k->nops;
-	run->first_iteration = k->firstiteration;
-	run->iterations = k->iterations;
-	run->serial = k->serial;
-	run->pure = k->pure;
-	run->tries = k->tries;
-	run->recoveries = k->recoveries;
-	run->recorded = true;
-	run->graph = find_graph(run->comm, k->graphid);
-	if (run->graph)
-		run->graph->nruns++;
-}
-
-static enum rc
-add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__RunRecord *k,
-	struct err *err)
-{
-	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
-	struct run *run;
-	enum rc rc;
-
-	if (!held_take(c, size, err))
-		return err->rc;
-	run = alloc_zeroed(1, size);
-	if (!run) {
-		held_drop(c, size);
-		return record_nomem(key, err);
-	}
-	run->comm = comm;
-	run->held = size;
-	work_append(comm, run);
-	take_run(run, k);
-	rc = take_bodies(c, key, run, k, err);
-	if (rc == RC_OK)
-		rc = pending_restore(c, key, k->askclient, k->askseq, k->askkind, &wait_run,
-				     run->id, err);
-	return rc;
-}
-
 enum rc
 run_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
 {
 	GpuSim__RunRecord *k = gpu_sim__run_record__unpack(NULL, n, value);
 	struct comm *comm = k ? comm_find(c, k->commid) : NULL;
+	struct run *run = NULL;
 	enum rc rc;
 
 	if (comm && comm_work(comm)->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_number &&
 	    k->firstop <= COORD_MAX_OP && k->nops <= COORD_MAX_OP - k->firstop)
-		rc = add_run(c, key, comm, k, err);
+		rc = (run = run_alloc(c, comm, err)) ? RC_OK : err->rc;
 	else
 		rc = record_nonsense(key, err);
+	if (run) {
+		work_append(comm, run);
+		run->id = k->run;
+		run->first_seq = k->firstop;
+		run->nops = k->nops;
+		run->first_iteration = k->firstiteration;
+		run->iterations = k->iterations;
+		run->serial = k->serial;
+		run->pure = k->pure;
+		run->tries = k->tries;
+		run->recoveries = k->recoveries;
+		run->recorded = true;
+		run->graph = graph_find(comm, k->graphid);
+		if (run->graph)
+			run->graph->nruns++;
+		rc = take_bodies(c, key, run, k, err);
+	}
+	if (rc == RC_OK)
+		rc = pending_restore(c, key, k->askclient, k->askseq, k->askkind, &wait_run,
+				     run->id, err);
 	if (k)
 		gpu_sim__run_record__free_unpacked(k, NULL);
 	return rc;

@@ -17,11 +17,25 @@
 
 #define MAX_STREAMS 64
 
-/* Duplicates of lib/device/mem/dtype.h, which this room may not include. */
 bool
 is_sendrecv(const GpuSim__Coll *k)
 {
 	return coll_is_sendrecv((enum gpusim_coll)k->coll);
+}
+
+struct plan_args
+run_args(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k)
+{
+	struct plan_args a = {.coll = (enum gpusim_coll)k->coll,
+			      .dtype = (enum gpusim_dtype)k->dtype,
+			      .redop = (enum gpusim_redop)k->redop,
+			      .rank = rank,
+			      .nranks = comm_nranks(comm),
+			      .root = k->root,
+			      .nelem = k->nelem};
+
+	a.canonical = k->deterministic && plan_args_ordered(&a);
+	return a;
 }
 
 static enum rc
@@ -60,34 +74,6 @@ check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *e
 	return RC_OK;
 }
 
-/* Check the table of parts, if any, and the ranges that the rank reads and writes. */
-static enum rc
-check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, uint32_t nranks, uint32_t rank,
-	    struct shape *shape, struct err *err)
-{
-	const struct parts_given counts = {k->counts, k->displs, k->n_counts, k->n_displs};
-	const struct parts_given recv_counts = {k->recvcounts, k->recvdispls, k->n_recvcounts,
-						k->n_recvdispls};
-	struct plan_args a = {.coll = (enum gpusim_coll)k->coll,
-			      .rank = rank,
-			      .nranks = nranks,
-			      .root = k->root,
-			      .nelem = k->nelem};
-	struct plan_part *parts;
-	enum rc rc = parts_take(&a, &counts, &recv_counts, &parts, err);
-
-	if (rc == RC_OK && a.nelem != k->nelem)
-		rc = err_set(err, RC_INVAL,
-			     "nelem is %" PRIu64 ", but its counts add up to %" PRIu64, k->nelem,
-			     a.nelem);
-	if (rc == RC_OK && *k->algo && strcmp(k->algo, "auto") != 0)
-		rc = plan_algo_takes(algo, &a, err);
-	if (rc == RC_OK)
-		*shape = shape_of_args(&a);
-	free(parts);
-	return rc;
-}
-
 /* No algorithm named, or "auto". */
 static bool
 open_algo(const GpuSim__Coll *k)
@@ -95,11 +81,27 @@ open_algo(const GpuSim__Coll *k)
 	return !*k->algo || strcmp(k->algo, "auto") == 0;
 }
 
-bool
-run_is_canonical(const GpuSim__Coll *k)
+/* Check the table of parts, if any, and the ranges that the rank reads and writes. */
+static enum rc
+check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, struct plan_args a,
+	    struct shape *shape, struct err *err)
 {
-	return k->deterministic && coll_reduces((enum gpusim_coll)k->coll) &&
-	       dtype_is_float((enum gpusim_dtype)k->dtype);
+	const struct parts_given counts = {k->counts, k->displs, k->n_counts, k->n_displs};
+	const struct parts_given recv_counts = {k->recvcounts, k->recvdispls, k->n_recvcounts,
+						k->n_recvdispls};
+	struct plan_part *parts;
+	enum rc rc = parts_take(&a, &counts, &recv_counts, &parts, err);
+
+	if (rc == RC_OK && a.nelem != k->nelem)
+		rc = err_set(err, RC_INVAL,
+			     "nelem is %" PRIu64 ", but its counts add up to %" PRIu64, k->nelem,
+			     a.nelem);
+	if (rc == RC_OK && !open_algo(k))
+		rc = plan_algo_takes(algo, &a, err);
+	if (rc == RC_OK)
+		*shape = shape_of_args(&a);
+	free(parts);
+	return rc;
 }
 
 bool
@@ -108,41 +110,31 @@ algo_outgrown(const struct comm *comm, const struct tune_file *f)
 	return f && comm_has_shrunk(comm) && f->nranks > comm_nranks(comm);
 }
 
-/* No such algorithm: *err lists the built-in ones; add those from files. */
-static enum rc
-unknown_algo(const struct tune_files *files, enum gpusim_coll coll, struct err *err)
-{
-	struct err why = *err;
-	struct buf names = {0};
-
-	for (size_t i = 0; i < files->n; i++)
-		if (files->v[i].coll == coll)
-			buf_addf(&names, "%s%s", names.len ? ", " : "", files->v[i].name);
-	if (names.len)
-		err_set(err, why.rc, "%s; from files: %s", why.text, names.data);
-	buf_fini(&names);
-	return err->rc;
-}
-
 /* Check that the algorithm is built in, or from a file and fits. */
 static enum rc
 check_algo(const struct comm *comm, const struct tune_files *files, const GpuSim__Coll *k,
-	   const struct plan_algo **algo, struct err *err)
+	   const struct plan_args *a, const struct plan_algo **algo, struct err *err)
 {
 	const struct tune_file *f = tune_file_find(files, k->algo);
-	const struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
-				     .nranks = comm_nranks(comm),
-				     .root = k->root,
-				     .canonical = run_is_canonical(k),
-				     .parts = k->n_counts > 0};
+	const struct tune_ask ask = {.args = *a, .parts = k->n_counts > 0};
+	struct buf names = {0};
+	struct err why;
 
 	if (f && !algo_outgrown(comm, f)) {
 		*algo = &plan_algo_file;
 		return tune_file_check(f, &ask, err);
 	}
-	if (plan_algo_find(ask.coll, f ? NULL : k->algo, algo, err) != RC_OK)
-		return unknown_algo(files, ask.coll, err);
-	return RC_OK;
+	if (plan_algo_find(a->coll, f ? NULL : k->algo, algo, err) == RC_OK)
+		return RC_OK;
+	/* *err lists the built-in ones; add those from files. */
+	for (size_t i = 0; i < files->n; i++)
+		if (files->v[i].coll == a->coll)
+			buf_addf(&names, "%s%s", names.len ? ", " : "", files->v[i].name);
+	why = *err;
+	if (names.len)
+		err_set(err, why.rc, "%s; from files: %s", why.text, names.data);
+	buf_fini(&names);
+	return err->rc;
 }
 
 static enum rc
@@ -150,8 +142,9 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 	   const GpuSim__Coll *k, struct err *err)
 {
 	const struct device *d = comm_device(comm, rank);
+	const struct plan_args a = run_args(comm, rank, k);
 	const struct plan_algo *algo;
-	size_t size = dtype_size((enum gpusim_dtype)k->dtype);
+	size_t size = dtype_size(a.dtype);
 	struct shape shape;
 	enum rc rc;
 
@@ -166,10 +159,9 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
 	if (k->schedule.len || k->scheduleof)
 		return err_set(err, RC_INVAL, "a call must not bring its own schedule");
-	if (coll_reduces((enum gpusim_coll)k->coll) &&
-	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
-		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
-	rc = check_algo(comm, files, k, &algo, err);
+	if (coll_reduces(a.coll) && redop_check(a.redop, a.dtype, err) != RC_OK)
+		return err_prefix(err, "%s", coll_name(a.coll));
+	rc = check_algo(comm, files, k, &a, &algo, err);
 	if (rc == RC_OK && comm_nranks(comm) > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s needs peer memory between all ranks, but some ranks of "
@@ -180,14 +172,13 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 			     "algorithm %s writes to peers' memory, in which comm %" PRIu64
 			     " could not stop a lost rank",
 			     algo->name, comm_id(comm));
-	if (rc == RC_OK && run_is_canonical(k) && comm_nranks(comm) > 1 && !open_algo(k) &&
-	    algo != &plan_algo_file)
+	if (rc == RC_OK && a.canonical && a.nranks > 1 && !open_algo(k) && algo != &plan_algo_file)
 		rc = plan_algo_check_canonical(algo, err);
 	if (rc != RC_OK)
 		return rc;
 	rc = check_shape(k, comm_nranks(comm), rank, err);
 	if (rc == RC_OK)
-		rc = check_parts(k, algo, comm_nranks(comm), rank, &shape, err);
+		rc = check_parts(k, algo, a, &shape, err);
 	if (rc == RC_OK)
 		rc = check_buffer(d, "sendAddr", k->sendaddr, shape.in, size, err);
 	if (rc == RC_OK)
@@ -197,21 +188,7 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 	if (rc == RC_OK && k->chunkbytes > FRAME_PAYLOAD_MAX)
 		rc = err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes: the limit is %u",
 			     k->chunkbytes, FRAME_PAYLOAD_MAX);
-	return rc == RC_OK ? rc : err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
-}
-
-static enum rc
-check_op(const struct comm *comm, const struct tune_files *files, uint32_t rank,
-	 const GpuSim__Op *op, struct err *err)
-{
-	if (op->stream >= MAX_STREAMS)
-		return err_set(err, RC_INVAL, "stream %u: the last one is %u", op->stream,
-			       MAX_STREAMS - 1);
-	if (op->kind_case == GPU_SIM__OP__KIND__NOT_SET)
-		return err_set(err, RC_INVAL, "an operation of an unknown kind");
-	return op->kind_case == GPU_SIM__OP__KIND_COLL
-		   ? check_coll(comm, files, rank, op->coll, err)
-		   : RC_OK;
+	return rc == RC_OK ? rc : err_prefix(err, "%s", coll_name(a.coll));
 }
 
 static enum rc
@@ -226,9 +203,20 @@ check_rank(const struct comm *comm, const struct tune_files *files, const GpuSim
 	if (r->n_ops > WIRE_MAX_OPS)
 		return err_set(err, RC_INVAL, "rank %u: %zu operations: the limit is %u", r->rank,
 			       r->n_ops, WIRE_MAX_OPS);
-	for (size_t i = 0; i < r->n_ops; i++)
-		if (check_op(comm, files, r->rank, r->ops[i], err) != RC_OK)
+	for (size_t i = 0; i < r->n_ops; i++) {
+		const GpuSim__Op *op = r->ops[i];
+		enum rc rc = RC_OK;
+
+		if (op->stream >= MAX_STREAMS)
+			rc = err_set(err, RC_INVAL, "stream %u: the last one is %u", op->stream,
+				     MAX_STREAMS - 1);
+		else if (op->kind_case == GPU_SIM__OP__KIND__NOT_SET)
+			rc = err_set(err, RC_INVAL, "an operation of an unknown kind");
+		else if (op->kind_case == GPU_SIM__OP__KIND_COLL)
+			rc = check_coll(comm, files, r->rank, op->coll, err);
+		if (rc != RC_OK)
 			return err_prefix(err, "rank %u operation %zu", r->rank, i);
+	}
 	if (r->n_ops && device_is_lost(comm_device(comm, r->rank)) && !comm_recovers(comm))
 		return comm_rank_lost(comm, r->rank, err);
 	return RC_OK;
@@ -255,12 +243,6 @@ count_colls(const GpuSim__RankOps *r)
 	while (next_coll(r, &i))
 		n++;
 	return n;
-}
-
-static bool
-same_algo(const GpuSim__Coll *a, const GpuSim__Coll *b)
-{
-	return strcmp(a->algo, b->algo) == 0 || (open_algo(a) && open_algo(b));
 }
 
 /* The ranks' counts may differ. */
@@ -308,7 +290,7 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 	if (a->coll != b->coll)
 		return err_set(err, RC_INVAL, "collective %zu is %s on rank %u and %s on rank %u",
 			       nth, name, ra, coll_name((enum gpusim_coll)b->coll), rb);
-	if (!same_algo(a, b))
+	if (strcmp(a->algo, b->algo) != 0 && !(open_algo(a) && open_algo(b)))
 		return err_set(err, RC_INVAL,
 			       "collective %zu (%s): algo is '%s' on rank %u and '%s' on rank %u",
 			       nth, name, a->algo, ra, b->algo, rb);
@@ -327,47 +309,26 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 	return RC_OK;
 }
 
-/* In alltoall with counts, check that ranks receive what peers send. *at[r]: position in rank r's list. */
-static enum rc
-check_matrix(const GpuSim__SubmitRequest *s, size_t nth, size_t *at, const GpuSim__Coll **of,
-	     struct err *err)
-{
-	for (size_t i = 0; i < s->n_ranks; i++)
-		of[s->ranks[i]->rank] = next_coll(s->ranks[i], &at[i]);
-	if (!own_counts(of[0]))
-		return RC_OK;
-	for (size_t r = 0; r < s->n_ranks; r++)
-		for (size_t q = 0; q < s->n_ranks; q++)
-			if (of[r]->counts[q] != of[q]->recvcounts[r])
-				return err_set(err, RC_INVAL,
-					       "collective %zu (alltoall): rank %zu sends %" PRIu64
-					       " elements to rank %zu, which receives %" PRIu64,
-					       nth, r, of[r]->counts[q], q, of[q]->recvcounts[r]);
-	return RC_OK;
-}
-
+/* In alltoall with counts, check that ranks receive what peers send, of each of n collectives. */
 static enum rc
 check_matrices(const GpuSim__SubmitRequest *s, size_t n, struct err *err)
 {
 	const GpuSim__Coll *of[WIRE_MAX_RANKS];
 	size_t at[WIRE_MAX_RANKS] = {0};
-	enum rc rc = RC_OK;
 
-	for (size_t nth = 0; nth < n && rc == RC_OK; nth++)
-		rc = check_matrix(s, nth, at, of, err);
-	return rc;
-}
-
-static bool
-any_matrix(const GpuSim__RankOps *r)
-{
-	const GpuSim__Coll *k;
-	size_t i = 0;
-
-	while ((k = next_coll(r, &i)))
-		if (own_counts(k))
-			return true;
-	return false;
+	for (size_t nth = 0; nth < n; nth++) {
+		for (size_t i = 0; i < s->n_ranks; i++)
+			of[s->ranks[i]->rank] = next_coll(s->ranks[i], &at[i]);
+		for (size_t r = 0; own_counts(of[0]) && r < s->n_ranks; r++)
+			for (size_t q = 0; q < s->n_ranks; q++)
+				if (of[r]->counts[q] != of[q]->recvcounts[r])
+					return err_set(
+					    err, RC_INVAL,
+					    "collective %zu (alltoall): rank %zu sends %" PRIu64
+					    " elements to rank %zu, which receives %" PRIu64,
+					    nth, r, of[r]->counts[q], q, of[q]->recvcounts[r]);
+	}
+	return RC_OK;
 }
 
 /* Check that every rank gives the same collectives in the same order. */
@@ -405,7 +366,7 @@ check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8
 		}
 	}
 	*ncoll = n;
-	return any && any_matrix(a) ? check_matrices(s, n, err) : RC_OK;
+	return check_matrices(s, n, err);
 }
 
 enum rc

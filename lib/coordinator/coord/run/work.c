@@ -59,13 +59,6 @@ forget_pairs(struct work *work)
 	work->pair_cap = 0;
 }
 
-static void
-groups_free(struct coord *c, struct comm *comm)
-{
-	while (comm_work(comm)->groups)
-		group_free(c, comm, comm_work(comm)->groups);
-}
-
 /* ---- hooks of the communicator */
 
 static bool
@@ -128,7 +121,8 @@ end(struct coord *c, struct comm *comm, const struct err *why)
 
 	meet_fail(c, comm, why);
 	runs_end_all(c, comm, why);
-	groups_free(c, comm);
+	while (comm_work(comm)->groups)
+		group_free(c, comm, comm_work(comm)->groups);
 	while (work->graphs) {
 		pendings_fail(c, &wait_graph, work->graphs->id, why);
 		graph_free(c, work->graphs);
