@@ -1,4 +1,4 @@
-#include "exits.h"
+#include "shell_impl.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * the client of a device that does not answer is closed at once, and others when a new address comes after
  * FORGET_NS without use.
  */
-#include "far.h"
+#include "keep.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "look.h"
+#include "shell_impl.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,4 +1,4 @@
-#include "page.h"
+#include "watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

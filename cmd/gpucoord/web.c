@@ -11,7 +11,6 @@
 
 #include "coord/models.h"
 #include "measure.h"
-#include "page.h"
 #include "watch.h"
 
 struct web {

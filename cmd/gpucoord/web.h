@@ -1,7 +1,7 @@
 /*
  * web.h - serve the coordinator over HTTP.
  *
- *	GET /			the live page (page.h)
+ *	GET /			the live page (page.c)
  *	GET /events		its data, as server-sent events (watch.h)
  *	GET /status.json	the state of the cluster (view/state_json.h)
  *	GET /trace.json		a timeline for Perfetto (view/timeline.h); ?last=5s

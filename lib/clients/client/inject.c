@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "client/client_impl.h"
-#include "wire/fault.h"
+#include "wire/wire.h"
 
 static enum rc
 copy_answer(struct gpusim_injected *to, const GpuSim__InjectResponse *from)

@@ -64,4 +64,16 @@ struct step_name graph_short_name(const struct graph *g, uint32_t node);
 /* " (line 12)"; "" if it is unknown. */
 struct step_name graph_line(const struct graph *g, uint32_t node);
 
+/* ---- find conflicting accesses to a chunk without a fixed order */
+
+/*
+ * race_find - look for two steps of a rank that touch the same chunk, one of which writes, and of which
+ * neither happens before the other.
+ *
+ *	g	sorted without slots: an order that only full connections enforce does not count
+ *
+ * Errors: RC_BADDATA with the first race; RC_INVAL it would need more time or memory than allowed; RC_NOMEM.
+ */
+enum rc race_find(const struct graph *g, struct err *err);
+
 #endif

@@ -2,14 +2,13 @@
  * prove.c - prove that the graph has no cycle, its order has no race, and the steps in that order compute
  * the collective's result.
  */
-#include "algo/prove.h"
+#include "algo/algo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "algo/cells.h"
 #include "algo/graph.h"
-#include "algo/race.h"
 #include "algo/value.h"
 #include "base/buf.h"
 

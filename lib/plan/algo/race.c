@@ -6,7 +6,7 @@
  * block of the rank decides. The others are ordered by messages through other ranks: they are checked in
  * passes over the graph, BATCH at a time.
  */
-#include "algo/race.h"
+#include "algo/graph.h"
 
 #include <stdlib.h>
 #include <string.h>

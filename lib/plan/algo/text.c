@@ -3,7 +3,7 @@
  * lines run from the top, as a program; each scans its own bytes again (scan.h), which bounds the work. The
  * first line after the head makes the algorithm; from then on transfers or steps are appended to it.
  */
-#include "algo/text.h"
+#include "algo/algo.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "coll/predict.h"
+#include "coll/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>

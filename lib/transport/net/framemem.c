@@ -2,7 +2,7 @@
  * Design notes. One lock; blocks of a power of two, a list of each size. The size precedes the returned
  * bytes.
  */
-#include "net/framemem.h"
+#include "net/pull_impl.h"
 
 #include <pthread.h>
 #include <stdlib.h>

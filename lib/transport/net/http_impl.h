@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "net/http_stream.h"
+#include "net/net.h"
 
 #define HTTP_PLACES (2 * HTTP_SERVER_MAX_CONNS) /* those being closed included */
 #define HTTP_DRAINS 32
@@ -78,5 +79,22 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
 
 /* The connection is closed: release its answer. */
 void http_answer_fini(struct http_ask *ask);
+
+/* ---- check that a request is meant for this server */
+
+/*
+ * http_host_allowed - check the value of the Host header.
+ *
+ *	bound	"host:port" that the server listens at
+ *	reach	NET_ANY_HOST: reachable by any address of this machine
+ *	names	more hosts, with commas between them, or NULL
+ *
+ * Allowed are loopback addresses, localhost, the bound host and the names; for a server that is reachable
+ * from other hosts also all numeric addresses, to which no name can be rebound, and this machine's name.
+ * The port does not matter: it may be forwarded. No header (NULL), as in HTTP/1.0, is allowed: browsers
+ * always send one.
+ */
+bool http_host_allowed(const char *value, const char *bound, enum net_reach reach,
+		       const char *names);
 
 #endif

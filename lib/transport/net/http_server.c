@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "net/http_impl.h"
-#include "net/listen.h"
+#include "net/net.h"
 
 #define DRAIN_MAX 65536 /* bytes */
 #define POOL_BYTES \

@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/framemem.h"
 #include "net/pull_impl.h"
 #include "net/times.h"
 

@@ -5,8 +5,10 @@
 #include <nng/nng.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
+#include "base/rc.h"
 #include "net/net.h"
 #include "net/rpc_client.h"
 
@@ -104,5 +106,27 @@ void client_end_waiting(struct rpc_client *c);
 
 /* Free a call that does not run; its context is left to the closing of the socket. */
 void call_free(struct call *call);
+
+/* ---- nng's REQ protocol on one Unix socket, without nng, for a program that calls and waits */
+
+/*
+ * It needs no thread, so a one-call program ends before nng would have started. On any trouble the caller
+ * closes it and uses nng.
+ */
+
+/* Connect to an ipc address and shake hands, before the deadline. The caller closes the descriptor. -1:
+ * another kind of address, or any failure. */
+int reqsock_open(const char *addr, uint64_t deadline_ns);
+
+/*
+ * Send a request and wait for its answer.
+ *
+ *	answer	[out] initialised; the answer's bytes
+ *
+ * Errors, after which the socket is unusable: RC_TIMEOUT, RC_UNREACHABLE the connection broke, or a
+ * protocol error of the server; RC_NOMEM.
+ */
+enum rc reqsock_call(int fd, const void *request, size_t nbytes, uint64_t deadline_ns,
+		     struct buf *answer);
 
 #endif

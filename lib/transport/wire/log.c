@@ -1,4 +1,3 @@
-#include "wire/log.h"
 
 #include <inttypes.h>
 

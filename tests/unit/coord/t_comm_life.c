@@ -58,7 +58,8 @@ main(void)
 	char row[400];
 	size_t n = 0;
 
-	ok(read_drawing("lib/coordinator/coord/README.md"), "the README draws the states of a communicator");
+	ok(read_drawing("lib/coordinator/coord/README.md"),
+	   "the README draws the states of a communicator");
 	for (; comm_row(n, row, sizeof row); n++)
 		ok(is_drawn_once(row), "%s", row);
 	ok(n == ndrawn, "it draws no other rows");

@@ -16,7 +16,6 @@
 #include "coord/core/limits.h"
 #include "coord/core/step.h"
 #include "gpu_sim.pb-c.h"
-#include "wire/pack.h"
 #include "wire/wire.h"
 
 struct coord;
