@@ -65,7 +65,6 @@ void chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n);
  */
 bool chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me,
 		 const void *got);
-uint64_t chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me);
 
 /* ---- chaos.c, operate.c and comm.c */
 

@@ -69,7 +69,7 @@ index_of_root(const struct chaos_op *o, const uint32_t *took, uint32_t ntook)
 	return k;
 }
 
-uint64_t
+static uint64_t
 chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me)
 {
 	uint64_t nelem = shape_counts_parts(o->coll) ? part_of(o) * ntook : o->nelem;

@@ -65,9 +65,6 @@ uint32_t cuda_timeout_ms(void);
 /* This thread runs a host function: calls of CUDA are not permitted. */
 void cuda_forbid_calls(bool forbid);
 
-/* True in a child of fork: this library must not touch the parent's connection. */
-bool cuda_is_forked(void);
-
 /* ------------------------------------------------------------------ streams (stream.c, order.c, worker.c) */
 
 #define STREAM_MAGIC 0x6770757374726d31ull
@@ -170,8 +167,6 @@ void memory_forget_all(struct device *d);
 /* Host memory. cudaErrorHostMemoryAlreadyRegistered; cudaErrorInvalidValue: no such memory. */
 cudaError_t memory_add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags);
 cudaError_t memory_take_host(const void *base, enum memory_kind kind, struct memory *out);
-/* This process's pointer to a device's address. */
-void *memory_pointer(const struct space_device *d, uint64_t addr);
 
 /* ------------------------------------------------------------------ operations */
 

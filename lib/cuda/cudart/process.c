@@ -37,7 +37,8 @@ in_child(void)
 	atomic_store(&forked, true);
 }
 
-bool
+/* True in a child of fork: this library must not touch the parent's connection. */
+static bool
 cuda_is_forked(void)
 {
 	return atomic_load_explicit(&forked, memory_order_relaxed);

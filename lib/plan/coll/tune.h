@@ -133,7 +133,6 @@ bool tuner_show_lists(const struct tuner *t, struct buf *out);
 bool tuner_show_rules(const struct tuner *t, uint32_t nranks, const struct link_shape *links,
 		      struct buf *out);
 /* Append a line of costs, with a newline; tune_show_sent: rounded, and without gamma. */
-bool tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *out);
 bool tune_show_sent(enum tune_transport by, const struct cost_model *m, struct buf *out);
 
 struct tune_ask {

@@ -119,7 +119,13 @@ copy_request(const GpuSim__Request *req, GpuSim__Request **out, struct err *err)
 	return rc;
 }
 
-enum rc
+/*
+ * job_ask - hand a request to the handler; the answer comes to the job's `answered`, later.
+ *
+ * req is borrowed; the envelope's fields are filled in. A job has one at a time. Errors: RC_BADDATA,
+ * RC_BUSY too many requests wait, RC_NOMEM.
+ */
+static enum rc
 job_ask(struct job *job, GpuSim__Request *req, struct err *err)
 {
 	struct grpc_server *s = job->server;

@@ -257,7 +257,7 @@ end_call(struct grpc_stream *st, enum grpc_code code, const char *text)
 
 /* ---- messages */
 
-bool
+static bool
 stream_grant(struct grpc_stream *st)
 {
 	struct grpc_session *s = st->session;

@@ -49,7 +49,8 @@ framemem_take(size_t nbytes)
 	return b->data;
 }
 
-void
+/* Give it back. NULL is legal. */
+static void
 framemem_give(void *mem)
 {
 	struct block *b;

@@ -69,9 +69,6 @@ struct http_server {
 /* Any thread: wake the server's thread. */
 void http_wake(struct http_server *s);
 
-/* The server's thread: end a connection now. */
-void http_end(struct http_ask *ask);
-
 /* MHD's callback for requests; cls is the server. */
 enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url,
 				const char *method, const char *version, const char *upload,

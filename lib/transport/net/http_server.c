@@ -31,7 +31,7 @@
 
 /* ---- one connection */
 
-void
+static void
 http_end(struct http_ask *ask)
 {
 	if (ask->phase == HTTP_SILENT) {

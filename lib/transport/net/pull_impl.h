@@ -88,7 +88,4 @@ void *pull_tick_main(void *arg);
 /* Room for nbytes, at most FRAME_PAYLOAD_MAX. NULL: out of memory. */
 void *framemem_take(size_t nbytes);
 
-/* Give it back. NULL is legal. */
-void framemem_give(void *mem);
-
 #endif

@@ -81,9 +81,6 @@ bool plain_call(struct rpc_client *c, const struct buf *request, uint64_t deadli
 /* No call runs any more. */
 void plain_close(struct rpc_client *c);
 
-/* Append our fields to a packed request. */
-bool call_envelope(struct buf *b, const struct rpc_client *c, uint64_t seq, uint64_t deadline_ns);
-
 /* Open nng's socket, if it is not open yet; lock not held. */
 enum rc client_open_nng(struct rpc_client *c, struct err *err);
 

@@ -79,9 +79,6 @@ enum rc wire_reply_rc(const GpuSim__Reply *reply, struct err *err);
 
 /* ---- requests as lines of the log */
 
-/* The subsystem that a request belongs to; LOG_CALL where no other fits. */
-enum log_subsys wire_request_subsys(const GpuSim__Request *req);
-
 /* For daemons: log the request at LOG_TRACE. Thread-safe. */
 void wire_request_log(const GpuSim__Request *req);
 
