@@ -40,9 +40,9 @@ build(const struct traffic_ask *a, const struct plan_args *all, uint32_t nplans,
 	    plan_build_first(all, a->algo, nplans, TRAFFIC_MAX_STEPS, &c.plan, &c.nstep, err);
 
 	if (rc == RC_OK && !c.plan)
-		rc = err_set(err, RC_INVAL,
-			     "%s on %" PRIu32 " GPUs: more than %u steps to simulate",
-			     a->schedule ? "the file" : a->algo, a->ngpus, TRAFFIC_MAX_STEPS);
+		rc =
+		    err_set(err, RC_INVAL, "%s on %" PRIu32 " GPUs: more than %u steps to simulate",
+			    a->schedule ? "the file" : a->algo, a->ngpus, TRAFFIC_MAX_STEPS);
 	if (rc == RC_OK)
 		*out = c;
 	return rc;

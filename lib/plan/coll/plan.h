@@ -227,7 +227,8 @@ enum rc plan_build_first(const struct plan_args *a, const char *algo, uint32_t n
 			 size_t max_steps, struct plan **plans, size_t *nstep, struct err *err);
 
 /* Return true if ranks a and b do the same, each with its own neighbours; one-sided steps are never alike. */
-bool plan_alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks);
+bool plan_alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b,
+		uint32_t nranks);
 
 /* Release the array and its nranks plans; NULL is legal. */
 void plan_free_all(struct plan *plans, uint32_t nranks);
