@@ -320,21 +320,6 @@ fuse(struct flow *f)
 	return good;
 }
 
-/* Drop dead values from messages, and empty messages. */
-static void
-drop_dead(struct flow *f)
-{
-	for (size_t m = 0; m < f->nmsg; m++) {
-		struct msg *x = &f->msg[m];
-		uint32_t n = 0;
-
-		for (uint32_t k = 0; k < x->n; k++)
-			if (f->val[f->item[x->first + k]].live)
-				f->item[x->first + n++] = f->item[x->first + k];
-		x->n = n;
-	}
-}
-
 /* ---- all of it */
 
 static bool
@@ -414,7 +399,16 @@ flow_trace(const struct algo *a, bool fused, struct flow *f, struct err *err)
 		find_live(f);
 		if (fused && !fuse(f))
 			rc = RC_NOMEM;
-		drop_dead(f);
+		/* Drop dead values from messages, and empty messages. */
+		for (size_t m = 0; m < f->nmsg; m++) {
+			struct msg *x = &f->msg[m];
+			uint32_t n = 0;
+
+			for (uint32_t k = 0; k < x->n; k++)
+				if (f->val[f->item[x->first + k]].live)
+					f->item[x->first + n++] = f->item[x->first + k];
+			x->n = n;
+		}
 	}
 	if (rc == RC_NOMEM)
 		err_set(err, rc, "no memory to lower algorithm %s", a->name);

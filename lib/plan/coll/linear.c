@@ -45,16 +45,6 @@ gather(const struct plan_args *a, struct plan *out, uint32_t hub)
 		    step_recv(PLAN_OUT, part_of(a, rank_after(a, k)), rank_after(a, k), k - 1));
 }
 
-/* Round 0: all ranks send their vectors, and the hub makes `sum` of them by the canonical tree. */
-static void
-reduce_at_once(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf sum)
-{
-	if (a->rank == hub)
-		plan_message(a, out, step_recv_all(PLAN_IN, 0, sum, whole(a), 0));
-	else
-		plan_message(a, out, step_send(PLAN_IN, whole(a), hub, 0));
-}
-
 /* Rounds 0..p-2: each rank in turn sends its vector; the hub adds it to `sum`, and finishes `sum`. */
 static void
 reduce(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf sum)
@@ -62,7 +52,11 @@ reduce(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf 
 	uint32_t d = rank_distance(a, hub);
 
 	if (a->canonical) {
-		reduce_at_once(a, out, hub, sum);
+		/* Round 0: all ranks send their vectors, and the hub makes `sum` of them by the canonical tree. */
+		if (a->rank == hub)
+			plan_message(a, out, step_recv_all(PLAN_IN, 0, sum, whole(a), 0));
+		else
+			plan_message(a, out, step_send(PLAN_IN, whole(a), hub, 0));
 		return;
 	}
 	if (d) {

@@ -76,18 +76,6 @@ coll_parse(const char *name, enum gpusim_coll *out, struct err *err)
 	return RC_INVAL;
 }
 
-/* The names of a collective's algorithms, ", " before each. */
-static void
-list_algos(enum gpusim_coll coll, struct buf *b, struct nearest *near)
-{
-	for (const struct plan_algo *row = plan_algos; row->name; row++) {
-		if (row->coll != coll)
-			continue;
-		buf_addf(b, ", %s", row->name);
-		nearest_offer(near, row->name);
-	}
-}
-
 bool
 plan_algo_named(const struct plan_algo *row, const char *name)
 {
@@ -114,7 +102,13 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 		}
 	}
 	near = nearest_begin(name);
-	list_algos(coll, &known, &near);
+	/* The names of a collective's algorithms, ", " before each. */
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		if (row->coll != coll)
+			continue;
+		buf_addf(&known, ", %s", row->name);
+		nearest_offer(&near, row->name);
+	}
 	err_set(err, RC_INVAL, "%s: unknown algorithm '%.64s': %sauto%s", coll_name(coll), name,
 		suggest(near.name, text), known.data ? known.data : "");
 	buf_fini(&known);

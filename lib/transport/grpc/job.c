@@ -95,14 +95,6 @@ count_in(struct grpc_server *s)
 	return room;
 }
 
-static void
-count_out(struct grpc_server *s)
-{
-	pthread_mutex_lock(&s->lock);
-	s->nasked--;
-	pthread_mutex_unlock(&s->lock);
-}
-
 /* The handler may keep the request: it gets its own copy, checked like one from nng. */
 static enum rc
 copy_request(const GpuSim__Request *req, GpuSim__Request **out, struct err *err)
@@ -144,7 +136,9 @@ job_ask(struct job *job, GpuSim__Request *req, struct err *err)
 	req->version = WIRE_VERSION;
 	rc = copy_request(req, &a->rpc.req, err);
 	if (rc != RC_OK) {
-		count_out(s);
+		pthread_mutex_lock(&s->lock);
+		s->nasked--;
+		pthread_mutex_unlock(&s->lock);
 		free(a);
 		return rc;
 	}
