@@ -1,11 +1,11 @@
-#include "publish.h"
+#include "server.h"
 
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "client/training.h"
+#include "client/recorder.h"
 #include "nn/rng.h"
 #include "train/model.h"
 

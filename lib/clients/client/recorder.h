@@ -36,4 +36,19 @@ enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
 /* Open a recorder's file of this user; the caller closes it. False: not one. */
 bool client_recorder_file(const char *path, struct flight_file *out);
 
+/* ---- for mnist-train: report a training's progress to the coordinator. Not part of gpusim.h */
+
+struct client_training {
+	uint64_t training; /* random for each training, never 0 */
+	const char *name;  /* of its network */
+	uint32_t epoch, epochs;
+	uint64_t step;
+	double loss;	 /* mean of the epoch */
+	double accuracy; /* share of the test set, 0 to 1 */
+	double rate;	 /* samples a second */
+};
+
+/* GPUSIM_INVAL: the coordinator shows no curves; other errors as gpusim_model_put. */
+enum gpusim_rc client_training_put(struct gpusim *g, const struct client_training *t);
+
 #endif

@@ -1,4 +1,4 @@
-#include "client/training.h"
+#include "client/recorder.h"
 
 #include "client/client_impl.h"
 

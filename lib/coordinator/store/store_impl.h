@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "store/store.h"
 
+/* Keys and their values in memory, in order of keys. */
 struct entry {
 	size_t nbytes;
 	char *value; /* in the same allocation */

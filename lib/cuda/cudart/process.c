@@ -16,7 +16,6 @@
 #include "base/host.h"
 #include "base/parse.h"
 #include "cudart/cuda_impl.h"
-#include "cudart/visible.h"
 
 static struct {
 	pthread_once_t once;

@@ -1,4 +1,4 @@
-#include "algo/transfers.h"
+#include "algo/text_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct cell {
 	uint32_t readers;   /* index into the list of all; NOBODY: none */
 };
 
-struct reader {
+struct cell_reader {
 	struct mark mark;
 	uint32_t next;
 };
@@ -41,7 +41,7 @@ struct rank_state {
 struct transfers {
 	struct algo *algo;
 	struct rank_state *rank;
-	struct reader *reader;
+	struct cell_reader *reader;
 	size_t nreader, cap_reader;
 	uint32_t free_readers; /* list of unused entries */
 	size_t nchunks, ntouches, nsteps;
@@ -175,7 +175,7 @@ add_reader(struct transfers *t, struct cell *cell, struct mark m, struct err *er
 			return no_memory(err);
 		k = (uint32_t)t->nreader++;
 	}
-	t->reader[k] = (struct reader){m, cell->readers};
+	t->reader[k] = (struct cell_reader){m, cell->readers};
 	cell->readers = k;
 	return RC_OK;
 }

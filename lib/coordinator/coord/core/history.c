@@ -3,7 +3,7 @@
  * ring holds the last 1024, here and as records. A client that follows them waits for a number that has
  * not been given yet.
  */
-#include "coord/core/history.h"
+#include "coord/core/pending.h"
 
 #include <stdarg.h>
 #include <stdio.h>
