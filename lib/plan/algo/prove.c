@@ -23,19 +23,6 @@ struct prover {
 	uint32_t per; /* chunks of the vector that belong to a rank */
 };
 
-struct cell_name
-cell_name(const struct algo *a, uint32_t rank, const struct algo_step *s, uint32_t cell)
-{
-	struct cells w = step_writes(a, rank, s);
-	bool is_dst = cells_have(w, cell);
-	unsigned buf = is_dst ? s->dst : s->src;
-	struct cell_name n;
-
-	snprintf(n.text, sizeof n.text, "%s %u", algo_buf_word(buf),
-		 cell - cell_of(a, rank, buf, 0));
-	return n;
-}
-
 /* ---- limits */
 
 /* The proof's memory: cells, and chunks in all messages together. */
