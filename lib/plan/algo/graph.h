@@ -13,12 +13,15 @@
 struct graph {
 	const struct algo *algo;
 	uint32_t nnode, nblock, nmessage;
+	uint32_t ncell, nsent; /* of all ranks, see cells.h; chunks in all messages */
+	uint32_t *first_cell;  /* by rank: its first cell among all */
 	uint32_t *rank_block;  /* nranks + 1: the first block of each rank, over all ranks */
 	uint32_t *block_rank;  /* by block */
 	uint32_t *first;       /* nblock + 1: the first node of each block */
 	uint32_t *block_of;    /* by node */
 	uint32_t *to, *from;   /* by node: the receiver of its message, the sender; ALGO_NONE */
 	uint32_t *send_at;     /* by node: its number among the sends of its block */
+	uint32_t *sent_at;     /* by node that sends: its first chunk among all that are sent */
 	uint32_t *send_first;  /* nblock + 1: into sends */
 	uint32_t *sends;       /* the nodes that send, block by block, in order */
 	uint32_t *waiter;      /* by node: the first node that depends on it, then next_waiter */
