@@ -3,7 +3,7 @@
  * thread must clean up. So a client for an address where nobody listens is closed a moment later, unless it
  * is called again; a call that finds nobody there reports it again.
  */
-#include "connections.h"
+#include "shell_impl.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

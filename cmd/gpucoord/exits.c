@@ -1,4 +1,4 @@
-#include "exits.h"
+#include "shell_impl.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,9 +35,15 @@ take_line(struct exits *e, uint32_t *pid, int *status)
 	return good || take_line(e, pid, status);
 }
 
-static bool
-told(struct exits *e, uint32_t *pid, int *status)
+bool
+exits_next(struct exits *e, uint32_t *pid, int *status)
 {
+	pid_t child = waitpid(-1, status, WNOHANG);
+
+	if (child > 0) {
+		*pid = (uint32_t)child;
+		return true;
+	}
 	while (e->fd >= 0 && !take_line(e, pid, status)) {
 		ssize_t n;
 
@@ -51,16 +57,4 @@ told(struct exits *e, uint32_t *pid, int *status)
 		e->len += (size_t)n;
 	}
 	return e->fd >= 0;
-}
-
-bool
-exits_next(struct exits *e, uint32_t *pid, int *status)
-{
-	pid_t child = waitpid(-1, status, WNOHANG);
-
-	if (child > 0) {
-		*pid = (uint32_t)child;
-		return true;
-	}
-	return told(e, pid, status);
 }

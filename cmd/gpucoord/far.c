@@ -4,7 +4,7 @@
  * the client of a device that does not answer is closed at once, and others when a new address comes after
  * FORGET_NS without use.
  */
-#include "far.h"
+#include "keep.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -75,9 +75,10 @@ fars_free(struct fars *f)
 }
 
 /* Lock held. */
-static void
-forget_unused(struct fars *f, uint64_t now_ns)
+static enum rc
+enter(struct fars *f, const char *address, uint64_t now_ns, struct address **out, struct err *err)
 {
+	struct address *a;
 	struct address **at = &f->first;
 
 	while (*at)
@@ -85,15 +86,6 @@ forget_unused(struct fars *f, uint64_t now_ns)
 			forget(f, at);
 		else
 			at = &(*at)->next;
-}
-
-/* Lock held. */
-static enum rc
-enter(struct fars *f, const char *address, uint64_t now_ns, struct address **out, struct err *err)
-{
-	struct address *a;
-
-	forget_unused(f, now_ns);
 	if (f->n == ADDRESSES)
 		return err_set(err, RC_BUSY, "%u recorders are connected already", f->n);
 	a = calloc(1, sizeof *a);

@@ -1,10 +1,10 @@
-#include "faults.h"
+#include "shell_impl.h"
 
 #include "base/clock.h"
 #include "base/freeze.h"
 #include "base/log.h"
 #include "coll/fault.h"
-#include "wire/fault.h"
+#include "wire/wire.h"
 
 static enum rc
 check(const struct gpusim_fault *f, struct err *err)

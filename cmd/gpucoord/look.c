@@ -1,4 +1,4 @@
-#include "look.h"
+#include "shell_impl.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -95,17 +95,6 @@ place(struct looks *l, uint64_t device_id)
 	return &l->v[l->n++];
 }
 
-static void
-forget_old(struct looks *l, uint64_t now_ns)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n; i++)
-		if (now_ns - l->v[i].at_ns < FRESH_NS)
-			l->v[n++] = l->v[i];
-	l->n = n;
-}
-
 /* A process that always computes on a busy machine waits as well, but it gets its share. */
 static bool
 is_starved(const struct threads *t, const struct look *before, uint64_t now_ns)
@@ -122,8 +111,12 @@ look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns)
 	struct threads t = look_now(pid);
 	struct look *before, now = {device_id, now_ns, t.waited_ns, t.ran_ns, pid};
 	bool starved = false;
+	size_t n = 0;
 
-	forget_old(l, now_ns);
+	for (size_t i = 0; i < l->n; i++)
+		if (now_ns - l->v[i].at_ns < FRESH_NS)
+			l->v[n++] = l->v[i];
+	l->n = n;
 	before = place(l, device_id);
 	if (before && before->pid == pid && t.waited_ns > before->waited_ns)
 		starved = is_starved(&t, before, now_ns);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "far.h"
 #include "keep.h"
 #include "net/net.h"
 #include "net/rpc_client.h"

@@ -3,7 +3,7 @@
  *
  * Status and events come from requests to ourselves, which the state machine handles like any others. A
  * device of this host and user is read from its memory file (keep.h), even after it has ended; one of
- * another host by requests (far.h).
+ * another host by requests (far.c).
  */
 #ifndef GPUCOORD_OBSERVE_H
 #define GPUCOORD_OBSERVE_H

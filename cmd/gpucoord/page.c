@@ -1,4 +1,4 @@
-#include "page.h"
+#include "watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,20 +11,11 @@ release(void *arg)
 	free(arg);
 }
 
-/* Insert a nonce, which has the length of PAGE_NONCE, at its places. */
-static void
-fill(char *text, size_t n, const char nonce[sizeof PAGE_NONCE])
-{
-	char *at = text;
-
-	while ((at = memmem(at, n - (size_t)(at - text), PAGE_NONCE, strlen(PAGE_NONCE))))
-		memcpy(at, nonce, strlen(PAGE_NONCE));
-}
-
 void
 page_answer(struct http_answer *out)
 {
 	char *text = malloc(page_html_size), nonce[sizeof PAGE_NONCE] = "";
+	char *at;
 
 	if (!text) {
 		out->status = 503;
@@ -35,7 +26,11 @@ page_answer(struct http_answer *out)
 		nonce[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 		    [net_random() % 64];
 	memcpy(text, page_html, page_html_size);
-	fill(text, page_html_size, nonce);
+	/* Insert a nonce, which has the length of PAGE_NONCE, at its places. */
+	at = text;
+	while (
+	    (at = memmem(at, page_html_size - (size_t)(at - text), PAGE_NONCE, strlen(PAGE_NONCE))))
+		memcpy(at, nonce, strlen(PAGE_NONCE));
 	*out = (struct http_answer){.status = 200,
 				    .type = "text/html; charset=utf-8",
 				    .body = text,

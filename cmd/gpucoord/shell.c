@@ -2,7 +2,7 @@
  * Design notes. A thread that enqueues an event drains the queue, unless another thread already does: so
  * the state machine runs on one thread at a time, the `running` one, without the lock, and a request goes
  * to the devices without a change of threads. The running thread may be a server's or one of nng's. Only a
- * commit may block there (state.h): a write, an fsync, or an exchange with etcd of at most 2 s.
+ * commit may block there (state.c): a write, an fsync, or an exchange with etcd of at most 2 s.
  *
  * The main thread runs the timer: a running thread yields to it after the present event. The server reports
  * clients that have ended or come back under its lock, so those events wait for the main thread. Before the
@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "net/net.h"
 #include "shell_impl.h"
-#include "wire/log.h"
+#include "wire/wire.h"
 
 void
 shell_push(struct shell *s, struct item *i)

@@ -33,7 +33,7 @@ struct coord *shell_coord(struct shell *s);
 /* Accept models, and serve them through w. Call it before the loop starts; w is stopped after shell_free. */
 void shell_serve_models(struct shell *s, struct web *w);
 
-/* Set the pipe on which the parent reports the ends of processes; see exits.h. Before the loop starts. */
+/* Set the pipe on which the parent reports the ends of processes; see exits.c. Before the loop starts. */
 void shell_hear_exits(struct shell *s, int fd);
 
 /* Serve the lab's gRPC clients at "host:port". Before the loop starts; errors as of grpc_server_start. */

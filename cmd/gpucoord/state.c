@@ -5,7 +5,7 @@
  * so that the store never has a state that did not exist. Meanwhile the coordinator accepts nothing that
  * needs to be stored, so `late` stays small. The longer a try takes, the longer the pause before the next.
  */
-#include "state.h"
+#include "shell_impl.h"
 
 #include <errno.h>
 #include <stdio.h>

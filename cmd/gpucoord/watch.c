@@ -19,15 +19,17 @@
 #include "view/timeline.h"
 
 #define OBSERVE_MS 2000
+#define METRICS_MS 4000	      /* a scrape times out after 10 s by default */
 #define RATES_NS   NS_PER_SEC /* rates are over at least this time */
 #define RECORDS	   64	      /* of each ring, for the operation that ended last */
 
-enum what { STATUS, TRACE };
+enum what { STATUS, TRACE, METRICS };
 
 struct waiting {
 	struct http_ask *ask;
 	enum what what;
-	uint64_t last_ns;
+	uint64_t last_ns;	/* of a trace */
+	enum metrics_form form; /* of metrics */
 };
 
 struct point {
@@ -44,7 +46,7 @@ struct watch {
 	pthread_cond_t changed;
 	bool stops;
 	bool comes; /* a client has just requested events */
-	struct waiting waiting[WATCH_ASKS];
+	struct waiting waiting[HTTP_SERVER_MAX_CONNS];
 	size_t nwaiting;
 	struct point point[WATCH_POINTS];
 	uint64_t npoints; /* number n at n modulo this */
@@ -53,6 +55,7 @@ struct watch {
 	uint64_t event;	     /* id of the last event */
 	pthread_mutex_t worlds;
 	struct world *old, *newer; /* rates are computed from old; newer will replace it */
+	struct metrics *sums;	   /* the answerer's */
 };
 
 /* ---- points: throughput and latency of a second */
@@ -233,10 +236,12 @@ trace_add(void *arg, const void *data, size_t n, struct err *err)
 static enum rc
 make(struct watch *w, const struct waiting *q, struct buf *out, struct err *err)
 {
-	static const size_t records[] = {[STATUS] = RECORDS, [TRACE] = SIZE_MAX};
+	static const size_t records[] = {[STATUS] = RECORDS, [TRACE] = SIZE_MAX, [METRICS] = 0};
+	struct metrics_process self = watch_self();
 	struct world *now = NULL;
 	enum rc rc =
-	    observe_world(w->observer, records[q->what], deadline_in_ms(OBSERVE_MS), &now, err);
+	    observe_world(w->observer, records[q->what],
+			  deadline_in_ms(q->what == METRICS ? METRICS_MS : OBSERVE_MS), &now, err);
 
 	if (rc == RC_OK && q->what == STATUS) {
 		pthread_mutex_lock(&w->worlds);
@@ -244,6 +249,8 @@ make(struct watch *w, const struct waiting *q, struct buf *out, struct err *err)
 		pthread_mutex_unlock(&w->worlds);
 		if (rc == RC_OK && !buf_add(out, "\n", 1))
 			rc = err_set(err, RC_NOMEM, "out of memory");
+	} else if (rc == RC_OK && q->what == METRICS) {
+		rc = metrics_text(w->sums, now, &self, q->form, out, err);
 	} else if (rc == RC_OK) {
 		rc = timeline_of_world(now, q->last_ns, trace_add, out, NULL, err);
 	}
@@ -259,7 +266,9 @@ answer_one(struct watch *w, const struct waiting *q)
 	struct err err = {0};
 
 	if (make(w, q, &text, &err) == RC_OK) {
-		http_answer_text(&answer, 200, "application/json", &text);
+		http_answer_text(&answer, 200,
+				 q->what == METRICS ? metrics_type(q->form) : "application/json",
+				 &text);
 	} else {
 		buf_fini(&text);
 		http_answer_error(&answer, 503, err.text);
@@ -307,7 +316,7 @@ static void
 put_off(struct watch *w, const struct waiting *q, struct http_answer *out)
 {
 	pthread_mutex_lock(&w->lock);
-	if (w->nwaiting < WATCH_ASKS && !w->stops) {
+	if (w->nwaiting < HTTP_SERVER_MAX_CONNS && !w->stops) {
 		w->waiting[w->nwaiting++] = *q;
 		out->status = HTTP_LATER;
 		pthread_cond_broadcast(&w->changed);
@@ -372,6 +381,12 @@ watch_answer(struct watch *w, struct http_ask *ask, struct http_answer *out)
 		begin_trace(w, ask, out);
 	else if (strcmp(path, "/status.json") == 0)
 		put_off(w, &(struct waiting){.ask = ask, .what = STATUS}, out);
+	else if (strcmp(path, "/metrics") == 0)
+		put_off(w,
+			&(struct waiting){.ask = ask,
+					  .what = METRICS,
+					  .form = metrics_form_of(http_ask_header(ask, "Accept"))},
+			out);
 	else
 		return false;
 	return true;
@@ -396,7 +411,9 @@ watch_new(struct observer *o, struct watch **out, struct err *err)
 {
 	struct watch *w = calloc(1, sizeof *w);
 
-	if (!w || !(w->curves = curves_new())) {
+	if (!w || !(w->curves = curves_new()) || !(w->sums = metrics_new())) {
+		if (w)
+			curves_free(w->curves);
 		free(w);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -441,6 +458,7 @@ watch_free(struct watch *w)
 	if (!w)
 		return;
 	curves_free(w->curves);
+	metrics_free(w->sums);
 	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->worlds);

@@ -1,5 +1,6 @@
 /*
- * watch.h - the live page's data: /events, /status.json and /trace.json, each from the present world.
+ * watch.h - views of the present world: the live page's /events, /status.json and /trace.json, and /metrics
+ * in Prometheus' formats.
  *
  * While clients listen to /events, a thread samples at most four times a second and spends at most a tenth
  * of its time on that; without listeners at most once a second, and a twentieth, so that a new listener
@@ -11,11 +12,11 @@
 
 #include "net/http_server.h"
 #include "observe.h"
+#include "view/metrics.h"
 
 #define WATCH_PERIOD_MS 250
 #define WATCH_IDLE_MS	1000 /* while nobody listens */
 #define WATCH_POINTS	600 /* points of throughput and latency, one per second, for a new listener */
-#define WATCH_ASKS	32	     /* most requests that wait for their answer */
 #define WATCH_TRACE_MAX (128u << 20) /* bytes of a trace */
 #define WATCH_TRACE_S	10	     /* seconds of a trace, unless ?last= is given */
 
@@ -38,5 +39,20 @@ void watch_stop(struct watch *w);
 
 /* After http_server_stop. NULL is legal. */
 void watch_free(struct watch *w);
+
+/* This process's own use of files, memory and time. */
+struct metrics_process watch_self(void);
+
+/* ---- the live page: one file with HTML, style and script, assembled at build time from page/ */
+
+/* The generated file, in which PAGE_NONCE marks each place for a nonce. */
+extern const unsigned char page_html[];
+extern const size_t page_html_size;
+
+#define PAGE_NONCE "@NONCE-OF-THIS-ANSWER@"
+
+/* Answer with the page. Its style and script carry a random nonce of this answer, and the policy in the
+ * answer's header allows only these: no text from a device or client can run in a browser. */
+void page_answer(struct http_answer *out);
 
 #endif

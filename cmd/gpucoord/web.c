@@ -10,15 +10,12 @@
 #include <string.h>
 
 #include "coord/models.h"
-#include "measure.h"
-#include "page.h"
 #include "watch.h"
 
 struct web {
 	pthread_mutex_t lock;
 	struct models *models;
 	struct watch *watch;
-	struct measure *measure;
 	struct http_server *server;
 };
 
@@ -89,8 +86,6 @@ answer(void *arg, struct http_ask *ask, struct http_answer *out)
 		snprintf(l->text, sizeof l->text, "%" PRIu64 "\n", l->model->version);
 		out->body = l->text;
 		out->nbytes = strlen(l->text);
-	} else if (strcmp(path, "/metrics") == 0) {
-		measure_answer(w->measure, ask, out);
 	} else {
 		watch_answer(w->watch, ask, out);
 	}
@@ -107,9 +102,7 @@ web_start(const struct web_config *cfg, struct web **out, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	pthread_mutex_init(&w->lock, NULL);
-	rc = measure_start(cfg->observer, &w->measure, err);
-	if (rc == RC_OK)
-		rc = watch_new(cfg->observer, &w->watch, err);
+	rc = watch_new(cfg->observer, &w->watch, err);
 	if (rc == RC_OK)
 		rc = http_server_start(&(struct http_config){.host = cfg->host,
 							     .reach = cfg->reach,
@@ -192,10 +185,8 @@ web_stop(struct web *w)
 {
 	if (!w)
 		return;
-	measure_stop(w->measure);
 	watch_stop(w->watch);
 	http_server_stop(w->server);
-	measure_free(w->measure);
 	watch_free(w->watch);
 	models_free(w->models);
 	pthread_mutex_destroy(&w->lock);

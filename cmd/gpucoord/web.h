@@ -1,11 +1,11 @@
 /*
  * web.h - serve the coordinator over HTTP.
  *
- *	GET /			the live page (page.h)
+ *	GET /			the live page (page.c)
  *	GET /events		its data, as server-sent events (watch.h)
  *	GET /status.json	the state of the cluster (view/state_json.h)
  *	GET /trace.json		a timeline for Perfetto (view/timeline.h); ?last=5s
- *	GET /metrics		for Prometheus (measure.h)
+ *	GET /metrics		for Prometheus (watch.h)
  *	GET /model		the newest model of a training, a .npz file; X-Gpusim-Version has its version
  *	GET /model/version	its version, a number
  */

@@ -28,7 +28,8 @@ is_home(const char *folder)
 	return access(library, R_OK) == 0;
 }
 
-enum rc
+/* Find the home that belongs to this gpuctl, as an absolute path without links. RC_FAILED: not found. */
+static enum rc
 home_find(char out[PATH_MAX], struct err *err)
 {
 	char own[PATH_MAX], path[PATH_MAX + 32];

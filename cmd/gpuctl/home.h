@@ -8,9 +8,6 @@
 
 #include "base/rc.h"
 
-/* Find the home that belongs to this gpuctl, as an absolute path without links. RC_FAILED: not found. */
-enum rc home_find(char out[PATH_MAX], struct err *err);
-
 /* Set NCCL_HOME, CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH and PATH of this process and its children. */
 enum rc home_enter(struct err *err);
 

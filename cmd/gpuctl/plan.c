@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli.h"
-#include "coll/predict.h"
+#include "coll/simulate.h"
 #include "coll/shape.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"

@@ -3,11 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "algo/lower.h"
-#include "algo/msccl.h"
-#include "algo/prove.h"
-#include "algo/show.h"
-#include "algo/text.h"
+#include "algo/algo.h"
 #include "base/file.h"
 #include "coll/check.h"
 #include "coll/tune.h"

@@ -4,7 +4,7 @@
 #ifndef GPUCTL_PLAN_FILE_H
 #define GPUCTL_PLAN_FILE_H
 
-#include "algo/prove.h"
+#include "algo/algo.h"
 #include "args.h"
 #include "base/buf.h"
 #include "coll/simulate.h"

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/blocks.h"
-#include "algo/lower.h"
+#include "algo/algo.h"
 #include "cli.h"
 #include "cluster/scheme.h"
 #include "mem/dtype.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "algo/msccl.h"
+#include "algo/algo.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -28,7 +28,7 @@
 #include "pin.h"
 #include "register.h"
 #include "report.h"
-#include "wire/log.h"
+#include "wire/wire.h"
 
 #define TICK_MS		 100
 #define STOP_WITHIN_SECS 5

@@ -192,21 +192,6 @@ beat(struct registration *r)
 	device_beat(r->device, best.offset_ns, best.error_ns);
 }
 
-static void
-registered(struct registration *r)
-{
-	beat(r);
-	if (r->away || r->told)
-		log_say(LOG_WARN, LOG_BOOTSTRAP, "the coordinator is %s",
-			r->away ? "back" : "available now");
-	r->told = false;
-	r->away = false;
-	r->done = true;
-	r->late = r->renewals = 0;
-	r->seldom_ms = (int)(r->heartbeat_ms / 4);
-	r->next_ns = next_heartbeat(r);
-}
-
 /* After a refusal or another request's answer: continue under a new client id, and retry at heartbeats if
  * that does not help. False: that is not the reason, or no new client can be opened. */
 static bool
@@ -241,7 +226,16 @@ static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
 {
 	if (r->rc == RC_OK) {
-		registered(r);
+		beat(r);
+		if (r->away || r->told)
+			log_say(LOG_WARN, LOG_BOOTSTRAP, "the coordinator is %s",
+				r->away ? "back" : "available now");
+		r->told = false;
+		r->away = false;
+		r->done = true;
+		r->late = r->renewals = 0;
+		r->seldom_ms = (int)(r->heartbeat_ms / 4);
+		r->next_ns = next_heartbeat(r);
 		return RC_OK;
 	}
 	r->next_ns = now + RETRY_MS * NS_PER_MS;

@@ -1,4 +1,4 @@
-#include "curves.h"
+#include "report.h"
 
 #include <math.h>
 #include <stdlib.h>

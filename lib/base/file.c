@@ -82,6 +82,38 @@ file_write(int fd, const void *bytes, size_t nbytes)
 	return true;
 }
 
+bool
+file_write_at(int fd, const void *bytes, size_t nbytes, uint64_t at)
+{
+	const char *p = bytes;
+
+	for (size_t done = 0; done < nbytes;) {
+		ssize_t n = pwrite(fd, p + done, nbytes - done, (off_t)(at + done));
+
+		if (n == 0)
+			errno = ENOSPC;
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+ssize_t
+file_read_at(int fd, void *to, size_t nbytes, uint64_t at)
+{
+	size_t done = 0;
+	ssize_t n = 1;
+
+	while (done < nbytes && n != 0) {
+		n = pread(fd, (char *)to + done, nbytes - done, (off_t)(at + done));
+		if (n < 0 && errno != EINTR)
+			return -1;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return (ssize_t)done;
+}
+
 /* The path to rename to, malloc'ed: links followed, as the rename would replace the link. */
 static enum rc
 resolve(const char *path, char **target, struct err *err)

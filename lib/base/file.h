@@ -5,6 +5,7 @@
 #define BASE_FILE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/rc.h"
@@ -47,8 +48,12 @@ enum rc file_new_close(struct file_new *f, bool good, struct err *err);
 /* Check that file_new_open would succeed, without changing the file. The same errors. */
 enum rc file_new_check(const char *path, struct err *err);
 
-/* All bytes; false with errno. */
+/* All bytes, at the end or from an offset on; false with errno. */
 bool file_write(int fd, const void *bytes, size_t nbytes);
+bool file_write_at(int fd, const void *bytes, size_t nbytes, uint64_t at);
+
+/* As many bytes as there are from an offset on, up to nbytes. Returns their number; -1 with errno. */
+ssize_t file_read_at(int fd, void *to, size_t nbytes, uint64_t at);
 
 /* Open, write and close in one. */
 enum rc file_replace(const char *path, const void *bytes, size_t nbytes, struct err *err);

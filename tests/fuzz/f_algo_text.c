@@ -1,5 +1,5 @@
 /* Fuzz gpusim's text form of algorithms. */
-#include "algo/text.h"
+#include "algo/algo.h"
 
 #include "f_algo_form.h"
 

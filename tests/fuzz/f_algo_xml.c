@@ -1,5 +1,5 @@
 /* Fuzz MSCCL's XML. */
-#include "algo/msccl.h"
+#include "algo/algo.h"
 
 #include "f_algo_form.h"
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "algo/prove.h"
+#include "algo/algo.h"
 #include "tap.h"
 
 /* The last step of each rank. */

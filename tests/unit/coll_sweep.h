@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "coll/check.h"
-#include "coll/cost.h"
+#include "coll/tune.h"
 #include "tap.h"
 
 #define SWEEP_MAX_RANKS 64

@@ -1,4 +1,4 @@
-#include "bench/baseline.h"
+#include "bench/bench.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

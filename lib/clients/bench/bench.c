@@ -309,24 +309,6 @@ bench_next(const struct bench *b, uint64_t nbytes)
 	return next <= b->max_bytes ? next : 0;
 }
 
-static void
-add_up(struct bench_summary *sum, const struct bench_row *row, uint64_t *nresults)
-{
-	if (*nresults == 0) {
-		sum->client = row->result[BENCH_OUT_OF_PLACE].client;
-		sum->client_nbytes = row->nbytes;
-	}
-	for (int p = 0; p < BENCH_NPLACES; p++) {
-		const struct bench_result *r = &row->result[p];
-
-		sum->nwrong += r->nwrong;
-		sum->avg_busbw += r->busbw;
-		*nresults += r->ran;
-		if (r->ratio > sum->worst)
-			sum->worst = r->ratio;
-	}
-}
-
 enum rc
 bench_run(struct bench *b, void (*take)(void *arg, const struct bench_row *row), void *arg,
 	  struct bench_summary *out, struct err *err)
@@ -339,7 +321,19 @@ bench_run(struct bench *b, void (*take)(void *arg, const struct bench_row *row),
 		if (run_size(b, nbytes, &row, err) != RC_OK)
 			return err->rc;
 		take(arg, &row);
-		add_up(&sum, &row, &nresults);
+		if (nresults == 0) {
+			sum.client = row.result[BENCH_OUT_OF_PLACE].client;
+			sum.client_nbytes = row.nbytes;
+		}
+		for (int p = 0; p < BENCH_NPLACES; p++) {
+			const struct bench_result *r = &row.result[p];
+
+			sum.nwrong += r->nwrong;
+			sum.avg_busbw += r->busbw;
+			nresults += r->ran;
+			if (r->ratio > sum.worst)
+				sum.worst = r->ratio;
+		}
 	} while ((nbytes = bench_next(b, nbytes)) != 0);
 	if (nresults)
 		sum.avg_busbw /= (double)nresults;

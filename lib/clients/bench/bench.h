@@ -8,11 +8,63 @@
 #define BENCH_BENCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/rc.h"
-#include "bench/baseline.h"
-#include "bench/data.h"
+#include "mem/number.h"
+
+/* The times of an earlier gpuctl bench, from its --json output. */
+enum bench_place { BENCH_OUT_OF_PLACE, BENCH_IN_PLACE, BENCH_NPLACES };
+
+struct baseline_row {
+	uint64_t nbytes;
+	double us[BENCH_NPLACES]; /* 0: none */
+};
+
+/* Initialise with {0}. */
+struct baseline {
+	struct baseline_row *row;
+	size_t n, cap;
+};
+
+/* Parse text that ends with a NUL. RC_BADDATA: not such text, or without rows. */
+enum rc baseline_parse(const char *text, struct baseline *out, struct err *err);
+void baseline_fini(struct baseline *b);
+
+/* us as a multiple of the baseline's time for that size and place; 0: it has none. */
+double baseline_ratio(const struct baseline *b, uint64_t nbytes, enum bench_place where, double us);
+
+/*
+ * The input of each rank of a checked collective and its expected output, to the bit.
+ *
+ * Elements are small whole numbers: every type holds every sum, product and average of them. They repeat
+ * after a prime number of elements, so a part at a wrong place shows, and making them is mostly copying.
+ */
+
+/* Initialise with bench_data_init. */
+struct bench_data {
+	enum gpusim_coll coll;
+	enum gpusim_dtype dtype;
+	enum gpusim_redop redop;
+	uint32_t nranks, root;
+	char *room;	 /* elements of sequence `which` from 0 on */
+	uint32_t which;	 /* a rank's, or SHAPE_REDUCED (coll/shape.h) */
+	uint64_t filled; /* elements of room that are set */
+	uint64_t most;	 /* elements that one request may be for */
+};
+
+#define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
+
+/* coll, dtype, op, nranks, root are set by the caller. RC_NOMEM. */
+enum rc bench_data_init(struct bench_data *d, struct err *err);
+void bench_data_fini(struct bench_data *d);
+
+/* nelem <= d->most elements of a sequence, from `from` on. Valid until the next call. */
+const char *bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, uint64_t nelem);
+
+/* A rank's factor of premulsum. */
+union number bench_factor(enum gpusim_dtype dtype, uint32_t rank);
 
 #define BENCH_RECOVERIES_MAX 100 /* of one bench */
 

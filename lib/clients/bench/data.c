@@ -1,4 +1,4 @@
-#include "bench/data.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

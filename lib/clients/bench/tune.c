@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "bench/bench_impl.h"
-#include "coll/cost.h"
+#include "coll/tune.h"
 #include "coll/plan.h"
 
 /* The fastest at one size. An algorithm over peer memory is not a candidate if the ranks do not share

@@ -11,7 +11,15 @@
 
 #include "base/api.h"
 #include "chaos/chaos.h"
-#include "chaos/times.h"
+
+/*
+ * Chaos's timeouts. They are fixed: they are small compared with the bound of an operation, which
+ * the caller sets, and longer ones would only slow down a run with dead devices.
+ */
+
+#define CHAOS_SIDE_MS	3000 /* a call that injects a fault, moves memory or looks */
+#define CHAOS_RETURN_MS 3000 /* devices that may still come back, before fewer are enough */
+#define CHAOS_POLL_MS	20   /* between two looks for free devices */
 
 #define CHAOS_BYTES (1u << 20) /* of a vector; each rank has two such buffers */
 

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "client/client_impl.h"
-#include "wire/fault.h"
+#include "wire/wire.h"
 
 enum gpusim_rc
 gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,

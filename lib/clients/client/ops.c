@@ -9,7 +9,7 @@
 #include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
-#include "wire/pack.h"
+#include "wire/wire.h"
 
 struct gpusim_ops *
 ops_new(uint32_t nranks, uint32_t field)

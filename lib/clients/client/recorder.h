@@ -33,7 +33,11 @@ bool client_recorder_is_file(const struct client_recorder *r);
 /* Have the device record all steps for the next `ms` milliseconds. */
 enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
 
-/* A training's progress, reported to the coordinator. */
+/* Open a recorder's file of this user; the caller closes it. False: not one. */
+bool client_recorder_file(const char *path, struct flight_file *out);
+
+/* ---- for mnist-train: report a training's progress to the coordinator. Not part of gpusim.h */
+
 struct client_training {
 	uint64_t training; /* random for each training, never 0 */
 	const char *name;  /* of its network */
@@ -46,8 +50,5 @@ struct client_training {
 
 /* GPUSIM_INVAL: the coordinator shows no curves; other errors as gpusim_model_put. */
 enum gpusim_rc client_training_put(struct gpusim *g, const struct client_training *t);
-
-/* Open a recorder's file of this user; the caller closes it. False: not one. */
-bool client_recorder_file(const char *path, struct flight_file *out);
 
 #endif

@@ -12,7 +12,20 @@
 #include <sys/types.h>
 
 #include "launch/launch.h"
-#include "launch/times.h"
+
+/*
+ * The supervisor's timeouts.
+ *
+ * launch_config sets the first. The others are fixed: they bound the time that a signal may take to
+ * end a process, and no user waits for them unless a process ignores it.
+ */
+
+#define LAUNCH_START_MS	       10000 /* until every daemon is ready: gpuctl run --start-timeout */
+#define LAUNCH_COMMAND_TERM_MS 5000  /* the command, from SIGTERM or SIGHUP to SIGKILL */
+#define LAUNCH_DAEMON_TERM_MS  2000  /* a daemon, from SIGTERM to SIGKILL */
+#define LAUNCH_KILL_MS	       2000  /* a process, from SIGKILL to its end */
+#define LAUNCH_ORPHAN_TERM_MS  1000  /* an orphan of the guardian, from SIGTERM to SIGKILL */
+#define LAUNCH_DONE_MS	       10000 /* a guardian that has lost its keeper, until it has cleaned up */
 
 #define LAUNCH_DIR_MAX	80 /* leaves room for "/dev1023.sock" in the 108 bytes of a socket's path */
 #define LAUNCH_URL_MAX	(LAUNCH_DIR_MAX + 32)

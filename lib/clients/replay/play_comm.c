@@ -141,19 +141,6 @@ play_queue_of(struct play *p, uint32_t proc, uint64_t then, struct cmdq **out, s
 
 /* ---- waiting */
 
-static void
-abort_all(struct play *p)
-{
-	for (uint32_t i = 0; i < p->s->ncomms; i++) {
-		struct gpusim_comm *c = p->comm[i].busy ? p->comm[i].all : NULL;
-
-		if (p->comm[i].busy && p->comm[i].rank)
-			c = p->comm[i].rank[0];
-		if (c)
-			gpusim_comm_abort(c, "it failed in the recording");
-	}
-}
-
 /* Return true if all work has ended within the time. */
 static bool
 settle(struct play *p, uint32_t wait_ms)
@@ -182,7 +169,14 @@ void
 play_drain(struct play *p, uint32_t wait_ms)
 {
 	if (!settle(p, wait_ms ? wait_ms : 60000)) {
-		abort_all(p);
+		for (uint32_t i = 0; i < p->s->ncomms; i++) {
+			struct gpusim_comm *c = p->comm[i].busy ? p->comm[i].all : NULL;
+
+			if (p->comm[i].busy && p->comm[i].rank)
+				c = p->comm[i].rank[0];
+			if (c)
+				gpusim_comm_abort(c, "it failed in the recording");
+		}
 		settle(p, 10000);
 	}
 	for (size_t i = 0; i < p->s->nprocs; i++)

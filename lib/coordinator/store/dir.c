@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/journal.h"
 #include "store/store_impl.h"
 
@@ -135,22 +136,10 @@ sync_parent(const struct dir *d)
 static enum rc
 write_at(const struct dir *d, int fd, const void *data, size_t nbytes, size_t at, struct err *err)
 {
-	const char *p = data;
-	size_t done = 0;
-
-	while (done < nbytes) {
-		ssize_t n = pwrite(fd, p + done, nbytes - done, (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			errno = ENOSPC;
-		if (n <= 0)
-			return err_set(err, RC_FAILED, "%s: cannot write %zu bytes: %s", d->journal,
-				       nbytes, strerror(errno));
-		done += (size_t)n;
-	}
-	return RC_OK;
+	if (file_write_at(fd, data, nbytes, at))
+		return RC_OK;
+	return err_set(err, RC_FAILED, "%s: cannot write %zu bytes: %s", d->journal, nbytes,
+		       strerror(errno));
 }
 
 static enum rc
@@ -251,6 +240,7 @@ static bool
 slurp(int fd, struct buf *out)
 {
 	struct stat st;
+	ssize_t n;
 
 	if (fstat(fd, &st) != 0)
 		return false;
@@ -258,18 +248,9 @@ slurp(int fd, struct buf *out)
 		errno = ENOMEM;
 		return false;
 	}
-	while (out->len < (size_t)st.st_size) {
-		ssize_t n = read(fd, out->data + out->len, (size_t)st.st_size - out->len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return false;
-		if (n == 0)
-			break;
-		out->len += (size_t)n;
-	}
-	return true;
+	n = file_read_at(fd, out->data, (size_t)st.st_size, 0);
+	out->len = n > 0 ? (size_t)n : 0;
+	return n >= 0;
 }
 
 /* Drop an incomplete last commit, so that the next one follows the last complete one. */

@@ -14,7 +14,6 @@
 
 #include "base/parse.h"
 #include "net/net.h"
-#include "store/etcd_json.h"
 #include "store/gateway.h"
 #include "store/store_impl.h"
 

@@ -1,4 +1,4 @@
-#include "store/etcd_json.h"
+#include "store/gateway.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

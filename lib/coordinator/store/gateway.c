@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "store/etcd_json.h"
 #include "store/store.h"
 
 #define LOGIN_PATH "/v3/auth/authenticate"

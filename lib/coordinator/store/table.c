@@ -1,4 +1,4 @@
-#include "store/table.h"
+#include "store/store_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

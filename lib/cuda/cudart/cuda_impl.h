@@ -22,6 +22,21 @@
 #include "cudart/hooks.h"
 #include "cudart/space.h"
 
+/* CUDA_VISIBLE_DEVICES: the devices that a program sees, in order. Pure. */
+#define VISIBLE_UUID 41 /* "GPU-" and 36 characters, with the NUL */
+
+/*
+ * visible_parse - a list of devices as CUDA reads it.
+ *
+ *	list	numbers, or prefixes of UUIDs that match one device each, with commas; NULL: all devices
+ *	uuid of each of the n devices
+ *	index	[out] n places: the devices that are visible, in order
+ *
+ * Returns their count. An entry that names no device ends the list, and so does an empty entry; a
+ * list that names a device twice makes none visible.
+ */
+size_t visible_parse(const char *list, const char (*uuid)[VISIBLE_UUID], size_t n, size_t *index);
+
 /* ------------------------------------------------------------------ results (error.c) */
 
 /* Store a failure as this thread's last error, and return it. Every CUDA call returns through this
@@ -64,9 +79,6 @@ uint32_t cuda_timeout_ms(void);
 
 /* This thread runs a host function: calls of CUDA are not permitted. */
 void cuda_forbid_calls(bool forbid);
-
-/* True in a child of fork: this library must not touch the parent's connection. */
-bool cuda_is_forked(void);
 
 /* ------------------------------------------------------------------ streams (stream.c, order.c, worker.c) */
 
@@ -170,8 +182,6 @@ void memory_forget_all(struct device *d);
 /* Host memory. cudaErrorHostMemoryAlreadyRegistered; cudaErrorInvalidValue: no such memory. */
 cudaError_t memory_add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags);
 cudaError_t memory_take_host(const void *base, enum memory_kind kind, struct memory *out);
-/* This process's pointer to a device's address. */
-void *memory_pointer(const struct space_device *d, uint64_t addr);
 
 /* ------------------------------------------------------------------ operations */
 

@@ -188,8 +188,8 @@ fiber_wait(struct fiber_gang *g)
 	fiber_context_switch(&g->current->context, &g->base);
 }
 
-static void
-begin_block(struct fiber_gang *g)
+static enum fiber_end
+run_block(struct fiber_gang *g)
 {
 	const uint32_t *b = g->grid->block;
 	uint32_t n = b[0] * b[1] * b[2];
@@ -203,12 +203,6 @@ begin_block(struct fiber_gang *g)
 		g->warp[w].alive = left >= FIBER_WARP ? UINT32_MAX : (1u << left) - 1;
 		g->warp[w].waiting = 0;
 	}
-}
-
-static enum fiber_end
-run_block(struct fiber_gang *g)
-{
-	begin_block(g);
 	while (g->live) {
 		struct fiber *f = take(&g->ready);
 

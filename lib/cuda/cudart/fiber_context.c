@@ -2,7 +2,7 @@
  * Switching stacks. Only callee-saved registers are saved, so a switch costs a few ns. Processors
  * other than x86-64 and aarch64 use ucontext, which needs a system call.
  */
-#include "cudart/fiber_context.h"
+#include "cudart/fiber_impl.h"
 
 #include <stdint.h>
 #include <string.h>

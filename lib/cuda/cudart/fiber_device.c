@@ -1,5 +1,5 @@
 /* Functions that kernels call, except those of warps: barriers, shared memory, the ways to end a kernel. */
-#include "cudart/fiber_device.h"
+#include "cudart/helper_impl.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -10,11 +10,6 @@ cudaError_t graph_about(cudaGraph_t graph);
 cudaError_t node_about(cudaGraphNode_t node);
 cudaError_t exec_about(cudaGraphExec_t exec);
 
-/* Make ops from nodes' parameters. *ordinal [out]: the device that runs them. */
-cudaError_t node_op_copy(const struct box *b, struct op **out, int *ordinal);
-cudaError_t node_op_memset(const struct cudaMemsetParams *p, struct op **out, int *ordinal);
-cudaError_t node_op_kernel(const struct cudaKernelNodeParams *p, struct op **out);
-
 /* Put another op of the same kind in a step's place. */
 cudaError_t exec_replace(cudaGraphExec_t exec, cudaGraphNode_t node, struct op *o);
 

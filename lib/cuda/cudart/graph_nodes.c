@@ -19,7 +19,7 @@ device_of(const void *p)
 	return cuda_current()->ordinal;
 }
 
-cudaError_t
+static cudaError_t
 node_op_copy(const struct box *b, struct op **out, int *ordinal)
 {
 	cudaError_t e = copy_check(b);
@@ -33,7 +33,7 @@ node_op_copy(const struct box *b, struct op **out, int *ordinal)
 	return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-cudaError_t
+static cudaError_t
 node_op_memset(const struct cudaMemsetParams *p, struct op **out, int *ordinal)
 {
 	cudaError_t e = memset_check(p);
@@ -52,7 +52,8 @@ only_op(cudaGraph_t g)
 	return g->n == 1 ? op_hold(g->nodes[0]->op) : NULL;
 }
 
-cudaError_t
+/* Make ops from nodes' parameters. *ordinal [out]: the device that runs them. */
+static cudaError_t
 node_op_kernel(const struct cudaKernelNodeParams *p, struct op **out)
 {
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;

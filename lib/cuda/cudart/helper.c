@@ -27,7 +27,6 @@
 
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
-#include "cudart/helper_output.h"
 #include "cudart/registry.h"
 #include "mem/devmem_file.h"
 

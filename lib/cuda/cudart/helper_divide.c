@@ -1,5 +1,5 @@
 /* DIV and IDIV of x86-64, decoded: optional prefixes, F6 or F7, ModRM with /6 or /7. */
-#include "cudart/helper_divide.h"
+#include "cudart/helper_impl.h"
 
 #if defined(__x86_64__)
 

@@ -3,7 +3,9 @@
 #define CUDART_HELPER_IMPL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
+#include "base/rc.h"
 #include "cudart/helper.h"
 #include "mem/cmdq.h"
 
@@ -53,5 +55,31 @@ struct helper_shared {
 
 /* Run the helper; ends the process. parent pidfd of the program */
 _Noreturn void helper_main(struct helper_shared *s, int parent);
+
+/* ---- how a kernel ends itself */
+
+enum fiber_failure { FIBER_TRAP, FIBER_ASSERT };
+
+/* Called in a kernel that fails by itself, on its own stack; must not return. Set before kernels run. */
+typedef void fiber_fail_fn(enum fiber_failure why, const char *text);
+void fiber_on_fail(fiber_fail_fn *fn);
+
+/* ---- an integer division without a result on this processor */
+
+/*
+ * In a handler of SIGFPE: give the instruction the result that a GPU gives, and continue after it. A
+ * quotient by zero is all ones, its remainder the dividend; the least number divided by -1 is itself.
+ *
+ *	context	the handler's third argument
+ *
+ * False: not such an instruction, or the processor is not x86-64 (aarch64 has no such fault).
+ */
+bool helper_divide(void *context);
+
+/* ---- the kernels' output, on its way to the program's standard output */
+
+/* The file that helpers have as standard output; made by the first call. -1: not available, with
+ * the reason in *err. */
+int helper_output(struct err *err);
 
 #endif

@@ -3,7 +3,7 @@
  * The program copies new text to its standard output when it has waited for a stream. So the text
  * is interleaved with the program's own as with a GPU, and a kernel never waits for a reader.
  */
-#include "cudart/helper_output.h"
+#include "cudart/helper_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

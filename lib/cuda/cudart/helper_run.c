@@ -24,8 +24,6 @@
 #include <unistd.h>
 
 #include "cudart/fiber.h"
-#include "cudart/fiber_device.h"
-#include "cudart/helper_divide.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
 

@@ -10,7 +10,6 @@
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
 #include "cudart/launch.h"
-#include "cudart/launch_host.h"
 #include "cudart/registry.h"
 
 #define ARGS_MAX   32764 /* bytes of parameters, as in CUDA 12 */

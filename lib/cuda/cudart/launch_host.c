@@ -1,5 +1,5 @@
 /* Recognises addresses of the program's own memory. */
-#include "cudart/launch_host.h"
+#include "cudart/launch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -35,7 +35,8 @@ is_unified(void)
 	return atomic_load(&known) == 2;
 }
 
-void *
+/* This process's pointer to a device's address. */
+static void *
 memory_pointer(const struct space_device *d, uint64_t addr)
 {
 	return d->base + (addr - d->min_addr);

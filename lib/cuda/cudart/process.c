@@ -16,7 +16,6 @@
 #include "base/host.h"
 #include "base/parse.h"
 #include "cudart/cuda_impl.h"
-#include "cudart/visible.h"
 
 static struct {
 	pthread_once_t once;
@@ -37,7 +36,8 @@ in_child(void)
 	atomic_store(&forked, true);
 }
 
-bool
+/* True in a child of fork: this library must not touch the parent's connection. */
+static bool
 cuda_is_forked(void)
 {
 	return atomic_load_explicit(&forked, memory_order_relaxed);

@@ -49,12 +49,6 @@ whole_pages(uint64_t nbytes)
 	return (nbytes + PAGE - 1) / PAGE * PAGE;
 }
 
-size_t
-space_count(void)
-{
-	return ndevices;
-}
-
 const struct space_device *
 space_at(size_t i)
 {

@@ -33,7 +33,6 @@ struct space_device {
 
 /* Devices of this host, visible or not; those with an ordinal come first, in order. Constant once the
  * process is connected. */
-size_t space_count(void);
 const struct space_device *space_at(size_t i);
 
 /* The device whose range has the pointer; NULL: none. */

@@ -1,4 +1,4 @@
-#include "cudart/visible.h"
+#include "cudart/cuda_impl.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Running the host compiler. */
-#include "nvcc/command.h"
+#include "nvcc/compile.h"
 
 #include <errno.h>
 #include <spawn.h>

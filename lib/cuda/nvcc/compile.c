@@ -15,7 +15,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "nvcc/command.h"
 #include "nvcc/rewrite.h"
 
 struct job {

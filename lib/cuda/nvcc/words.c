@@ -1,5 +1,5 @@
 /* Lists of words. */
-#include "nvcc/words.h"
+#include "nvcc/options.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "coll/cost.h"
+#include "coll/tune.h"
 #include "coll/schedule.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"

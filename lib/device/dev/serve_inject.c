@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "coll/fault.h"
 #include "dev/device_impl.h"
-#include "wire/fault.h"
+#include "wire/wire.h"
 #include "xport/fault.h"
 
 #define LISTED (2 * GPUSIM_FAULTS_MAX) /* faults of steps and of frames */

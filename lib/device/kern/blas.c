@@ -92,15 +92,6 @@ blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
 	return n;
 }
 
-/* Products of a row or a column may become matrix-vector products, which in some versions of OpenBLAS
- * multiply c by a zero beta and keep its NaNs. */
-static void
-clear_vector(const struct blas_product *p)
-{
-	if (p->beta == 0 && (p->m == 1 || p->n == 1))
-		memset(p->c, 0, p->m * p->n * p->size);
-}
-
 static void
 multiply_float(const struct blas_product *p)
 {
@@ -130,7 +121,10 @@ multiply_double(const struct blas_product *p)
 static void
 multiply(const struct blas_product *p)
 {
-	clear_vector(p);
+	/* Products of a row or a column may become matrix-vector products, which in some versions of OpenBLAS
+	 * multiply c by a zero beta and keep its NaNs. */
+	if (p->beta == 0 && (p->m == 1 || p->n == 1))
+		memset(p->c, 0, p->m * p->n * p->size);
 	if (p->size == sizeof(float))
 		multiply_float(p);
 	else

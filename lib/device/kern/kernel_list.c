@@ -18,15 +18,6 @@ has_default(const struct kernel_param *p)
 }
 
 static void
-print_default(const struct kernel_param *p, FILE *f)
-{
-	if (p->kind == KP_DTYPE)
-		fputs(dtype_name((enum gpusim_dtype)p->dflt), f);
-	else
-		fprintf(f, "%.9g", p->dflt);
-}
-
-static void
 print_param(const struct kernel_param *p, FILE *f)
 {
 	char word[64];
@@ -36,7 +27,10 @@ print_param(const struct kernel_param *p, FILE *f)
 	fprintf(f, "    %-18s %s", word, p->help ? p->help : "");
 	if (has_default(p)) {
 		fputs(" (default ", f);
-		print_default(p, f);
+		if (p->kind == KP_DTYPE)
+			fputs(dtype_name((enum gpusim_dtype)p->dflt), f);
+		else
+			fprintf(f, "%.9g", p->dflt);
 		fputs(")", f);
 	}
 	fputs("\n", f);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "mem/devmem_impl.h"
 
 #define PIECE (UINT64_C(1) << 20)
@@ -77,42 +78,21 @@ note(void *arg, const struct devmem_entry *e, struct err *err)
 static enum rc
 write_all(struct adoption *a, const unsigned char *src, uint64_t n, uint64_t to, struct err *err)
 {
-	while (n) {
-		ssize_t k = pwrite(a->m->fd, src, n, (off_t)to);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return err_set(err,
-				       errno == ENOSPC || errno == EDQUOT || errno == EFBIG
-					   ? RC_NOMEM
-					   : RC_FAILED,
-				       "%s: cannot write: %s", a->m->path, strerror(errno));
-		src += k;
-		to += (uint64_t)k;
-		n -= (uint64_t)k;
-	}
-	return RC_OK;
+	if (file_write_at(a->m->fd, src, n, to))
+		return RC_OK;
+	return err_set(err,
+		       errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? RC_NOMEM : RC_FAILED,
+		       "%s: cannot write: %s", a->m->path, strerror(errno));
 }
 
 static enum rc
 read_all(struct adoption *a, uint64_t from, uint64_t n, struct err *err)
 {
-	unsigned char *dst = a->piece;
+	ssize_t k = file_read_at(a->fd, a->piece, n, from);
 
-	while (n) {
-		ssize_t k = pread(a->fd, dst, n, (off_t)from);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return err_set(err, RC_FAILED, "%s: cannot read: %s", a->from->path,
-				       k ? strerror(errno) : "it has become shorter");
-		dst += k;
-		from += (uint64_t)k;
-		n -= (uint64_t)k;
-	}
-	return RC_OK;
+	return k == (ssize_t)n ? RC_OK
+			       : err_set(err, RC_FAILED, "%s: cannot read: %s", a->from->path,
+					 k < 0 ? strerror(errno) : "it has become shorter");
 }
 
 /* The first byte of [at, end) that is not in a hole; end: none. *until: the end of the data there. */

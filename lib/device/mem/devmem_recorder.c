@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "mem/devmem_impl.h"
 
 uint64_t
@@ -53,13 +54,8 @@ devmem_file_recorder(const char *path, int fd, uint64_t device_id, uint64_t *off
 static enum rc
 tell(const struct devmem *m, uint64_t nbytes, struct err *err)
 {
-	ssize_t n;
-
-	do
-		n = pwrite(m->fd, &nbytes, sizeof nbytes,
-			   (off_t)offsetof(struct devmem_header, recorder_bytes));
-	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof nbytes
+	return file_write_at(m->fd, &nbytes, sizeof nbytes,
+			     offsetof(struct devmem_header, recorder_bytes))
 		   ? RC_OK
 		   : err_set(err, RC_FAILED, "%s: cannot write its header", m->path);
 }
@@ -125,17 +121,14 @@ devmem_recorder_read(const struct devmem *m, uint64_t offset, uint64_t nbytes, v
 	uint64_t left = offset < m->recorder_bytes ? m->recorder_bytes - offset : 0;
 	size_t want = (size_t)(nbytes < left ? nbytes : left);
 	char *p;
-	ssize_t k;
 
 	if (m->recorder_bytes == 0)
 		return err_set(err, RC_NOTFOUND, "%s: its device does not record", m->path);
 	p = malloc(want + 1);
 	if (!p)
 		return err_set(err, RC_NOMEM, "out of memory");
-	do
-		k = pread(m->fd, p, want, (off_t)(devmem_recorder_offset(m->nbytes) + offset));
-	while (k < 0 && errno == EINTR);
-	if (k < 0 || (size_t)k != want) {
+	if (file_read_at(m->fd, p, want, devmem_recorder_offset(m->nbytes) + offset) !=
+	    (ssize_t)want) {
 		free(p);
 		return err_set(err, RC_FAILED, "%s: its recorder cannot be read", m->path);
 	}

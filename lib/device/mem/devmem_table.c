@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "mem/devmem.h"
 #include "mem/devmem_file.h"
 
@@ -60,16 +61,8 @@ check_of(uint64_t place, uint64_t units, uint64_t owner)
 static enum rc
 put(const struct devmem_table *t, uint64_t at, const struct place *p, struct err *err)
 {
-	off_t off = (off_t)(devmem_map_bytes(t->nbytes) + at * sizeof *p);
-	ssize_t n;
-
-	do
-		n = pwrite(t->fd, p, sizeof *p, off);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)sizeof *p)
+	if (file_write_at(t->fd, p, sizeof *p, devmem_map_bytes(t->nbytes) + at * sizeof *p))
 		return RC_OK;
-	if (n >= 0)
-		errno = ENOSPC;
 	return err_set(err,
 		       errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? RC_NOMEM : RC_FAILED,
 		       "%s: cannot enter an allocation: %s", t->path, strerror(errno));

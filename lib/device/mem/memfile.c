@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "mem/devmem_file.h"
 
 #define GRANULE (UINT64_C(256) << 10)
@@ -163,18 +164,11 @@ static enum rc
 write_piece(struct memfile *f, uint64_t off, const unsigned char *src, uint64_t n, struct err *err)
 {
 	unsigned char *to = mapped(f, off, WANT_IF_USED);
-	ssize_t k;
 
-	if (to) {
+	if (to)
 		memcpy(to, src, n);
-		return RC_OK;
-	}
-	for (; n; off += (uint64_t)k, src += k, n -= (uint64_t)k) {
-		k = pwrite(f->fd, src, n, (off_t)(DEVMEM_PAGE + off));
-		if (k < 0 && errno != EINTR)
-			return failed("write", off, err);
-		k = k < 0 ? 0 : k;
-	}
+	else if (!file_write_at(f->fd, src, n, DEVMEM_PAGE + off))
+		return failed("write", off, err);
 	return RC_OK;
 }
 
@@ -182,21 +176,17 @@ static enum rc
 read_piece(struct memfile *f, unsigned char *dst, uint64_t off, uint64_t n, struct err *err)
 {
 	const unsigned char *from = mapped(f, off, WANT_IF_USED);
-	ssize_t k;
+	ssize_t k = (ssize_t)n;
 
-	if (from) {
+	if (from)
 		memcpy(dst, from, n);
+	else
+		k = file_read_at(f->fd, dst, n, DEVMEM_PAGE + off);
+	if (k == (ssize_t)n)
 		return RC_OK;
-	}
-	for (; n; off += (uint64_t)k, dst += k, n -= (uint64_t)k) {
-		k = pread(f->fd, dst, n, (off_t)(DEVMEM_PAGE + off));
-		if (k == 0)
-			errno = EIO; /* it has become shorter */
-		if (k == 0 || (k < 0 && errno != EINTR))
-			return failed("read", off, err);
-		k = k < 0 ? 0 : k;
-	}
-	return RC_OK;
+	if (k >= 0)
+		errno = EIO; /* it has become shorter */
+	return failed("read", off, err);
 }
 
 enum rc

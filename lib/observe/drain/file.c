@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "drain/drain.h"
 
 enum rc
@@ -25,19 +26,9 @@ drain_file_open(const char *path, int *fd, struct err *err)
 enum rc
 drain_file_write(void *fd, const void *data, size_t n, struct err *err)
 {
-	const char *at = data;
-
-	while (n > 0) {
-		ssize_t k = write(*(const int *)fd, at, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return err_set(err, RC_FAILED, "the trace: %s", strerror(errno));
-		at += k;
-		n -= (size_t)k;
-	}
-	return RC_OK;
+	if (file_write(*(const int *)fd, data, n))
+		return RC_OK;
+	return err_set(err, RC_FAILED, "the trace: %s", strerror(errno));
 }
 
 void

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "flight/ticks.h"
 
 #define TRIES 16
@@ -17,25 +18,14 @@ static enum rc
 read_file(void *arg, uint64_t offset, void *dst, size_t n, struct err *err)
 {
 	const struct flight_file *f = arg;
-	char *at = dst;
+	ssize_t k;
 
 	if (offset > f->nbytes || n > f->nbytes - offset)
 		return err_set(err, RC_BADDATA, "the recorder ends at byte %" PRIu64, f->nbytes);
-	while (n) {
-		ssize_t k = pread(f->fd, at, n, (off_t)(f->offset + offset));
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return err_set(err, RC_FAILED, "the recorder cannot be read: %s",
-				       strerror(errno));
-		if (k == 0)
-			return err_set(err, RC_BADDATA, "the recorder's file ends early");
-		at += k;
-		offset += (uint64_t)k;
-		n -= (size_t)k;
-	}
-	return RC_OK;
+	k = file_read_at(f->fd, dst, n, f->offset + offset);
+	if (k < 0)
+		return err_set(err, RC_FAILED, "the recorder cannot be read: %s", strerror(errno));
+	return k == (ssize_t)n ? RC_OK : err_set(err, RC_BADDATA, "the recorder's file ends early");
 }
 
 struct flight_source

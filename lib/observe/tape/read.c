@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/le.h"
 #include "tape/tape.h"
 #include "wire/crc32c.h"
@@ -21,26 +22,6 @@ struct tape_reader {
 	unsigned char *body; /* TAPE_BODY_MAX */
 };
 
-/* As many bytes as there are, up to n; below 0 with errno. */
-static ssize_t
-read_all(int fd, void *to, size_t n, uint64_t at)
-{
-	size_t done = 0;
-
-	while (done < n) {
-		ssize_t k = pread(fd, (char *)to + done, n - done, (off_t)(at + done));
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -1;
-		if (k == 0)
-			break;
-		done += (size_t)k;
-	}
-	return (ssize_t)done;
-}
-
 static enum rc
 unreadable(const struct tape_reader *r, struct err *err)
 {
@@ -51,7 +32,7 @@ static enum rc
 read_head(struct tape_reader *r, struct err *err)
 {
 	unsigned char head[TAPE_HEAD];
-	ssize_t n = read_all(r->fd, head, sizeof head, 0);
+	ssize_t n = file_read_at(r->fd, head, sizeof head, 0);
 
 	if (n < 0)
 		return unreadable(r, err);
@@ -135,7 +116,7 @@ enum rc
 tape_read_next(struct tape_reader *r, GpuSim__TapeRecord **out, uint64_t *at, struct err *err)
 {
 	unsigned char head[TAPE_RECORD];
-	ssize_t n = read_all(r->fd, head, sizeof head, r->at), got;
+	ssize_t n = file_read_at(r->fd, head, sizeof head, r->at), got;
 	uint32_t nbytes;
 	enum rc rc;
 
@@ -149,7 +130,7 @@ tape_read_next(struct tape_reader *r, GpuSim__TapeRecord **out, uint64_t *at, st
 	nbytes = get32(head);
 	if (crc32c(head, 8) != get32(head + 8) || nbytes > TAPE_BODY_MAX)
 		return damaged(r, "wrong checksum of a record's head", err);
-	got = read_all(r->fd, r->body, nbytes, r->at + sizeof head);
+	got = file_read_at(r->fd, r->body, nbytes, r->at + sizeof head);
 	if (got < 0)
 		return unreadable(r, err);
 	if (got < (ssize_t)nbytes) {

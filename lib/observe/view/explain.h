@@ -42,11 +42,6 @@ struct explanation {
 enum rc explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 		     struct explanation *how, struct err *err);
 
-/* A paragraph on everything that does not belong to one communicator: devices, ranks that gather, queued
- * requests, communicators that wait for each other. Nothing to report: nothing is appended. RC_NOMEM. */
-enum rc explain_rest(const struct world *w, struct buf *out, struct explanation *how,
-		     struct err *err);
-
 /* Everything: the communicators, worst first, then the rest. RC_NOMEM. */
 enum rc explain_world(const struct world *w, struct buf *out, struct explanation *how,
 		      struct err *err);

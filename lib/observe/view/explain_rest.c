@@ -154,7 +154,9 @@ say_crossed(struct words *t, const struct world *w, bool *found, struct err *err
 	return rc;
 }
 
-enum rc
+/* A paragraph on everything that does not belong to one communicator: devices, ranks that gather, queued
+ * requests, communicators that wait for each other. Nothing to report: nothing is appended. RC_NOMEM. */
+static enum rc
 explain_rest(const struct world *w, struct buf *out, struct explanation *how, struct err *err)
 {
 	struct words t = {.out = out};

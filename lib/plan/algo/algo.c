@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/msccl.h"
-#include "algo/text.h"
 #include "base/buf.h"
 
 /* Properties of a kind; one row each. */

@@ -27,8 +27,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/rc.h"
 #include "coll/plan.h"
+#include "coll/schedule.h"
+#include "coll/simulate.h"
 
 #define ALGO_MAX_RANKS	  1024u
 #define ALGO_MAX_CHUNKS	  65536u /* of one buffer of one rank */
@@ -159,5 +162,105 @@ uint32_t algo_max_steps(const struct algo_budget *b);
 
 /* 16 hexadecimal digits: a hash of the structure, independent of the file's form. */
 void algo_digest(const struct algo *a, char out[static 17]);
+
+/* ---- the proof: it implements its collective, for every interleaving */
+
+/* Larger algorithms are rejected. */
+#define PROVE_MAX_CELLS (1u << 22) /* chunks of all buffers of all ranks */
+#define PROVE_MAX_MOVED (1u << 23) /* chunks of all steps */
+
+struct proof {
+	/* Messages that a connection must hold, 1..ALGO_SLOTS; 0: nothing is sent */
+	uint32_t min_slots;
+	size_t nsteps, nmessages;
+};
+
+/*
+ * algo_prove - verify an algorithm, exactly.
+ *
+ * Proves: every message is received, with the count that it was sent with; no deadlock with connections of
+ * ALGO_SLOTS messages or more, for every interleaving; no race: of two accesses to a chunk one of which
+ * writes, one happens before the other; nothing is read before it was written; every chunk of every output
+ * that the collective defines has each contribution that it should have, once, and no other. For custom
+ * algorithms all but the last.
+ *
+ * Errors: RC_BADDATA with the first error, such as "rank 7 chunk 63 ends without the contribution of
+ * rank 3", "deadlock: rank 0 block 1 step 4 waits for ...", "rank 2 block 0 step 5 reads scratch 3 before it
+ * is written"; RC_INVAL it would need more memory than allowed; RC_NOMEM.
+ */
+enum rc algo_prove(const struct algo *a, struct proof *out, struct err *err);
+
+/* ---- lowering: one order of steps for each rank, which cannot block */
+
+/*
+ * algo_lower - every rank's schedule.
+ *
+ *	a	proven, not custom
+ *	model	costs by which the variants are compared; NULL: the tuner's defaults for sockets
+ *	out	[out] nranks schedules, to release with schedule_free_all
+ *
+ * The result has been run on the checker of coll/check.h, in and out of place.
+ * Errors: RC_INTERNAL the checker rejected the result (a defect of this room); RC_INVAL more than
+ * PLAN_MAX_STEPS; RC_NOMEM.
+ */
+enum rc algo_lower(const struct algo *a, const struct cost_model *model, struct schedule **out,
+		   struct err *err);
+
+/* ---- its thread blocks as concurrent plans of a rank, for simulation */
+
+#define BLOCKS_MAX_STEPS (1u << 20) /* of all ranks */
+
+/*
+ * algo_blocks - every rank's thread blocks.
+ *
+ *	a		proven, custom or not
+ *	chunk		elements of a chunk
+ *	plans, blocks	[out] plan r * blocks + b is block b of rank r, and so are peers; released with plan_free_all(plans,
+ *			nranks * blocks)
+ *
+ * A dependency on another block is a message of no elements between them.
+ * Errors: RC_INVAL more than BLOCKS_MAX_STEPS; RC_NOMEM.
+ */
+enum rc algo_blocks(const struct algo *a, uint64_t chunk, struct plan **plans, uint32_t *blocks,
+		    struct err *err);
+
+/* ---- its thread blocks and steps, as text or JSON */
+
+/* Append; one line a step, under its block, under its rank. False: out of memory. */
+bool algo_show(const struct algo *a, const struct proof *proof, struct buf *out);
+
+/* As algo_show, as one JSON object. */
+bool algo_show_json(const struct algo *a, const struct proof *proof, struct buf *out);
+
+/* ---- forms of files: MSCCL's XML, and our own text form, see gpusim-algo(5) */
+
+/*
+ * An algorithm from the bytes of one form, as algo_parse.
+ *
+ * XML. One addition of ours: the attribute root of algo (0), for broadcast and reduce. Unknown attributes are
+ * ignored; unknown elements, DOCTYPE and with it all entities are rejected. A character that is illegal in
+ * our names becomes '_'. Text: the work is bounded for any loops.
+ */
+enum rc msccl_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+		    struct algo **out, struct err *err);
+enum rc text_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+		   struct algo **out, struct err *err);
+
+/* Append an algorithm, as steps of blocks; the parser makes the same structure of it. False: out of memory. */
+bool msccl_print(const struct algo *a, struct buf *out);
+bool text_print(const struct algo *a, struct buf *out);
+
+/*
+ * text_print_plans - append an algorithm of coll as transfers.
+ *
+ *	a	as for plan_build_all; a chunk of the algorithm is the largest number of elements that divides all
+ *		offsets and counts of the plans
+ *	algo	its name
+ *
+ * RC_INVAL it cannot be expressed as transfers: one-sided steps, or a collective that files do not have. As
+ * plan_build_all.
+ */
+enum rc text_print_plans(const struct plan_args *a, const char *algo, struct buf *out,
+			 struct err *err);
 
 #endif

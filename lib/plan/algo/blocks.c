@@ -1,4 +1,4 @@
-#include "algo/blocks.h"
+#include "algo/algo.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -63,6 +63,32 @@ cells_have(struct cells c, uint32_t cell)
 	return cell >= c.at && cell - c.at < c.count;
 }
 
+/* ---- the steps that last accessed a cell */
+
+#define ACCESS_NONE UINT64_MAX
+
+/* A step: the upper half is its block, and in a block later steps are greater. */
+typedef uint64_t access_step;
+
+struct cell {
+	access_step writer; /* ACCESS_NONE: none */
+	uint32_t readers;   /* since then: an index into accesses.reader, plus 1; 0: none */
+};
+
+/* The readers of many cells. {0} is empty; its owner frees reader. */
+struct accesses {
+	struct cell_reader {
+		access_step step;
+		uint32_t next; /* plus 1 */
+	} * reader;
+	size_t n, cap;
+	uint32_t spare; /* plus 1 */
+};
+
+/* The step reads the cell, and so replaces an earlier reader of its block. False: out of memory. */
+bool cell_read(struct accesses *a, struct cell *c, access_step step);
+void cell_written(struct accesses *a, struct cell *c, access_step step);
+
 /* "scratch 3": the cell's name in the step. */
 struct cell_name {
 	char text[32];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/cells.h"
 #include "base/buf.h"
 
 /* One end of a connection: its block. */
@@ -99,7 +100,7 @@ static bool
 alloc_nodes(struct graph *g)
 {
 	uint32_t **by_node[] = {&g->block_of,	 &g->to,    &g->from, &g->send_at, &g->waiter,
-				&g->next_waiter, &g->order, &g->at,   &g->sends};
+				&g->next_waiter, &g->order, &g->at,   &g->sends,   &g->sent_at};
 
 	for (size_t i = 0; i < sizeof by_node / sizeof *by_node; i++) {
 		*by_node[i] = alloc_zeroed(g->nnode + 1ul, sizeof **by_node[i]);
@@ -117,11 +118,12 @@ alloc_blocks(struct graph *g)
 
 	for (uint32_t r = 0; r < a->nranks; r++)
 		g->nblock += (uint32_t)a->rank[r].nblock;
+	g->first_cell = alloc_zeroed(a->nranks, sizeof *g->first_cell);
 	g->rank_block = alloc_zeroed(a->nranks + 1ul, sizeof *g->rank_block);
 	g->block_rank = alloc_zeroed(g->nblock + 1ul, sizeof *g->block_rank);
 	g->first = alloc_zeroed(g->nblock + 1ul, sizeof *g->first);
 	g->send_first = alloc_zeroed(g->nblock + 1ul, sizeof *g->send_first);
-	return g->rank_block && g->block_rank && g->first && g->send_first;
+	return g->first_cell && g->rank_block && g->block_rank && g->first && g->send_first;
 }
 
 static void
@@ -131,6 +133,8 @@ number_nodes(struct graph *g)
 	uint32_t block = 0;
 
 	for (uint32_t r = 0; r < a->nranks; r++) {
+		g->first_cell[r] = g->ncell;
+		g->ncell += cells_of_rank(a, r);
 		g->rank_block[r] = block;
 		for (size_t b = 0; b < a->rank[r].nblock; b++, block++) {
 			g->block_rank[block] = r;
@@ -162,6 +166,8 @@ link_nodes(struct graph *g)
 			if (algo_kind_sends(graph_step(g, n)->kind)) {
 				g->send_at[n] = nsend - g->send_first[b];
 				g->sends[nsend++] = n;
+				g->sent_at[n] = g->nsent;
+				g->nsent += graph_step(g, n)->count;
 			}
 		}
 	}
@@ -290,6 +296,8 @@ graph_init(struct graph *g, const struct algo *a, struct err *err)
 void
 graph_fini(struct graph *g)
 {
+	free(g->first_cell);
+	free(g->sent_at);
 	free(g->rank_block);
 	free(g->block_rank);
 	free(g->first);

@@ -13,12 +13,15 @@
 struct graph {
 	const struct algo *algo;
 	uint32_t nnode, nblock, nmessage;
+	uint32_t ncell, nsent; /* of all ranks, see cells.h; chunks in all messages */
+	uint32_t *first_cell;  /* by rank: its first cell among all */
 	uint32_t *rank_block;  /* nranks + 1: the first block of each rank, over all ranks */
 	uint32_t *block_rank;  /* by block */
 	uint32_t *first;       /* nblock + 1: the first node of each block */
 	uint32_t *block_of;    /* by node */
 	uint32_t *to, *from;   /* by node: the receiver of its message, the sender; ALGO_NONE */
 	uint32_t *send_at;     /* by node: its number among the sends of its block */
+	uint32_t *sent_at;     /* by node that sends: its first chunk among all that are sent */
 	uint32_t *send_first;  /* nblock + 1: into sends */
 	uint32_t *sends;       /* the nodes that send, block by block, in order */
 	uint32_t *waiter;      /* by node: the first node that depends on it, then next_waiter */
@@ -63,5 +66,17 @@ struct step_name graph_name(const struct graph *g, uint32_t node);
 struct step_name graph_short_name(const struct graph *g, uint32_t node);
 /* " (line 12)"; "" if it is unknown. */
 struct step_name graph_line(const struct graph *g, uint32_t node);
+
+/* ---- find conflicting accesses to a chunk without a fixed order */
+
+/*
+ * race_find - look for two steps of a rank that touch the same chunk, one of which writes, and of which
+ * neither happens before the other.
+ *
+ *	g	sorted without slots: an order that only full connections enforce does not count
+ *
+ * Errors: RC_BADDATA with the first race; RC_INVAL it would need more time or memory than allowed; RC_NOMEM.
+ */
+enum rc race_find(const struct graph *g, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * lower.c - the variants of a lowering; the simulator chooses the fastest, and the checker verifies it.
  */
-#include "algo/lower.h"
+#include "algo/algo.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #define ALGO_LOWER_IMPL_H
 
 #include "algo/algo.h"
-#include "algo/lower.h"
 
 enum made { MADE_INPUT, MADE_RECV, MADE_RECV_SUM, MADE_SUM };
 

@@ -13,12 +13,9 @@ struct trace {
 	struct flow *f;
 	const struct algo *a;
 	struct graph g;
-	uint32_t *first;   /* by rank: its first cell */
 	uint32_t *cell;	   /* the value there; ALGO_NONE */
 	uint32_t *sent;	   /* values in messages */
-	uint32_t *sent_at; /* by node that sends: into sent */
 	uint32_t *by_node; /* by node that receives: its message */
-	uint32_t nsent;
 	bool full;
 };
 
@@ -68,7 +65,7 @@ place_of(const struct algo *a, uint32_t rank, unsigned buf, uint32_t at)
 static uint32_t
 value_at(struct trace *t, uint32_t rank, unsigned buf, uint32_t at)
 {
-	uint32_t *cell = &t->cell[t->first[rank] + cell_of(t->a, rank, buf, at)];
+	uint32_t *cell = &t->cell[t->g.first_cell[rank] + cell_of(t->a, rank, buf, at)];
 
 	if (*cell == ALGO_NONE) {
 		uint32_t chunk = input_chunk(t->a, rank, at);
@@ -117,7 +114,7 @@ trace_chunk(struct trace *t, uint32_t node, const struct algo_step *s, uint32_t 
 	if (algo_kind_reads(s->kind))
 		src = value_at(t, rank, s->src, s->src_at + i);
 	if (algo_kind_recvs(s->kind))
-		come = t->sent[t->sent_at[t->g.from[node]] + i];
+		come = t->sent[t->g.sent_at[t->g.from[node]] + i];
 	v = src;
 	if (come != ALGO_NONE)
 		v = make(t, rank, src == ALGO_NONE ? MADE_RECV : MADE_RECV_SUM, src, ALGO_NONE,
@@ -130,9 +127,9 @@ trace_chunk(struct trace *t, uint32_t node, const struct algo_step *s, uint32_t 
 	if (come != ALGO_NONE)
 		t->f->item[t->f->msg[message].first + i] = v;
 	if (algo_kind_sends(s->kind))
-		t->sent[t->sent_at[node] + i] = v;
+		t->sent[t->g.sent_at[node] + i] = v;
 	if (algo_kind_writes(s->kind)) {
-		t->cell[t->first[rank] + cell_of(t->a, rank, s->dst, s->dst_at + i)] = v;
+		t->cell[t->g.first_cell[rank] + cell_of(t->a, rank, s->dst, s->dst_at + i)] = v;
 		if (t->f->val[v].made != MADE_INPUT && t->f->val[v].rank == rank &&
 		    t->f->val[v].hint == ALGO_NONE)
 			t->f->val[v].hint = place_of(t->a, rank, s->dst, s->dst_at + i);
@@ -320,21 +317,6 @@ fuse(struct flow *f)
 	return good;
 }
 
-/* Drop dead values from messages, and empty messages. */
-static void
-drop_dead(struct flow *f)
-{
-	for (size_t m = 0; m < f->nmsg; m++) {
-		struct msg *x = &f->msg[m];
-		uint32_t n = 0;
-
-		for (uint32_t k = 0; k < x->n; k++)
-			if (f->val[f->item[x->first + k]].live)
-				f->item[x->first + n++] = f->item[x->first + k];
-		x->n = n;
-	}
-}
-
 /* ---- all of it */
 
 static bool
@@ -343,29 +325,20 @@ number_messages(struct trace *t)
 	struct flow *f = t->f;
 	uint32_t nitem = 0;
 
-	for (uint32_t n = 0; n < t->g.nnode; n++) {
-		const struct algo_step *s = graph_step(&t->g, n);
-
-		if (algo_kind_sends(s->kind)) {
-			t->sent_at[n] = t->nsent;
-			t->nsent += s->count;
-		}
-		if (algo_kind_recvs(s->kind))
-			t->by_node[n] = (uint32_t)f->nmsg++;
-	}
-	f->msg = alloc_zeroed(f->nmsg + 1, sizeof *f->msg);
-	f->item = alloc_zeroed((size_t)t->nsent + 1, sizeof *f->item);
-	t->sent = alloc_zeroed((size_t)t->nsent + 1, sizeof *t->sent);
+	f->msg = alloc_zeroed((size_t)t->g.nmessage + 1, sizeof *f->msg);
+	f->item = alloc_zeroed((size_t)t->g.nsent + 1, sizeof *f->item);
+	t->sent = alloc_zeroed((size_t)t->g.nsent + 1, sizeof *t->sent);
 	for (uint32_t n = 0; f->msg && n < t->g.nnode; n++) {
 		const struct algo_step *s = graph_step(&t->g, n);
 
 		if (!algo_kind_recvs(s->kind))
 			continue;
-		f->msg[t->by_node[n]] = (struct msg){.from = graph_rank(&t->g, t->g.from[n]),
-						     .to = graph_rank(&t->g, n),
-						     .first = nitem,
-						     .n = s->count,
-						     .order = s->order};
+		t->by_node[n] = (uint32_t)f->nmsg;
+		f->msg[f->nmsg++] = (struct msg){.from = graph_rank(&t->g, t->g.from[n]),
+						 .to = graph_rank(&t->g, n),
+						 .first = nitem,
+						 .n = s->count,
+						 .order = s->order};
 		nitem += s->count;
 	}
 	return f->msg && f->item && t->sent;
@@ -374,19 +347,11 @@ number_messages(struct trace *t)
 static bool
 trace_init(struct trace *t)
 {
-	uint32_t ncell = 0;
-
-	t->first = alloc_zeroed(t->a->nranks, sizeof *t->first);
-	for (uint32_t r = 0; t->first && r < t->a->nranks; r++) {
-		t->first[r] = ncell;
-		ncell += cells_of_rank(t->a, r);
-	}
-	t->cell = alloc_zeroed((size_t)ncell + 1, sizeof *t->cell);
-	t->sent_at = alloc_zeroed((size_t)t->g.nnode + 1, sizeof *t->sent_at);
+	t->cell = alloc_zeroed((size_t)t->g.ncell + 1, sizeof *t->cell);
 	t->by_node = alloc_zeroed((size_t)t->g.nnode + 1, sizeof *t->by_node);
-	if (!t->first || !t->cell || !t->sent_at || !t->by_node)
+	if (!t->cell || !t->by_node)
 		return false;
-	memset(t->cell, 0xff, ncell * sizeof *t->cell);
+	memset(t->cell, 0xff, t->g.ncell * sizeof *t->cell);
 	return number_messages(t);
 }
 
@@ -414,15 +379,22 @@ flow_trace(const struct algo *a, bool fused, struct flow *f, struct err *err)
 		find_live(f);
 		if (fused && !fuse(f))
 			rc = RC_NOMEM;
-		drop_dead(f);
+		/* Drop dead values from messages, and empty messages. */
+		for (size_t m = 0; m < f->nmsg; m++) {
+			struct msg *x = &f->msg[m];
+			uint32_t n = 0;
+
+			for (uint32_t k = 0; k < x->n; k++)
+				if (f->val[f->item[x->first + k]].live)
+					f->item[x->first + n++] = f->item[x->first + k];
+			x->n = n;
+		}
 	}
 	if (rc == RC_NOMEM)
 		err_set(err, rc, "no memory to lower algorithm %s", a->name);
 	graph_fini(&t.g);
-	free(t.first);
 	free(t.cell);
 	free(t.sent);
-	free(t.sent_at);
 	free(t.by_node);
 	return rc;
 }

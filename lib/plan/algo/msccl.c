@@ -1,4 +1,4 @@
-#include "algo/msccl.h"
+#include "algo/algo.h"
 
 #include <errno.h>
 #include <expat.h>

@@ -2,14 +2,13 @@
  * prove.c - prove that the graph has no cycle, its order has no race, and the steps in that order compute
  * the collective's result.
  */
-#include "algo/prove.h"
+#include "algo/algo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "algo/cells.h"
 #include "algo/graph.h"
-#include "algo/race.h"
 #include "algo/value.h"
 #include "base/buf.h"
 
@@ -17,25 +16,10 @@ struct prover {
 	const struct algo *a;
 	struct graph g;
 	struct values values;
-	uint32_t *base;	   /* by rank: its first cell */
-	value *cell;	   /* of all ranks */
-	uint32_t *message; /* by node that sends: its first chunk in flight */
+	value *cell; /* of all ranks */
 	value *flight;
 	uint32_t per; /* chunks of the vector that belong to a rank */
 };
-
-struct cell_name
-cell_name(const struct algo *a, uint32_t rank, const struct algo_step *s, uint32_t cell)
-{
-	struct cells w = step_writes(a, rank, s);
-	bool is_dst = cells_have(w, cell);
-	unsigned buf = is_dst ? s->dst : s->src;
-	struct cell_name n;
-
-	snprintf(n.text, sizeof n.text, "%s %u", algo_buf_word(buf),
-		 cell - cell_of(a, rank, buf, 0));
-	return n;
-}
 
 /* ---- limits */
 
@@ -116,7 +100,7 @@ find_slots(struct graph *g, uint32_t *slots, struct err *err)
 static void
 put(struct prover *p, uint32_t rank, unsigned buf, uint32_t at, value x)
 {
-	p->cell[p->base[rank] + cell_of(p->a, rank, buf, at)] = x;
+	p->cell[p->g.first_cell[rank] + cell_of(p->a, rank, buf, at)] = x;
 }
 
 /* A rank's initial values. Of custom algorithms it is only known that they exist. */
@@ -133,7 +117,7 @@ fill_inputs(struct prover *p, uint32_t rank)
 		uint32_t chunk = gathers ? rank * p->per + i : i;
 
 		if (a->custom)
-			p->cell[p->base[rank] + i] = value_one(0, 0);
+			p->cell[p->g.first_cell[rank] + i] = value_one(0, 0);
 		else
 			put(p, rank, ALGO_IN, gathers && a->in_place ? chunk : i,
 			    value_one(rank, chunk));
@@ -145,7 +129,7 @@ check_written(const struct prover *p, uint32_t node, struct cells range, struct 
 {
 	uint32_t rank = graph_rank(&p->g, node);
 	const struct algo_step *s = graph_step(&p->g, node);
-	const value *cell = p->cell + p->base[rank];
+	const value *cell = p->cell + p->g.first_cell[rank];
 
 	for (uint32_t i = 0; i < range.count; i++)
 		if (cell[range.at + i] == VALUE_NONE)
@@ -196,7 +180,7 @@ do_step(struct prover *p, uint32_t node, struct err *err)
 	const struct algo_step *s = graph_step(&p->g, node);
 	uint32_t rank = graph_rank(&p->g, node);
 	struct cells r = step_reads(p->a, rank, s), w = step_writes(p->a, rank, s);
-	value *cell = p->cell + p->base[rank], *in = NULL, *out = NULL;
+	value *cell = p->cell + p->g.first_cell[rank], *in = NULL, *out = NULL;
 	enum rc rc = algo_spend(p->a->budget, 20 + s->count * (4 + p->a->nranks / 16), err);
 
 	if (!rc)
@@ -204,9 +188,9 @@ do_step(struct prover *p, uint32_t node, struct err *err)
 	if (!rc && s->kind == ALGO_REDUCE)
 		rc = check_written(p, node, w, err);
 	if (algo_kind_recvs(s->kind))
-		in = p->flight + p->message[p->g.from[node]];
+		in = p->flight + p->g.sent_at[p->g.from[node]];
 	if (algo_kind_sends(s->kind))
-		out = p->flight + p->message[node];
+		out = p->flight + p->g.sent_at[node];
 	for (uint32_t i = 0; !rc && i < s->count; i++)
 		do_chunk(p, s, cell + r.at + i, cell + w.at + i, in ? in + i : NULL,
 			 out ? out + i : NULL);
@@ -257,7 +241,7 @@ check_output(const struct prover *p, uint32_t rank, uint32_t at, struct wanted w
 	     struct err *err)
 {
 	const struct algo *a = p->a;
-	value x = p->cell[p->base[rank] + cell_of(a, rank, ALGO_OUT, at)];
+	value x = p->cell[p->g.first_cell[rank] + cell_of(a, rank, ALGO_OUT, at)];
 	struct value_what has = value_what(&p->values, x);
 	bool good = x != VALUE_NONE && has.state == VALUE_GOOD && has.chunk == want.chunk;
 	char where[64];
@@ -311,23 +295,12 @@ static enum rc
 alloc_values(struct prover *p, struct err *err)
 {
 	const struct algo *a = p->a;
-	uint32_t ncell = 0, nflight = 0;
 
 	values_init(&p->values, a->nranks);
 	p->per = a->nchunks / a->nranks;
-	p->base = alloc_zeroed(a->nranks, sizeof *p->base);
-	p->message = alloc_zeroed(p->g.nnode + 1ul, sizeof *p->message);
-	for (uint32_t r = 0; p->base && r < a->nranks; r++) {
-		p->base[r] = ncell;
-		ncell += cells_of_rank(a, r);
-	}
-	for (uint32_t n = 0; p->message && n < p->g.nnode; n++) {
-		p->message[n] = nflight;
-		nflight += p->g.to[n] == ALGO_NONE ? 0 : graph_step(&p->g, n)->count;
-	}
-	p->cell = alloc_zeroed(ncell + 1ul, sizeof *p->cell);
-	p->flight = alloc_zeroed(nflight + 1ul, sizeof *p->flight);
-	if (!p->base || !p->message || !p->cell || !p->flight)
+	p->cell = alloc_zeroed(p->g.ncell + 1ul, sizeof *p->cell);
+	p->flight = alloc_zeroed(p->g.nsent + 1ul, sizeof *p->flight);
+	if (!p->cell || !p->flight)
 		return err_set(err, RC_NOMEM, "out of memory");
 	return RC_OK;
 }
@@ -377,8 +350,6 @@ algo_prove(const struct algo *a, struct proof *out, struct err *err)
 	}
 	graph_fini(&p.g);
 	values_fini(&p.values);
-	free(p.base);
-	free(p.message);
 	free(p.cell);
 	free(p.flight);
 	return rc;

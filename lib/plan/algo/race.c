@@ -6,7 +6,7 @@
  * block of the rank decides. The others are ordered by messages through other ranks: they are checked in
  * passes over the graph, BATCH at a time.
  */
-#include "algo/race.h"
+#include "algo/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,6 @@ struct pair {
 	uint32_t x, y, cell;
 };
 
-struct reader {
-	uint32_t node, next;
-};
-
 struct search {
 	const struct graph *g;
 	struct pair *pair;
@@ -39,12 +35,8 @@ struct search {
 	uint64_t work; /* in a budget's units */
 	/* by step of the rank and block: the block's steps that happen before; NULL: too many */
 	uint32_t *clock;
-	uint32_t *writer; /* by cell: the last one */
-	/* by cell: the first reader since then, an index into readers plus 1; 0: none */
-	uint32_t *reader;
-	struct reader *readers;
-	size_t nreader, reader_cap;
-	uint32_t spare; /* of readers, plus 1 */
+	struct cell *cell;
+	struct accesses accesses;
 };
 
 static bool
@@ -110,49 +102,31 @@ advance_clock(struct search *s, uint32_t node)
 	c[s->g->block_of[node] - s->g->rank_block[s->rank]] = graph_index(s->g, node) + 1;
 }
 
-static bool
-add_reader(struct search *s, uint32_t cell, uint32_t node)
+static access_step
+access_of(const struct search *s, uint32_t node)
 {
-	uint32_t at = s->spare;
-
-	for (uint32_t i = s->reader[cell]; i; i = s->readers[i - 1].next)
-		if (s->g->block_of[s->readers[i - 1].node] == s->g->block_of[node]) {
-			s->readers[i - 1].node = node;
-			return true;
-		}
-	if (at) {
-		s->spare = s->readers[at - 1].next;
-	} else {
-		if (!alloc_room(&s->readers, s->nreader, &s->reader_cap, sizeof *s->readers))
-			return false;
-		at = (uint32_t)++s->nreader;
-	}
-	s->readers[at - 1] = (struct reader){node, s->reader[cell]};
-	s->reader[cell] = at;
-	return true;
+	return (uint64_t)s->g->block_of[node] << 32 | node;
 }
 
 static void
 see_read(struct search *s, uint32_t node, uint32_t cell)
 {
-	want_order(s, s->writer[cell], node, cell);
-	if (!add_reader(s, cell, node))
+	want_order(s, (uint32_t)s->cell[cell].writer, node, cell);
+	if (!cell_read(&s->accesses, &s->cell[cell], access_of(s, node)))
 		s->rc = RC_NOMEM;
 }
 
 static void
 see_write(struct search *s, uint32_t node, uint32_t cell)
 {
-	want_order(s, s->writer[cell], node, cell);
-	while (s->reader[cell]) {
-		uint32_t i = s->reader[cell];
+	const struct cell_reader *r;
 
-		want_order(s, s->readers[i - 1].node, node, cell);
-		s->reader[cell] = s->readers[i - 1].next;
-		s->readers[i - 1].next = s->spare;
-		s->spare = i;
+	want_order(s, (uint32_t)s->cell[cell].writer, node, cell);
+	for (uint32_t i = s->cell[cell].readers; i; i = r->next) {
+		r = &s->accesses.reader[i - 1];
+		want_order(s, (uint32_t)r->step, node, cell);
 	}
-	s->writer[cell] = node;
+	cell_written(&s->accesses, &s->cell[cell], access_of(s, node));
 }
 
 static void
@@ -179,23 +153,22 @@ search_rank(struct search *s, uint32_t rank, const uint32_t *node, uint32_t n)
 
 	s->rank = rank;
 	s->nblock = s->g->rank_block[rank + 1] - s->g->rank_block[rank];
-	s->nreader = s->spare = 0;
+	s->accesses.n = s->accesses.spare = 0;
 	s->work = 0;
 	s->clock = NULL;
 	if ((uint64_t)n * s->nblock <= MAX_CLOCKS)
 		s->clock = alloc_zeroed((size_t)n * s->nblock + 1, sizeof *s->clock);
-	s->writer = alloc_zeroed(ncell + 1ul, sizeof *s->writer);
-	s->reader = alloc_zeroed(ncell + 1ul, sizeof *s->reader);
-	if (s->writer && s->reader) {
-		memset(s->writer, 0xff, ncell * sizeof *s->writer);
+	s->cell = alloc_zeroed(ncell + 1ul, sizeof *s->cell);
+	if (s->cell) {
+		for (uint32_t i = 0; i < ncell; i++)
+			s->cell[i].writer = ACCESS_NONE;
 		for (uint32_t i = 0; i < n && !s->rc; i++)
 			see_step(s, node[i]);
 	} else {
 		s->rc = RC_NOMEM;
 	}
 	free(s->clock);
-	free(s->writer);
-	free(s->reader);
+	free(s->cell);
 }
 
 /* ---- passes */
@@ -347,6 +320,6 @@ race_find(const struct graph *g, struct err *err)
 		rc = s.rc ? too_long(g, err) : check_pairs(&s, err);
 	free(node);
 	free(s.pair);
-	free(s.readers);
+	free(s.accesses.reader);
 	return rc;
 }

@@ -1,4 +1,4 @@
-#include "algo/scan.h"
+#include "algo/text_impl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

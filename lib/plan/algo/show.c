@@ -1,4 +1,4 @@
-#include "algo/show.h"
+#include "algo/algo.h"
 
 #include <inttypes.h>
 

@@ -1,9 +1,9 @@
 /*
  * Design notes. The file is cut into lines once, and `for` and `if` learn where their `end` is. Then the
- * lines run from the top, as a program; each scans its own bytes again (scan.h), which bounds the work. The
+ * lines run from the top, as a program; each scans its own bytes again (scan.c), which bounds the work. The
  * first line after the head makes the algorithm; from then on transfers or steps are appended to it.
  */
-#include "algo/text.h"
+#include "algo/algo.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/text.h"
+#include "algo/algo.h"
 
 static const char *const buffers[ALGO_NBUFS] = {"in", "out", "scratch"};
 

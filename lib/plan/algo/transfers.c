@@ -1,8 +1,9 @@
-#include "algo/transfers.h"
+#include "algo/text_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "algo/cells.h"
 #include "base/buf.h"
 
 #define NOBODY UINT32_MAX
@@ -10,17 +11,6 @@
 /* A step of a rank. */
 struct mark {
 	uint32_t block, step;
-};
-
-/* The last accesses to a chunk: the step that wrote it, and a list of its readers since then. */
-struct cell {
-	struct mark writer; /* block NOBODY: none */
-	uint32_t readers;   /* index into the list of all; NOBODY: none */
-};
-
-struct reader {
-	struct mark mark;
-	uint32_t next;
 };
 
 /* Bookkeeping for a rank's blocks. */
@@ -41,9 +31,7 @@ struct rank_state {
 struct transfers {
 	struct algo *algo;
 	struct rank_state *rank;
-	struct reader *reader;
-	size_t nreader, cap_reader;
-	uint32_t free_readers; /* list of unused entries */
+	struct accesses accesses;
 	size_t nchunks, ntouches, nsteps;
 	uint32_t *latest;		 /* by block: the latest step to wait for, + 1 */
 	uint32_t waits[ALGO_MAX_BLOCKS]; /* the blocks with an entry in latest */
@@ -66,7 +54,6 @@ transfers_new(struct algo *a)
 	if (!t)
 		return NULL;
 	t->algo = a;
-	t->free_readers = NOBODY;
 	t->rank = alloc_zeroed(a->nranks, sizeof *t->rank);
 	t->latest = alloc_zeroed(ALGO_MAX_BLOCKS, sizeof *t->latest);
 	if (!t->rank || !t->latest) {
@@ -89,7 +76,7 @@ transfers_free(struct transfers *t)
 		free(t->rank[r].block);
 	}
 	free(t->rank);
-	free(t->reader);
+	free(t->accesses.reader);
 	free(t->latest);
 	free(t);
 }
@@ -121,7 +108,7 @@ make_cells(struct transfers *t, uint32_t r, unsigned buf, uint32_t end, struct e
 	if (!cell)
 		return no_memory(err);
 	for (uint32_t i = s->ncell[buf]; i < want; i++)
-		cell[i] = (struct cell){{NOBODY, 0}, NOBODY};
+		cell[i] = (struct cell){.writer = ACCESS_NONE};
 	s->cell[buf] = cell;
 	s->ncell[buf] = want;
 	return RC_OK;
@@ -130,14 +117,16 @@ make_cells(struct transfers *t, uint32_t r, unsigned buf, uint32_t end, struct e
 /* ---- dependencies */
 
 static void
-wait_for(struct transfers *t, struct mark m)
+wait_for(struct transfers *t, access_step m)
 {
-	if (m.block == NOBODY)
+	uint32_t block = (uint32_t)(m >> 32), step = (uint32_t)m;
+
+	if (m == ACCESS_NONE)
 		return;
-	if (!t->latest[m.block])
-		t->waits[t->nwaits++] = m.block;
-	if (t->latest[m.block] < m.step + 1)
-		t->latest[m.block] = m.step + 1;
+	if (!t->latest[block])
+		t->waits[t->nwaits++] = block;
+	if (t->latest[block] < step + 1)
+		t->latest[block] = step + 1;
 }
 
 /* Gather all steps that must precede a step that reads, or writes, these chunks. */
@@ -157,58 +146,26 @@ gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, st
 	cell = &t->rank[p.rank].cell[buf][p.at];
 	for (uint32_t i = 0; i < count; i++) {
 		wait_for(t, cell[i].writer);
-		for (uint32_t k = cell[i].readers; writes && k != NOBODY; k = t->reader[k].next)
-			wait_for(t, t->reader[k].mark);
+		for (uint32_t k = cell[i].readers; writes && k; k = t->accesses.reader[k - 1].next)
+			wait_for(t, t->accesses.reader[k - 1].step);
 	}
 	return RC_OK;
-}
-
-static enum rc
-add_reader(struct transfers *t, struct cell *cell, struct mark m, struct err *err)
-{
-	uint32_t k = t->free_readers;
-
-	if (k != NOBODY) {
-		t->free_readers = t->reader[k].next;
-	} else {
-		if (!alloc_room(&t->reader, t->nreader, &t->cap_reader, sizeof *t->reader))
-			return no_memory(err);
-		k = (uint32_t)t->nreader++;
-	}
-	t->reader[k] = (struct reader){m, cell->readers};
-	cell->readers = k;
-	return RC_OK;
-}
-
-static void
-drop_readers(struct transfers *t, struct cell *cell)
-{
-	while (cell->readers != NOBODY) {
-		uint32_t k = cell->readers;
-
-		cell->readers = t->reader[k].next;
-		t->reader[k].next = t->free_readers;
-		t->free_readers = k;
-	}
 }
 
 /* The step m has read, or written, these chunks. */
 static enum rc
-leave(struct transfers *t, struct algo_place p, uint32_t count, bool writes, struct mark m,
+leave(struct transfers *t, struct algo_place p, uint32_t count, bool writes, access_step m,
       struct err *err)
 {
 	struct cell *cell = &t->rank[p.rank].cell[memory_of(t->algo, p.buf)][p.at];
-	enum rc rc = RC_OK;
 
-	for (uint32_t i = 0; i < count && rc == RC_OK; i++) {
-		if (!writes) {
-			rc = add_reader(t, &cell[i], m, err);
-			continue;
-		}
-		drop_readers(t, &cell[i]);
-		cell[i].writer = m;
+	for (uint32_t i = 0; i < count; i++) {
+		if (writes)
+			cell_written(&t->accesses, &cell[i], m);
+		else if (!cell_read(&t->accesses, &cell[i], m))
+			return no_memory(err);
 	}
-	return rc;
+	return RC_OK;
 }
 
 /* Return true if the block has already waited for that step of another, or a later one; note that it has
@@ -312,7 +269,7 @@ add_step(struct transfers *t, uint32_t r, uint32_t block, unsigned kind,
 	 struct err *err)
 {
 	struct algo_step s = {.kind = (uint8_t)kind, .count = x->count, .line = x->line};
-	struct mark m;
+	access_step m;
 	enum rc rc = RC_OK;
 
 	if (from) {
@@ -328,7 +285,7 @@ add_step(struct transfers *t, uint32_t r, uint32_t block, unsigned kind,
 	rc = rc == RC_OK ? append_waiting(t, r, block, s, err) : rc;
 	if (rc != RC_OK)
 		return rc;
-	m = (struct mark){block, (uint32_t)t->algo->rank[r].block[block].nstep - 1};
+	m = (uint64_t)block << 32 | (t->algo->rank[r].block[block].nstep - 1);
 	rc = from ? leave(t, *from, x->count, false, m, err) : RC_OK;
 	return rc == RC_OK && to ? leave(t, *to, x->count, true, m, err) : rc;
 }

@@ -9,7 +9,6 @@
 #define CLUSTER_FLOW_IMPL_H
 
 #include "cluster/flow.h"
-#include "coll/agenda.h"
 #include "coll/meet.h"
 
 #define FLOW_NOBODY UINT32_MAX

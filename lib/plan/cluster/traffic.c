@@ -15,9 +15,7 @@ struct crowd {
 static void
 crowd_fini(struct crowd *c)
 {
-	for (uint32_t r = 0; c->plan && r < c->nplans; r++)
-		plan_fini(&c->plan[r]);
-	free(c->plan);
+	plan_free_all(c->plan, c->nplans);
 	*c = (struct crowd){0};
 }
 
@@ -32,57 +30,22 @@ traffic_knows(enum gpusim_coll coll, const char *algo)
 	       !coll_is_sendrecv(coll);
 }
 
-static enum rc
-too_many(const struct traffic_ask *a, struct err *err)
-{
-	return err_set(err, RC_INVAL, "%s on %" PRIu32 " GPUs: more than %u steps to simulate",
-		       a->schedule ? "the file" : a->algo, a->ngpus, TRAFFIC_MAX_STEPS);
-}
-
 /* Ranks 0 .. nplans-1. RC_INVAL, too: too many steps. */
 static enum rc
 build(const struct traffic_ask *a, const struct plan_args *all, uint32_t nplans, struct crowd *out,
       struct err *err)
 {
 	struct crowd c = {.nplans = nplans, .nranks = a->ngpus};
-	enum rc rc = RC_OK;
+	enum rc rc =
+	    plan_build_first(all, a->algo, nplans, TRAFFIC_MAX_STEPS, &c.plan, &c.nstep, err);
 
-	c.plan = alloc_zeroed(nplans, sizeof *c.plan);
-	if (!c.plan)
-		return err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", a->ngpus);
-	for (uint32_t r = 0; r < nplans && rc == RC_OK; r++) {
-		struct plan_args one;
-
-		if (!plan_args_of(all, r, &one))
-			continue;
-		rc = plan_build(&one, a->algo, &c.plan[r], err);
-		c.nstep += c.plan[r].nstep;
-		if (rc == RC_OK && c.nstep > TRAFFIC_MAX_STEPS)
-			rc = too_many(a, err);
-	}
-	if (rc != RC_OK)
-		crowd_fini(&c);
-	else
+	if (rc == RC_OK && !c.plan)
+		rc =
+		    err_set(err, RC_INVAL, "%s on %" PRIu32 " GPUs: more than %u steps to simulate",
+			    a->schedule ? "the file" : a->algo, a->ngpus, TRAFFIC_MAX_STEPS);
+	if (rc == RC_OK)
 		*out = c;
 	return rc;
-}
-
-/* Return true if two ranks do the same, with peers at the same distances. */
-static bool
-alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
-{
-	if (x->nstep != y->nstep)
-		return false;
-	for (size_t i = 0; i < x->nstep; i++) {
-		const struct plan_step *s = &x->step[i], *t = &y->step[i];
-
-		if (s->kind != t->kind || s->count != t->count)
-			return false;
-		if (s->kind <= STEP_RECV_REDUCE &&
-		    (s->peer + nranks - a) % nranks != (t->peer + nranks - b) % nranks)
-			return false;
-	}
-	return true;
 }
 
 /* Return true if the first period of ranks represents all. Groups a power of two away are compared, which
@@ -103,7 +66,7 @@ repeats(const struct traffic_ask *a, const struct plan_args *all, const struct c
 
 			one.rank = group * c->nplans + r;
 			same = plan_build(&one, a->algo, &plan, NULL) == RC_OK &&
-			       alike(&c->plan[r], r, &plan, one.rank, c->nranks);
+			       plan_alike(&c->plan[r], r, &plan, one.rank, c->nranks);
 			plan_fini(&plan);
 		}
 	}

@@ -1,4 +1,4 @@
-#include "coll/agenda.h"
+#include "coll/meet.h"
 
 #include <stdlib.h>
 #include <string.h>

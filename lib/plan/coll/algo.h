@@ -113,9 +113,6 @@ uint32_t rank_distance(const struct plan_args *a, uint32_t first);
  * 0. */
 uint64_t plan_nmessages(uint64_t count, uint64_t chunk);
 
-/* Reduce *s to its message number c; count 0: it has no such message. */
-void plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c);
-
 /* The plan needs scratch of at least ntmp elements. */
 void plan_scratch(struct plan *out, uint64_t ntmp);
 

@@ -9,20 +9,6 @@
 #include "coll/shape.h"
 #include "coll/machine.h"
 
-/* The numbers of elements of rank r's input and output. */
-static void
-buffer_sizes(const struct plan_args *a, uint32_t r, uint64_t *nin, uint64_t *nout)
-{
-	struct plan_args mine;
-	struct shape s;
-
-	if (!plan_args_of(a, r, &mine))
-		mine.coll = GPUSIM_BARRIER;
-	s = shape_of_args(&mine);
-	*nin = s.in;
-	*nout = s.out;
-}
-
 /* Lay the rank's buffers out: one after the other, or IN and OUT shared as plan.h says. */
 static void
 lay_out(const struct plan_args *a, uint32_t r, enum plan_place place, const struct plan *plan,
@@ -31,25 +17,28 @@ lay_out(const struct plan_args *a, uint32_t r, enum plan_place place, const stru
 	struct span part = part_of(a, r);
 	bool in_is_part = a->coll == GPUSIM_ALLGATHER || a->coll == GPUSIM_GATHER;
 	bool out_is_part = a->coll == GPUSIM_REDUCESCATTER || a->coll == GPUSIM_SCATTER;
-	uint64_t nin, nout;
+	struct plan_args mine;
+	struct shape s;
 
-	buffer_sizes(a, r, &nin, &nout);
+	if (!plan_args_of(a, r, &mine))
+		mine.coll = GPUSIM_BARRIER;
+	s = shape_of_args(&mine);
 	*rank = (struct machine_rank){.plan = plan, .first = in_is_part ? part.off : 0};
-	rank->buf[PLAN_IN].len = nin;
-	rank->buf[PLAN_OUT].len = nout;
+	rank->buf[PLAN_IN].len = s.in;
+	rank->buf[PLAN_OUT].len = s.out;
 	rank->buf[PLAN_TMP].len = plan->ntmp;
 	rank->buf[PLAN_WIDE].len = plan->nwide;
-	if (place == PLAN_OUT_OF_PLACE || !nin || !nout) {
-		rank->buf[PLAN_OUT].base = nin;
-		rank->buf[PLAN_TMP].base = nin + nout;
-		rank->buf[PLAN_WIDE].base = nin + nout + plan->ntmp;
+	if (place == PLAN_OUT_OF_PLACE || !s.in || !s.out) {
+		rank->buf[PLAN_OUT].base = s.in;
+		rank->buf[PLAN_TMP].base = s.in + s.out;
+		rank->buf[PLAN_WIDE].base = s.in + s.out + plan->ntmp;
 		return;
 	}
 	if (in_is_part)
 		rank->buf[PLAN_IN].base = part.off;
 	if (out_is_part)
 		rank->buf[PLAN_OUT].base = part.off;
-	rank->buf[PLAN_TMP].base = nin > nout ? nin : nout;
+	rank->buf[PLAN_TMP].base = s.in > s.out ? s.in : s.out;
 	rank->buf[PLAN_WIDE].base = rank->buf[PLAN_TMP].base + plan->ntmp;
 }
 
@@ -70,18 +59,6 @@ owner_of(const struct plan_args *a, uint64_t i)
 	if (a->part)
 		return find_part(a->part, a->nranks, i);
 	return (uint32_t)(((i + 1) * a->nranks - 1) / a->nelem);
-}
-
-/* As expected(), for alltoall with blocks of any size. */
-static void
-expected_block(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint32_t *from)
-{
-	const struct plan_part *recv = a->recv_part + (size_t)r * a->nranks;
-	uint32_t q = find_part(recv, a->nranks, i);
-
-	*from = q;
-	*elem =
-	    q == MACHINE_NOBODY ? 0 : a->part[(size_t)q * a->nranks + r].off + (i - recv[q].off);
 }
 
 /* OUT[i] of rank r should be input element *elem of rank *from; MACHINE_NOBODY: nothing. */
@@ -114,7 +91,14 @@ expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint
 		break;
 	case GPUSIM_ALLTOALL:
 		if (a->recv_part) {
-			expected_block(a, r, i, elem, from);
+			const struct plan_part *recv = a->recv_part + (size_t)r * a->nranks;
+			uint32_t q = find_part(recv, a->nranks, i);
+
+			/* Blocks of any size. */
+			*from = q;
+			*elem = q == MACHINE_NOBODY
+				    ? 0
+				    : a->part[(size_t)q * a->nranks + r].off + (i - recv[q].off);
 			break;
 		}
 		*elem = r * block + i % block;

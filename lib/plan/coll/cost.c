@@ -11,7 +11,7 @@
  *
  * README.md says why formulas decide, and not the simulation itself.
  */
-#include "coll/cost.h"
+#include "coll/tune.h"
 
 #include <math.h>
 #include <string.h>

@@ -140,7 +140,8 @@ fault_word(struct gpusim_fault *f, const char *word, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "%.*s", (int)(v - word - 1), word);
 }
 
-void
+/* "allreduce#7.step3", "send#next", "now". */
+static void
 fault_show_point(const struct gpusim_fault *f, char *out, size_t n)
 {
 	char op[32] = "next", step[32] = "";

@@ -44,7 +44,4 @@ enum rc fault_complete(struct gpusim_fault *f, struct err *err);
 /* Write the fault as words for fault_kind_parse and fault_word; at most n bytes with the NUL. */
 void fault_show(const struct gpusim_fault *f, char *out, size_t n);
 
-/* "allreduce#7.step3", "send#next", "now". */
-void fault_show_point(const struct gpusim_fault *f, char *out, size_t n);
-
 #endif

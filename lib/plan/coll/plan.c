@@ -330,36 +330,67 @@ plan_args_of(const struct plan_args *a, uint32_t r, struct plan_args *out)
 }
 
 enum rc
+plan_build_first(const struct plan_args *a, const char *algo, uint32_t nplans, size_t max_steps,
+		 struct plan **plans, size_t *nstep, struct err *err)
+{
+	struct plan *first = alloc_zeroed(nplans, sizeof *first);
+	struct plan_args mine;
+	enum rc rc = RC_OK;
+
+	if (!first)
+		return err_set(err, RC_NOMEM, "%s: no memory for the plans of %u ranks",
+			       coll_name(a->coll), nplans);
+	*nstep = 0;
+	for (uint32_t r = 0; r < nplans && !rc && *nstep <= max_steps; r++) {
+		if (plan_args_of(a, r, &mine))
+			rc = plan_build(&mine, algo, &first[r], err);
+		*nstep += first[r].nstep;
+	}
+	*plans = first;
+	if (rc || *nstep > max_steps) {
+		plan_free_all(first, nplans);
+		*plans = NULL;
+	}
+	return rc;
+}
+
+enum rc
 plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans, struct err *err)
 {
 	struct plan_args first = *a, mine;
 	struct plan *all;
-	size_t total = 0;
+	size_t total;
 	enum rc rc;
 
 	if (!coll_is_sendrecv(a->coll))
 		first.rank = 0;
 	plan_args_of(&first, first.rank, &mine);
 	rc = plan_args_check(&mine, err);
-	if (rc)
-		return rc;
-	all = alloc_zeroed(a->nranks, sizeof *all);
-	if (!all)
-		return err_set(err, RC_NOMEM, "%s: no memory for the plans of %u ranks",
-			       coll_name(a->coll), a->nranks);
-	for (uint32_t r = 0; r < a->nranks && !rc; r++) {
-		if (plan_args_of(&first, r, &mine))
-			rc = plan_build(&mine, algo, &all[r], err);
-		total += all[r].nstep;
-		if (!rc && total > PLAN_MAX_STEPS)
-			rc = err_set(err, RC_INVAL, "%s: more than %u steps in all %u ranks",
-				     coll_name(a->coll), PLAN_MAX_STEPS, a->nranks);
-	}
-	if (rc)
-		plan_free_all(all, a->nranks);
-	else
+	if (!rc)
+		rc = plan_build_first(&first, algo, a->nranks, PLAN_MAX_STEPS, &all, &total, err);
+	if (!rc && !all)
+		rc = err_set(err, RC_INVAL, "%s: more than %u steps in all %u ranks",
+			     coll_name(a->coll), PLAN_MAX_STEPS, a->nranks);
+	if (!rc)
 		*plans = all;
 	return rc;
+}
+
+bool
+plan_alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
+{
+	if (x->nstep != y->nstep)
+		return false;
+	for (size_t i = 0; i < x->nstep; i++) {
+		const struct plan_step *s = &x->step[i], *t = &y->step[i];
+		bool meets = s->kind <= STEP_RECV_REDUCE;
+
+		if (s->kind != t->kind || s->count != t->count || s->kind >= STEP_SYNC)
+			return false;
+		if (meets && (s->peer + nranks - a) % nranks != (t->peer + nranks - b) % nranks)
+			return false;
+	}
+	return true;
 }
 
 void

@@ -221,6 +221,18 @@ enum rc plan_build(const struct plan_args *a, const char *algo, struct plan *pla
 enum rc plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans,
 		       struct err *err);
 
+/*
+ * plan_build_first - the plans of ranks 0 .. nplans-1, without a check of the arguments.
+ *
+ *	nstep	[out] of all of them; if it exceeds max_steps, *plans is NULL, which is no error
+ */
+enum rc plan_build_first(const struct plan_args *a, const char *algo, uint32_t nplans,
+			 size_t max_steps, struct plan **plans, size_t *nstep, struct err *err);
+
+/* Return true if ranks a and b do the same, each with its own neighbours; one-sided steps are never alike. */
+bool plan_alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b,
+		uint32_t nranks);
+
 /* Release the array and its nranks plans; NULL is legal. */
 void plan_free_all(struct plan *plans, uint32_t nranks);
 

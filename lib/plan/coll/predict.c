@@ -1,4 +1,4 @@
-#include "coll/predict.h"
+#include "coll/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,58 +7,20 @@
 
 #define LOOKED_AT 4 /* ranks that are compared before one represents all */
 
-/* Build all ranks' plans. *fit is false when they have too many steps; that is not an error. */
-static enum rc
-build(const struct plan_args *all, const char *algo, struct plan **out, bool *fit, struct err *err)
-{
-	struct plan *plans, one = {0};
-	struct plan_args last;
-	size_t nstep = 0;
-	enum rc rc;
-
-	/* Does the last rank's plan show that all ranks' steps will be too many? */
-	if (plan_args_of(all, all->nranks - 1, &last))
-		(void)plan_build(&last, algo, &one, NULL);
-	*fit = (double)one.nstep * all->nranks <= 2.0 * PREDICT_MAX_STEPS;
-	plan_fini(&one);
-	if (!*fit)
-		return RC_OK;
-	plans = alloc_zeroed(all->nranks, sizeof *plans);
-	rc = plans ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < all->nranks && rc == RC_OK && *fit; r++) {
-		struct plan_args a;
-
-		if (!plan_args_of(all, r, &a))
-			continue;
-		rc = plan_build(&a, algo, &plans[r], err);
-		nstep += plans[r].nstep;
-		if (nstep > PREDICT_MAX_STEPS)
-			*fit = false;
-	}
-	if (!*fit || rc != RC_OK) {
-		plan_free_all(plans, plans ? all->nranks : 0);
-		return *fit ? rc : RC_OK;
-	}
-	*out = plans;
-	return RC_OK;
-}
-
-/* Return true if ranks a and b do the same, each with its own neighbours. */
+/* Return true if the last rank's plan shows that all ranks' steps will be too many. */
 static bool
-alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
+hopeless(const struct plan_args *all, const char *algo)
 {
-	if (x->nstep != y->nstep)
-		return false;
-	for (size_t i = 0; i < x->nstep; i++) {
-		const struct plan_step *s = &x->step[i], *t = &y->step[i];
-		bool meets = s->kind <= STEP_RECV_REDUCE;
+	struct plan_args a;
+	struct plan plan = {0};
+	bool too_many;
 
-		if (s->kind != t->kind || s->count != t->count || s->kind >= STEP_SYNC)
-			return false;
-		if (meets && (s->peer + nranks - a) % nranks != (t->peer + nranks - b) % nranks)
-			return false;
-	}
-	return true;
+	if (!plan_args_of(all, all->nranks - 1, &a))
+		return false;
+	(void)plan_build(&a, algo, &plan, NULL);
+	too_many = (double)plan.nstep * all->nranks > 2.0 * PREDICT_MAX_STEPS;
+	plan_fini(&plan);
+	return too_many;
 }
 
 /* Build rank 0's plan; *fit is false when it does not represent all ranks. */
@@ -82,7 +44,7 @@ build_one(const struct plan_args *all, const char *algo, struct plan *out, bool 
 
 		a.rank = i == 1 ? 1 : i == 2 ? n / 2 : n - 1;
 		rc = plan_build(&a, algo, &other, err);
-		*fit = rc == RC_OK && alike(out, 0, &other, a.rank, n);
+		*fit = rc == RC_OK && plan_alike(out, 0, &other, a.rank, n);
 		plan_fini(&other);
 	}
 	return rc;
@@ -94,9 +56,13 @@ whole(const struct plan_args *a, const char *algo, size_t elem, const struct cos
 {
 	struct plan_counts counts;
 	struct plan *plans = NULL;
-	enum rc rc = build(a, algo, &plans, fit, err);
+	size_t nstep;
+	enum rc rc = RC_OK;
 
-	if (rc != RC_OK || !*fit)
+	if (!hopeless(a, algo))
+		rc = plan_build_first(a, algo, a->nranks, PREDICT_MAX_STEPS, &plans, &nstep, err);
+	*fit = plans;
+	if (!*fit)
 		return rc;
 	plan_count(plans, a->nranks, &counts);
 	out->rounds = counts.rounds;

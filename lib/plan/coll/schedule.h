@@ -1,7 +1,7 @@
 /*
  * schedule.h - one rank's part of an algorithm from a file, at the level of chunks. Pure.
  *
- * A schedule is made once (lib/plan/algo/lower.h), packed, sent to the rank's device, and becomes a plan for
+ * A schedule is made once (lib/plan/algo/lower.c), packed, sent to the rank's device, and becomes a plan for
  * any number of elements: plan_build takes it from plan_args.schedule. The vector is cut into nchunks
  * chunks in the collective's way (schedule_chunk); a value keeps the length of the chunk of the vector
  * that it stands for, also in scratch.

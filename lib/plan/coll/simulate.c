@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "coll/agenda.h"
 #include "coll/hoist.h"
 #include "coll/meet.h"
 

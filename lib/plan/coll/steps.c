@@ -60,7 +60,8 @@ plan_scratch(struct plan *out, uint64_t ntmp)
 		out->ntmp = ntmp;
 }
 
-void
+/* Reduce *s to its message number c; count 0: it has no such message. */
+static void
 plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c)
 {
 	uint64_t done = c * chunk, left = s->count - done;

@@ -3,14 +3,14 @@
  *
  * The first of these that applies decides: the call's own algorithm; the first algorithm of a file that
  * GPUSIM_ALGO lists (struct tune_select) and that fits; the first line of a tuner file that fits (struct
- * tune_rule); the model (cost.h). GPUSIM_ALGO also narrows the choice of the tuner file and the model,
+ * tune_rule); the model (below). GPUSIM_ALGO also narrows the choice of the tuner file and the model,
  * unless the transport can do none of the algorithms left.
  */
 #ifndef COLL_TUNE_H
 #define COLL_TUNE_H
 
 #include "base/buf.h"
-#include "coll/cost.h"
+#include "coll/simulate.h"
 
 #define TUNE_CHUNK_BYTES       262144	  /* default largest message */
 #define TUNE_LARGE_BYTES       (2u << 20) /* longer vectors go through sockets in messages of: */
@@ -133,7 +133,6 @@ bool tuner_show_lists(const struct tuner *t, struct buf *out);
 bool tuner_show_rules(const struct tuner *t, uint32_t nranks, const struct link_shape *links,
 		      struct buf *out);
 /* Append a line of costs, with a newline; tune_show_sent: rounded, and without gamma. */
-bool tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *out);
 bool tune_show_sent(enum tune_transport by, const struct cost_model *m, struct buf *out);
 
 struct tune_ask {
@@ -167,5 +166,42 @@ enum rc tune_file_check(const struct tune_file *f, const struct tune_ask *ask, s
  * algorithm stores, is not canonical, or does not fit. */
 enum rc tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out,
 		     struct err *err);
+
+/* ---- closed forms: an algorithm's time in the model of simulate.h, without its plan */
+
+/* An operation; sizes in bytes, of elements. If the plan has partial results, all messages are cut as
+ * if they carried them. */
+struct cost_args {
+	uint32_t nranks;    /* > 1 */
+	double nbytes;	    /* of the whole vector */
+	double chunk_bytes; /* largest message, > 0 */
+	double widening;    /* bytes of a partial result per byte of an element; 0 is 1 */
+};
+
+/* One algorithm; by name, because some builds' tables lack some algorithms. */
+struct cost_algo {
+	enum gpusim_coll coll;
+	const char *name;
+	bool shared;	/* needs all ranks to have mapped each other's memory */
+	bool pipelined; /* smaller messages may be faster */
+	bool slow;	/* for comparison: chosen only by name */
+	bool inputs;	/* no partial result is sent, with any number of ranks */
+	double (*us)(const struct cost_args *a, const struct cost_model *m);
+};
+
+/* NULL-name terminated; in the order of preference where costs are equal. */
+extern const struct cost_algo cost_algos[];
+
+/*
+ * cost_widening - the largest factor by which the algorithm's messages are longer than their elements.
+ *
+ *	widening	bytes of a partial result per byte of an element
+ *
+ * Returns widening if the algorithm sends partial results, else 1.
+ */
+unsigned cost_widening(enum gpusim_coll coll, const char *algo, uint32_t nranks, unsigned widening);
+
+/* The algorithm's row; NULL: not found. */
+const struct cost_algo *cost_find(enum gpusim_coll coll, const char *name);
 
 #endif

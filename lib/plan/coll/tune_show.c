@@ -48,7 +48,7 @@ tuner_show_lists(const struct tuner *t, struct buf *out)
 	return good;
 }
 
-bool
+static bool
 tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *out)
 {
 	return buf_addf(out, "cost,%s,alpha_us=%.17g,host_us=%.17g,beta_ns=%.17g,gamma_ns=%.17g\n",

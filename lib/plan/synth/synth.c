@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/text.h"
+#include "algo/algo.h"
 #include "coll/tune.h"
 #include "synth/synth_impl.h"
 #include "synth/trial.h"

@@ -8,7 +8,7 @@
 #ifndef SYNTH_SYNTH_H
 #define SYNTH_SYNTH_H
 
-#include "algo/prove.h"
+#include "algo/algo.h"
 #include "cluster/links.h"
 #include "synth/draft.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "algo/lower.h"
+#include "algo/algo.h"
 #include "cluster/flow.h"
 #include "coll/tune.h"
 #include "synth/synth_impl.h"

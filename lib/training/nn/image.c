@@ -20,7 +20,7 @@ image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err
 	return RC_OK;
 }
 
-enum rc
+static enum rc
 image_decode_png(const void *bytes, size_t nbytes, const char *name, struct image *im,
 		 struct err *err)
 {

@@ -50,8 +50,6 @@ enum rc image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint3
 		     uint8_t *dst, struct err *err);
 
 /* The two decoders of image.c. The caller has checked the format's first bytes. */
-enum rc image_decode_png(const void *bytes, size_t nbytes, const char *name, struct image *im,
-			 struct err *err);
 enum rc image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,
 			  struct err *err);
 

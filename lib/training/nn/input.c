@@ -176,7 +176,12 @@ input_some(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err 
 	return (in->gzip ? get_gzip : get_raw)(in, true, dst, want, got, err);
 }
 
-enum rc
+/*
+ * input_all - append everything, to the end, to *out, which the caller releases in any case.
+ *
+ * Does input_begin and input_end as well. RC_BADDATA: more than `limit` bytes, and the errors of input_get.
+ */
+static enum rc
 input_all(struct input *in, size_t limit, struct buf *out, struct err *err)
 {
 	size_t first = out->len, got;

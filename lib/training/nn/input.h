@@ -55,13 +55,6 @@ enum rc input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, stru
 /* As input_get, but it waits only while no byte is available: *got is 0 only at the end. */
 enum rc input_some(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 
-/*
- * input_all - append everything, to the end, to *out, which the caller releases in any case.
- *
- * Does input_begin and input_end as well. RC_BADDATA: more than `limit` bytes, and the errors of input_get.
- */
-enum rc input_all(struct input *in, size_t limit, struct buf *out, struct err *err);
-
 /* As input_all, of a file. */
 enum rc input_file(const char *path, size_t limit, struct buf *out, struct err *err);
 

@@ -29,7 +29,7 @@ ndarray_type(struct ndarray *a, const char *text, size_t len)
 	return a->kind == 'f' ? a->size >= 4 : a->kind != 'b' || a->size == 1;
 }
 
-bool
+static bool
 ndarray_count(const struct ndarray *a, uint64_t *n)
 {
 	uint64_t count = 1;

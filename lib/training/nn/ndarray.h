@@ -27,7 +27,6 @@ struct ndarray {
 bool ndarray_type(struct ndarray *a, const char *text, size_t len);
 
 /* The number of its elements, and of its bytes. False: 2^64 or more. */
-bool ndarray_count(const struct ndarray *a, uint64_t *n);
 bool ndarray_nbytes(const struct ndarray *a, uint64_t *nbytes);
 
 /* Element i, in the order of the bytes, as a double; whole numbers beyond 2^53 are rounded. */

@@ -95,14 +95,6 @@ count_in(struct grpc_server *s)
 	return room;
 }
 
-static void
-count_out(struct grpc_server *s)
-{
-	pthread_mutex_lock(&s->lock);
-	s->nasked--;
-	pthread_mutex_unlock(&s->lock);
-}
-
 /* The handler may keep the request: it gets its own copy, checked like one from nng. */
 static enum rc
 copy_request(const GpuSim__Request *req, GpuSim__Request **out, struct err *err)
@@ -119,7 +111,13 @@ copy_request(const GpuSim__Request *req, GpuSim__Request **out, struct err *err)
 	return rc;
 }
 
-enum rc
+/*
+ * job_ask - hand a request to the handler; the answer comes to the job's `answered`, later.
+ *
+ * req is borrowed; the envelope's fields are filled in. A job has one at a time. Errors: RC_BADDATA,
+ * RC_BUSY too many requests wait, RC_NOMEM.
+ */
+static enum rc
 job_ask(struct job *job, GpuSim__Request *req, struct err *err)
 {
 	struct grpc_server *s = job->server;
@@ -138,7 +136,9 @@ job_ask(struct job *job, GpuSim__Request *req, struct err *err)
 	req->version = WIRE_VERSION;
 	rc = copy_request(req, &a->rpc.req, err);
 	if (rc != RC_OK) {
-		count_out(s);
+		pthread_mutex_lock(&s->lock);
+		s->nasked--;
+		pthread_mutex_unlock(&s->lock);
 		free(a);
 		return rc;
 	}

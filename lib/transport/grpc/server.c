@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "grpc/server_impl.h"
-#include "net/listen.h"
+#include "net/net.h"
 
 #define OUT_MAX	       (256u << 10)
 #define WRITE_STALL_NS (20 * NS_PER_SEC) /* a connection that takes nothing */

@@ -88,14 +88,6 @@ struct grpc_server {
 
 extern const struct grpc_events conn_events; /* but for arg, a conn */
 
-/*
- * job_ask - hand a request to the handler; the answer comes to the job's `answered`, later.
- *
- * req is borrowed; the envelope's fields are filled in. A job has one at a time. Errors: RC_BADDATA,
- * RC_BUSY too many requests wait, RC_NOMEM.
- */
-enum rc job_ask(struct job *job, GpuSim__Request *req, struct err *err);
-
 /* Ask or, if that fails, end the call. */
 void job_ask_or_fail(struct job *job, GpuSim__Request *req);
 

@@ -77,9 +77,6 @@ void stream_begin(struct grpc_stream *st);
 void stream_data(struct grpc_stream *st, const void *data, size_t nbytes);
 void stream_ended(struct grpc_stream *st);
 
-/* Take the wanted bytes from the budget; false: not now. */
-bool stream_grant(struct grpc_stream *st);
-
 /* Reservations, deadlines, stalls. *due_ns as of grpc_session_tick. */
 void stream_tick(struct grpc_stream *st, uint64_t *due_ns);
 

@@ -1,4 +1,4 @@
-#include "grpc/status.h"
+#include "grpc/session.h"
 
 #include <string.h>
 

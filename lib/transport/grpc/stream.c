@@ -257,7 +257,7 @@ end_call(struct grpc_stream *st, enum grpc_code code, const char *text)
 
 /* ---- messages */
 
-bool
+static bool
 stream_grant(struct grpc_stream *st)
 {
 	struct grpc_session *s = st->session;
@@ -331,20 +331,6 @@ await_rest(struct grpc_stream *st, size_t nbytes)
 	consume(st, st->unconsumed);
 }
 
-/* Deliver the message that begins at in_at. */
-static void
-tell(struct grpc_stream *st, size_t nbytes)
-{
-	const struct grpc_events *ev = st->session->events;
-	const char *data = st->in.data + st->in_at + PREFIX;
-
-	st->nmessages++;
-	st->in_at += PREFIX + nbytes;
-	st->large_ns = 0;
-	consume(st, PREFIX + nbytes);
-	ev->message(ev->arg, st, data, nbytes);
-}
-
 /* Deliver the next message; false: it is not complete yet, or the call is over. */
 static bool
 next_message(struct grpc_stream *st)
@@ -353,6 +339,8 @@ next_message(struct grpc_stream *st)
 	const unsigned char *p;
 	enum grpc_code code;
 	char text[128];
+	const struct grpc_events *ev;
+	const char *data;
 
 	if (left < PREFIX)
 		return false;
@@ -373,22 +361,15 @@ next_message(struct grpc_stream *st)
 	}
 	if (!st->method.many && !st->ended)
 		return false;
-	tell(st, nbytes);
+	/* Deliver the message that begins at in_at. */
+	ev = st->session->events;
+	data = st->in.data + st->in_at + PREFIX;
+	st->nmessages++;
+	st->in_at += PREFIX + nbytes;
+	st->large_ns = 0;
+	consume(st, PREFIX + nbytes);
+	ev->message(ev->arg, st, data, nbytes);
 	return true;
-}
-
-/* Drop the messages that were delivered. */
-static void
-trim(struct grpc_stream *st)
-{
-	if (st->in_at == st->in.len) {
-		buf_fini(&st->in);
-		st->in_at = 0;
-	} else if (st->in_at > STREAM_WINDOW) {
-		memmove(st->in.data, st->in.data + st->in_at, st->in.len - st->in_at);
-		st->in.len -= st->in_at;
-		st->in_at = 0;
-	}
 }
 
 /* Deliver every message that can be delivered. */
@@ -406,7 +387,15 @@ take(struct grpc_stream *st)
 	st->taking = false;
 	if (st->finished)
 		return;
-	trim(st);
+	/* Drop the messages that were delivered. */
+	if (st->in_at == st->in.len) {
+		buf_fini(&st->in);
+		st->in_at = 0;
+	} else if (st->in_at > STREAM_WINDOW) {
+		memmove(st->in.data, st->in.data + st->in_at, st->in.len - st->in_at);
+		st->in.len -= st->in_at;
+		st->in_at = 0;
+	}
 	if (st->held || !st->ended || st->end_told || st->out.len >= OUT_ROOM)
 		return;
 	if (st->in.len > st->in_at) {

@@ -143,15 +143,6 @@ cut(struct sending *s)
 	return true;
 }
 
-static void
-wrong_length(struct sending *s)
-{
-	snprintf(s->why, sizeof s->why,
-		 "the chunks are %s%" PRIu64 " bytes, but the receive expects %" PRIu64,
-		 s->ended ? "" : "more than ", s->ended ? s->came : s->nbytes, s->nbytes);
-	give_up(s);
-}
-
 /* One step: pass in a piece, end, or let the client continue. */
 static void
 feed(struct sending *s)
@@ -161,7 +152,10 @@ feed(struct sending *s)
 	if (s->job.asked || s->state != FEEDING || !s->job.st)
 		return;
 	if (s->came > s->nbytes || (s->ended && s->came < s->nbytes)) {
-		wrong_length(s);
+		snprintf(s->why, sizeof s->why,
+			 "the chunks are %s%" PRIu64 " bytes, but the receive expects %" PRIu64,
+			 s->ended ? "" : "more than ", s->ended ? s->came : s->nbytes, s->nbytes);
+		give_up(s);
 		return;
 	}
 	if (!cut(s)) {

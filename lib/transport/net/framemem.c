@@ -2,7 +2,7 @@
  * Design notes. One lock; blocks of a power of two, a list of each size. The size precedes the returned
  * bytes.
  */
-#include "net/framemem.h"
+#include "net/pull_impl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,7 +49,8 @@ framemem_take(size_t nbytes)
 	return b->data;
 }
 
-void
+/* Give it back. NULL is legal. */
+static void
 framemem_give(void *mem)
 {
 	struct block *b;

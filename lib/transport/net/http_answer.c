@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/http_host.h"
 
 #define SLOWEST_BPS    16384 /* bytes a second, on average, after the first NET_HTTP_STALL_MS */
 #define PATH_MAX_CHARS 1024

@@ -1,4 +1,4 @@
-#include "net/http_host.h"
+#include "net/http_impl.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "net/http_impl.h"
-#include "net/listen.h"
+#include "net/net.h"
 
 #define DRAIN_MAX 65536 /* bytes */
 #define POOL_BYTES \
@@ -31,7 +31,7 @@
 
 /* ---- one connection */
 
-void
+static void
 http_end(struct http_ask *ask)
 {
 	if (ask->phase == HTTP_SILENT) {
@@ -64,16 +64,6 @@ is_ready(const struct http_ask *ask)
 	if (ask->phase == HTTP_WAITING)
 		return atomic_load(&ask->replied);
 	return http_feed_next(&ask->server->feed) > ask->reader.at;
-}
-
-static void
-resume_ready(struct http_server *s)
-{
-	for (size_t i = 0; i < HTTP_PLACES; i++)
-		if (is_ready(&s->ask[i])) {
-			s->ask[i].suspended = false;
-			MHD_resume_connection(s->ask[i].mhd);
-		}
 }
 
 /* ---- the end of a connection: read what the peer still sends for a moment */
@@ -186,16 +176,6 @@ crowd(struct http_server *s, const unsigned char *peer, struct http_ask **worst)
 	return n;
 }
 
-static void
-make_room(struct http_server *s, const unsigned char peer[16])
-{
-	struct http_ask *worst;
-
-	if (crowd(s, peer, &worst) >= HTTP_SERVER_MAX_PEER ||
-	    crowd(s, NULL, &worst) >= HTTP_SERVER_MAX_CONNS)
-		http_end(worst);
-}
-
 static struct http_ask *
 free_place(struct http_server *s)
 {
@@ -213,6 +193,7 @@ accept_one(struct http_server *s)
 	socklen_t n = sizeof ss;
 	int fd = accept4(s->fd, (struct sockaddr *)&ss, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct http_ask *ask = free_place(s);
+	struct http_ask *worst;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
@@ -224,7 +205,9 @@ accept_one(struct http_server *s)
 		return;
 	}
 	peer_of(&ss, peer);
-	make_room(s, peer);
+	if (crowd(s, peer, &worst) >= HTTP_SERVER_MAX_PEER ||
+	    crowd(s, NULL, &worst) >= HTTP_SERVER_MAX_CONNS)
+		http_end(worst);
 	*ask = (struct http_ask){.server = s,
 				 .fd = fd,
 				 .phase = HTTP_SILENT,
@@ -290,16 +273,6 @@ next_due_ms(struct http_server *s)
 	return ms;
 }
 
-static void
-end_late(struct http_server *s)
-{
-	uint64_t now = clock_now_ns();
-
-	for (size_t i = 0; i < HTTP_PLACES; i++)
-		if (is_live(&s->ask[i]) && now >= s->ask[i].due_ns)
-			http_end(&s->ask[i]);
-}
-
 /* The polled descriptors: three of the server, its drains, and silent connections. */
 enum { WAKE, LISTEN, EPOLL, DRAIN, SILENT = DRAIN + HTTP_DRAINS, NPOLLED = SILENT + HTTP_PLACES };
 
@@ -322,6 +295,7 @@ static void
 step(struct http_server *s, const struct pollfd p[NPOLLED])
 {
 	uint64_t n;
+	uint64_t now;
 
 	if (p[WAKE].revents && read(s->wake, &n, sizeof n) < 0 && errno != EAGAIN)
 		return;
@@ -331,14 +305,21 @@ step(struct http_server *s, const struct pollfd p[NPOLLED])
 	for (size_t i = 0; i < HTTP_PLACES; i++)
 		if (p[SILENT + i].revents)
 			hand_over(s, &s->ask[i]);
-	resume_ready(s);
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (is_ready(&s->ask[i])) {
+			s->ask[i].suspended = false;
+			MHD_resume_connection(s->ask[i].mhd);
+		}
 	MHD_run(s->mhd);
 	MHD_run(s->mhd); /* libmicrohttpd 1.0 reads a request only in the second run */
 	/* MHD has refused these and closed their sockets. */
 	for (size_t i = 0; i < HTTP_PLACES; i++)
 		if (s->ask[i].phase == HTTP_HANDED)
 			s->ask[i] = (struct http_ask){.fd = -1};
-	end_late(s);
+	now = clock_now_ns();
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (is_live(&s->ask[i]) && now >= s->ask[i].due_ns)
+			http_end(&s->ask[i]);
 	/* Last: a new connection must not displace one whose request has arrived. */
 	if (p[LISTEN].revents)
 		accept_one(s);

@@ -1,4 +1,4 @@
-#include "net/http_stream.h"
+#include "net/http_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum rc
+/* Remove the socket of a dead process, and no other kind of file. We hold the path. RC_INVAL: not a
+ * socket. */
+static enum rc
 ipcpath_clear(const char *addr, struct err *err)
 {
 	struct stat st;

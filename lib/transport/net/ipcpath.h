@@ -23,10 +23,6 @@ enum rc ipcpath_lock(struct ipcpath *p, const char *addr, struct err *err);
 /* A process that is visible here holds the lock of addr. Does not lock. */
 bool ipcpath_held(const char *addr);
 
-/* Remove the socket of a dead process, and no other kind of file. We hold the path. RC_INVAL: not a
- * socket. */
-enum rc ipcpath_clear(const char *addr, struct err *err);
-
 /* Remove our socket and release the path. */
 void ipcpath_unlock(struct ipcpath *p, const char *addr);
 

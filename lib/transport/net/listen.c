@@ -1,4 +1,4 @@
-#include "net/listen.h"
+#include "net/net.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/framemem.h"
 #include "net/pull_impl.h"
 #include "net/times.h"
 

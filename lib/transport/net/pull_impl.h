@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "net/connection.h"
 #include "net/ipcpath.h"
@@ -76,5 +77,17 @@ void pull_conn_call_back(struct net_conn *c);
 
 /* The ticker's thread; arg is a struct net_pull. */
 void *pull_tick_main(void *arg);
+
+/* ---- memory for the payloads of received frames */
+
+/*
+ * Chunks come and go by the thousand, and fresh memory costs a page fault every 4 KiB. So returned memory
+ * is kept for the next frame, last in, first out: it is still in the cache.
+ */
+
+#define FRAMEMEM_KEPT (16u << 20) /* bytes kept for later, in the whole process */
+
+/* Room for nbytes, at most FRAME_PAYLOAD_MAX. NULL: out of memory. */
+void *framemem_take(size_t nbytes);
 
 #endif

@@ -8,7 +8,7 @@
  *
  * Source: nanomsg's RFCs sp-protocol-01 and sp-request-reply-01; nng's transport/ipc/ipc.c.
  */
-#include "net/reqsock.h"
+#include "net/rpc_client_impl.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -198,7 +198,8 @@ on_aio(void *arg)
 		step_done(call);
 }
 
-bool
+/* Append our fields to a packed request. */
+static bool
 call_envelope(struct buf *b, const struct rpc_client *c, uint64_t seq, uint64_t deadline_ns)
 {
 	GpuSim__Request env = GPU_SIM__REQUEST__INIT;

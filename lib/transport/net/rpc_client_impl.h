@@ -5,8 +5,10 @@
 #include <nng/nng.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
+#include "base/rc.h"
 #include "net/net.h"
 #include "net/rpc_client.h"
 
@@ -79,9 +81,6 @@ bool plain_call(struct rpc_client *c, const struct buf *request, uint64_t deadli
 /* No call runs any more. */
 void plain_close(struct rpc_client *c);
 
-/* Append our fields to a packed request. */
-bool call_envelope(struct buf *b, const struct rpc_client *c, uint64_t seq, uint64_t deadline_ns);
-
 /* Open nng's socket, if it is not open yet; lock not held. */
 enum rc client_open_nng(struct rpc_client *c, struct err *err);
 
@@ -104,5 +103,27 @@ void client_end_waiting(struct rpc_client *c);
 
 /* Free a call that does not run; its context is left to the closing of the socket. */
 void call_free(struct call *call);
+
+/* ---- nng's REQ protocol on one Unix socket, without nng, for a program that calls and waits */
+
+/*
+ * It needs no thread, so a one-call program ends before nng would have started. On any trouble the caller
+ * closes it and uses nng.
+ */
+
+/* Connect to an ipc address and shake hands, before the deadline. The caller closes the descriptor. -1:
+ * another kind of address, or any failure. */
+int reqsock_open(const char *addr, uint64_t deadline_ns);
+
+/*
+ * Send a request and wait for its answer.
+ *
+ *	answer	[out] initialised; the answer's bytes
+ *
+ * Errors, after which the socket is unusable: RC_TIMEOUT, RC_UNREACHABLE the connection broke, or a
+ * protocol error of the server; RC_NOMEM.
+ */
+enum rc reqsock_call(int fd, const void *request, size_t nbytes, uint64_t deadline_ns,
+		     struct buf *answer);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Design notes. A client for calls that wait (RPC_CONNECT_TO_CALL) starts without nng: each calling
- * thread takes a socket for its call (reqsock.h), so the program has no threads of ours. At the first
+ * thread takes a socket for its call (reqsock.c), so the program has no threads of ours. At the first
  * trouble it changes to nng permanently: the call is repeated there under its number, so that it takes
  * effect once, as described in rpc_client.c and rpc_call.c.
  *
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/reqsock.h"
 #include "net/rpc_client_impl.h"
 #include "net/times.h"
 

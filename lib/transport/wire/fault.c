@@ -1,4 +1,4 @@
-#include "wire/fault.h"
+#include "wire/wire.h"
 
 void
 fault_to_wire(const struct gpusim_fault *f, GpuSim__Fault *out)

@@ -1,10 +1,10 @@
-#include "wire/log.h"
 
 #include <inttypes.h>
 
 #include "wire/wire.h"
 
-enum log_subsys
+/* The subsystem that a request belongs to; LOG_CALL where no other fits. */
+static enum log_subsys
 wire_request_subsys(const GpuSim__Request *req)
 {
 	switch (req->body_case) {

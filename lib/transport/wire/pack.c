@@ -1,4 +1,4 @@
-#include "wire/pack.h"
+#include "wire/wire.h"
 
 bool
 buf_pack(struct buf *b, const ProtobufCMessage *m)

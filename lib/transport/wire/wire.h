@@ -7,9 +7,11 @@
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/rc.h"
 #include "gpu_sim.pb-c.h"
 
@@ -74,5 +76,27 @@ void wire_reply_failure(GpuSim__Reply *reply, const struct err *err);
 
 /* The rc of a reply, with its message in *err for a failure. An unknown code is RC_INTERNAL. */
 enum rc wire_reply_rc(const GpuSim__Reply *reply, struct err *err);
+
+/* ---- requests as lines of the log */
+
+/* For daemons: log the request at LOG_TRACE. Thread-safe. */
+void wire_request_log(const GpuSim__Request *req);
+
+/* ---- faults to be injected, as messages */
+
+/* Convert a fault to a message, which borrows nothing. */
+void fault_to_wire(const struct gpusim_fault *f, GpuSim__Fault *out);
+
+/* Convert an unpacked message to a fault; its values are not checked. */
+void fault_from_wire(const GpuSim__Fault *m, struct gpusim_fault *out);
+
+/* ---- messages packed piece by piece, so that bytes are copied and not unpacked and packed again */
+
+/* Append the packed message; false: out of memory, *b is unchanged. */
+bool buf_pack(struct buf *b, const ProtobufCMessage *m);
+/* Append the message as field number `field` of the message that *b encodes. */
+bool buf_pack_field(struct buf *b, uint32_t field, const ProtobufCMessage *m);
+/* Append the head of such a field; its nbytes follow. */
+bool buf_pack_head(struct buf *b, uint32_t field, size_t nbytes);
 
 #endif

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "algo/algo.h"
-#include "algo/msccl.h"
 #include "tap.h"
 
 /* The all-reduce of two ranks, in place: each sends a chunk, adds the other, and sends it back. */

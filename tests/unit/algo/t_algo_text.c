@@ -2,9 +2,6 @@
 #include <string.h>
 
 #include "algo/algo.h"
-#include "algo/msccl.h"
-#include "algo/prove.h"
-#include "algo/text.h"
 #include "tap.h"
 
 static enum rc

@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "algo/lower.h"
-#include "algo/text.h"
+#include "algo/algo.h"
 #include "algo_make.h"
 #include "chance.h"
 #include "coll/check.h"

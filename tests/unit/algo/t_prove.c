@@ -5,7 +5,7 @@
  * The executor here knows no graph and no sets: each contribution is a random number, sums are sums, and the
  * next step is any that can run.
  */
-#include "algo/prove.h"
+#include "algo/algo.h"
 
 #include <string.h>
 

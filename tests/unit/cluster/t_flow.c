@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cluster/flow.h"
-#include "coll/cost.h"
+#include "coll/tune.h"
 #include "tap.h"
 
 static bool

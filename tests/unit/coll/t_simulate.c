@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "coll/cost.h"
+#include "coll/tune.h"
 #include "tap.h"
 
 static const struct cost_model model = {.alpha_us = 20, .beta_us = 0.0004, .gamma_us = 0.0001};

@@ -1,7 +1,7 @@
 /* CUDA_VISIBLE_DEVICES: one case a line. */
 #include <string.h>
 
-#include "cudart/visible.h"
+#include "cudart/cuda_impl.h"
 #include "tap.h"
 
 static const char uuid[4][VISIBLE_UUID] = {

@@ -5,7 +5,7 @@
 
 #include <semaphore.h>
 
-#include "net/http_host.h"
+#include "net/http_impl.h"
 #include "net/http_server.h"
 
 #define BIG (4u << 20)

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/lower.h"
-#include "algo/prove.h"
+#include "algo/algo.h"
 
 /* ---- checks before the work */
 

@@ -193,8 +193,6 @@ void answer_init(struct coord *c, struct comm *comm, struct pending *p);
 void comm_free(struct coord *c, struct comm *comm);
 /* A client waits for it to be made. */
 bool comm_is_wanted(struct coord *c, const struct comm *comm);
-/* An owner has disconnected, or connected again. */
-void comm_owner_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone);
 /* The rank of a queued communicator leaves it; the last one's leaving destroys it. */
 enum rc comm_leave(struct coord *c, struct comm *comm, uint32_t rank, struct pending *p,
 		   struct err *err);

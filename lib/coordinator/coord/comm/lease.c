@@ -6,7 +6,8 @@
 
 #include <inttypes.h>
 
-void
+/* An owner has disconnected, or connected again. */
+static void
 comm_owner_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone)
 {
 	bool mine = comm->nowners == 0 && comm->client_id == client_id;

@@ -120,15 +120,6 @@ is_grow(const GpuSim__Request *req)
 	return req->body_case == GPU_SIM__REQUEST__BODY_COMM_GROW;
 }
 
-static void
-take_label(struct label *l, const GpuSim__Request *req)
-{
-	if (is_grow(req))
-		label_set(l, req->commgrow->program, req->commgrow->pid);
-	else
-		label_set(l, req->comminit->program, req->comminit->pid);
-}
-
 static enum rc
 enter(struct coord *c, struct pending *p, const GpuSim__Request *req, uint32_t n, bool brief,
       uint64_t wait_ms, struct err *err)
@@ -140,7 +131,10 @@ enter(struct coord *c, struct pending *p, const GpuSim__Request *req, uint32_t n
 		return err_set(err, RC_NOMEM, "the coordinator is out of memory");
 	}
 	q->p = p;
-	take_label(&q->label, req);
+	if (is_grow(req))
+		label_set(&q->label, req->commgrow->program, req->commgrow->pid);
+	else
+		label_set(&q->label, req->comminit->program, req->comminit->pid);
 	q->want = n;
 	q->brief = brief;
 	q->until_ms = c->now_ms + wait_ms;

@@ -22,7 +22,7 @@ id_is_none(const struct unique_id *uid)
 	return uid->high == 0 && uid->low == 0;
 }
 
-void
+static void
 rendezvous_free(struct coord *c, struct rendezvous *v)
 {
 	struct rendezvous **p = &c->comms->rendezvous;
@@ -68,7 +68,7 @@ rendezvous_refuse(const struct rendezvous *v, struct err *err)
 	return err_prefix(err, "%s", name);
 }
 
-void
+static void
 rendezvous_answer(struct coord *c, struct rendezvous *v, const struct err *why)
 {
 	for (uint32_t r = 0; r < v->nranks; r++)

@@ -55,7 +55,6 @@ struct rendezvous {
 /* One of nranks seats, empty. NULL: too many, or out of memory. */
 struct rendezvous *rendezvous_new(struct coord *c, const struct gathering *kind, uint32_t nranks,
 				  struct err *err);
-void rendezvous_free(struct coord *c, struct rendezvous *v);
 /* RC_INVAL: the rank has joined already. */
 enum rc rendezvous_check_seat(const struct rendezvous *v, uint32_t rank, struct err *err);
 /* Put *s with p into the rank's seat. A disconnected client that had it gets a failure. */
@@ -68,7 +67,6 @@ void rendezvous_complete(struct coord *c, struct rendezvous *v);
 /* "split of comm 3: ..." */
 enum rc rendezvous_refuse(const struct rendezvous *v, struct err *err);
 /* Answer all waiting ranks with the failure. */
-void rendezvous_answer(struct coord *c, struct rendezvous *v, const struct err *why);
 bool same_id(const struct unique_id *a, const struct unique_id *b);
 bool id_is_none(const struct unique_id *uid);
 

@@ -16,7 +16,6 @@
 #include "coord/core/limits.h"
 #include "coord/core/step.h"
 #include "gpu_sim.pb-c.h"
-#include "wire/pack.h"
 #include "wire/wire.h"
 
 struct coord;
@@ -122,7 +121,6 @@ void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf
 
 /* Store the message under the key; NULL: drop the record. promise: it must survive a machine crash. */
 void record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise);
-void record_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise);
 /* "PREFIX/ID", in hex. */
 void record_key(char key[RECORD_KEY_MAX], const char *prefix, uint64_t id);
 /* Extend the mark h (1 at first) by v. */

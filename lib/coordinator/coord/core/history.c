@@ -3,7 +3,7 @@
  * ring holds the last 1024, here and as records. A client that follows them waits for a number that has
  * not been given yet.
  */
-#include "coord/core/history.h"
+#include "coord/core/pending.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,17 +55,6 @@ show(struct happened *e, GpuSim__HistoryEvent *m)
 	m->text = e->text;
 }
 
-static void
-store(struct coord *c, struct happened *e)
-{
-	char key[RECORD_KEY_MAX];
-	GpuSim__HistoryEvent m;
-
-	show(e, &m);
-	snprintf(key, sizeof key, "6/event/%04x", (unsigned)(e->number % COORD_EVENTS));
-	record_put(c, key, &m.base, false);
-}
-
 /* Note the event for the recorder. */
 static void
 note(struct coord *c, const struct happened *e)
@@ -85,6 +74,8 @@ event_add(struct coord *c, const struct event *what, const char *fmt, ...)
 {
 	struct happened *e;
 	va_list ap;
+	char key[RECORD_KEY_MAX];
+	GpuSim__HistoryEvent m;
 
 	if (!c->started)
 		return;
@@ -95,7 +86,9 @@ event_add(struct coord *c, const struct event *what, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof e->text, fmt, ap);
 	va_end(ap);
-	store(c, e);
+	show(e, &m);
+	snprintf(key, sizeof key, "6/event/%04x", (unsigned)(e->number % COORD_EVENTS));
+	record_put(c, key, &m.base, false);
 	note(c, e);
 	c->history->news = true;
 }

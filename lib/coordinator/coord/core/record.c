@@ -5,7 +5,7 @@
 
 #define VALUE_MAX (3u << 20) /* bytes of a record */
 
-void
+static void
 record_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise)
 {
 	struct coord_action a = {.kind = COORD_STORE, .promise = promise};

@@ -5,7 +5,7 @@
 #define COORD_DEVICE_H
 
 #include "coll/simulate.h"
-#include "coord/core/history.h"
+#include "coord/core/pending.h"
 #include "coord/device/call.h"
 
 /* Hooks of the room above. */

@@ -74,18 +74,6 @@ slot_key(char key[RECORD_KEY_MAX], const struct persist_client *k, uint32_t slot
 	snprintf(key, RECORD_KEY_MAX, "5/reply/%016" PRIx64 "/%02x", k->id, (unsigned)slot);
 }
 
-static void
-drop_all(struct coord *c, const struct persist_client *k)
-{
-	char key[RECORD_KEY_MAX];
-
-	for (uint32_t slot = 0; slot < COORD_CLIENT_REPLIES; slot++)
-		if (k->used >> slot & 1) {
-			slot_key(key, k, slot);
-			record_put(c, key, NULL, false);
-		}
-}
-
 void
 persist_client_is(struct coord *c, uint64_t client_id, bool gone)
 {
@@ -104,12 +92,18 @@ persist_tick(struct coord *c)
 		struct persist_client **p = &c->persist->client[b], *k;
 
 		while ((k = *p)) {
+			char key[RECORD_KEY_MAX];
+
 			if (!k->gone || c->now_ms - k->gone_ms < COORD_REPLIES_MS) {
 				p = &k->next;
 				continue;
 			}
 			comms_client_lost(c, k->id);
-			drop_all(c, k);
+			for (uint32_t slot = 0; slot < COORD_CLIENT_REPLIES; slot++)
+				if (k->used >> slot & 1) {
+					slot_key(key, k, slot);
+					record_put(c, key, NULL, false);
+				}
 			*p = k->next;
 			free(k);
 		}
