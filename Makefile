@@ -73,8 +73,8 @@ lib_src  := $(foreach r,$(ROOMS),$(sort $(foreach d,$(call room,$r),$(wildcard $
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
-# The library serves no HTTP.
-api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o,\
+# The library serves no HTTP, and ends no program.
+api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o %/base/must.o,\
     $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/$(call room,$r)/%) %/gpu_sim.pb-c.o,$(lib_obj)))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
@@ -192,7 +192,7 @@ $(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o $
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libcudart.so.12 -Wl$(comma)-Bsymbolic \
 	    -Wl$(comma)--version-script=$(call room,cudart)/cudart.map $(filter %.o,$^) $(house_libs))
-nccl_also = $(filter $(foreach r,base coll,$(BUILD)/obj/$(call room,$r)/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj))
+nccl_also = $(filter-out %/base/must.o,$(filter $(foreach r,base coll,$(BUILD)/obj/$(call room,$r)/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj)))
 $(home)/lib/libnccl.so.2: $(call door_obj,nccl) $(nccl_also) $(call room,nccl)/nccl.map $(home)/lib/libcudart.so.12
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2 -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \
