@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "nvcc/compile.h"
 #include "nvcc/options.h"
 
@@ -42,7 +43,10 @@ main(int argc, char **argv)
 	char home[PATH_MAX];
 	struct nvcc n;
 	struct err err = {0};
-	enum rc rc = nvcc_options(&n, argc, argv, &err);
+	enum rc rc;
+
+	log_open("nvcc", LOG_WARN);
+	rc = nvcc_options(&n, argc, argv, &err);
 
 	if (rc == RC_OK && n.version)
 		print_version();
