@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "coll/plan.h"
 
 /* The coordinator's algorithms, fetched once. */
@@ -45,9 +46,8 @@ static enum rc
 add_leased(struct cli *cli, const char *path, const char **name, struct err *err)
 {
 	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT, .life = GPUSIM_LEASE};
-	struct added *new = alloc_zeroed(1, sizeof *new);
-	enum rc rc = new ? add_text(cli, path, &cfg, &new->algo, err)
-			 : err_set(err, RC_NOMEM, "out of memory");
+	struct added *new = must_alloc(1, sizeof *new);
+	enum rc rc = add_text(cli, path, &cfg, &new->algo, err);
 
 	if (rc != RC_OK) {
 		free(new);

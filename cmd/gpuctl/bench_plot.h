@@ -12,7 +12,6 @@ struct bench_plot {
 	struct plot plot;
 	char title[96];
 	double bus_factor; /* busbw divided by algbw, of the last row; 0: unknown */
-	bool no_memory;
 };
 
 /* Begin a curve for the algorithm that b measures; rows go to the last curve. */

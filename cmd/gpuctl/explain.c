@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "observe.h"
 #include "view/explain.h"
@@ -66,17 +67,17 @@ run_explain(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = look(cli, a, &w, &c, err);
 
 	if (rc == RC_OK && c.pid)
-		rc = explain_alone(c.pid, c.process, c.tracer, &text, err);
+		explain_alone(c.pid, c.process, c.tracer, &text);
 	if (rc == RC_OK && a->report && !comm)
 		comm = w->failed_comm;
 	if (rc == RC_OK && comm)
 		rc = explain_comm(w, comm, false, &text, &how, err);
 	else if (rc == RC_OK)
-		rc = explain_world(w, &text, &how, err);
+		explain_world(w, &text, &how);
 	if (rc == RC_OK && c.pid)
 		how = (struct explanation){EXPLAIN_WAITS, "coordinator"};
-	if (rc == RC_OK && !buf_add(&text, "", 1))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_add(&text, "", 1);
 	if (rc == RC_OK && a->json)
 		print_json(w, comm, &text, &how);
 	else if (rc == RC_OK)

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 
 #define TAKING_MS  500	/* the watcher's wait for a call that takes something */
 #define GIVING_MS  1000 /* and for each call that releases it */
@@ -219,7 +219,7 @@ hold_remember(struct gpusim_device device, struct gpusim_addr addr)
 
 	pthread_mutex_lock(&held.lock);
 	cap = held.cap ? 2 * held.cap : 16;
-	if (held.nmemory == held.cap && (memory = alloc_resize(held.memory, cap, sizeof *memory))) {
+	if (held.nmemory == held.cap && (memory = must_resize(held.memory, cap, sizeof *memory))) {
 		held.memory = memory;
 		held.cap = cap;
 	}

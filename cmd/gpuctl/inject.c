@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "coll/fault.h"
@@ -230,8 +230,8 @@ run_inject(struct cli *cli, const struct args *a, struct err *err)
 	}
 	if (a->json)
 		return err_set(err, RC_INVAL, "--json: only for list");
-	order = alloc_zeroed((size_t)a->nrest, sizeof *order);
-	rc = order ? parse_orders(cli, a, order, &n, err) : err_set(err, RC_NOMEM, "out of memory");
+	order = must_alloc((size_t)a->nrest, sizeof *order);
+	rc = parse_orders(cli, a, order, &n, err);
 	if (rc == RC_OK)
 		rc = send_orders(cli, order, n, err);
 	free(order);

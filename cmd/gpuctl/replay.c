@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "launch/launch.h"
 #include "replay.h"
@@ -40,10 +40,9 @@ enum rc
 replay_devices(struct gpusim *g, size_t n, struct gpusim_device **out, struct err *err)
 {
 	struct gpusim_device_info *v = NULL;
-	struct gpusim_device *list = alloc_zeroed(n + 1, sizeof *list);
+	struct gpusim_device *list = must_alloc(n + 1, sizeof *list);
 	size_t have = 0;
-	enum rc rc =
-	    list ? api(gpusim_devices(g, &v, &have), err) : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = api(gpusim_devices(g, &v, &have), err);
 
 	for (size_t i = 0; rc == RC_OK && i < have && i < n; i++)
 		list[i] = v[i].device; /* sorted by ordinal */
@@ -213,7 +212,7 @@ replay_folder(const struct args *a, struct err *err)
 	enum rc rc = story_read(a->rest[0], &s, err);
 
 	if (rc == RC_OK)
-		rc = story_units(s, err);
+		story_units(s);
 	if (rc == RC_OK && s->nops == 0)
 		rc = err_set(err, RC_BADDATA, "%s: no operation was recorded", a->rest[0]);
 	if (rc == RC_OK && !a->json)

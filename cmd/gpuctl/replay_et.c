@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "cli.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "launch/launch.h"
 #include "replay.h"
@@ -28,10 +28,11 @@ read_file(struct et_job *job, uint32_t rank, const char *path, struct err *err)
 	enum rc rc = RC_OK;
 
 	while (n > 0 && rc == RC_OK) {
-		if (b.len > ET_MAX_BYTES || !buf_reserve(&b, 1u << 20)) {
+		if (b.len > ET_MAX_BYTES) {
 			rc = err_set(err, RC_BADDATA, "too large");
 			break;
 		}
+		must_reserve(&b, 1u << 20);
 		n = read(fd, b.data + b.len, 1u << 20);
 		b.len += n > 0 ? (size_t)n : 0;
 	}
@@ -67,9 +68,7 @@ read_all(const struct args *a, struct et_job *job, struct err *err)
 	char path[PATH_MAX];
 	enum rc rc = RC_OK;
 
-	job->rank = alloc_zeroed(ET_MAX_RANKS, sizeof *job->rank);
-	if (!job->rank)
-		return err_set(err, RC_NOMEM, "out of memory");
+	job->rank = must_alloc(ET_MAX_RANKS, sizeof *job->rank);
 	while (rc == RC_OK && path_of(a, job->nranks, path)) {
 		if (job->nranks == ET_MAX_RANKS)
 			return err_set(err, RC_INVAL, "more than %d ranks", ET_MAX_RANKS);

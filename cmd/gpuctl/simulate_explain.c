@@ -4,17 +4,19 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/must.h"
 #include "simulate_table.h"
 
 #define HOPS  4 /* the longest hops of the critical path that are printed */
 #define LINKS 4
 
-/* The name of a link; without memory for it, "a link". */
+/* The name of a link. */
 static const char *
 link_text(const struct traffic_answer *t, uint32_t link, struct buf *text)
 {
 	text->len = 0;
-	return links_name(&t->links, link, text) ? text->data : "a link";
+	links_name(&t->links, link, text);
+	return text->data;
 }
 
 static int
@@ -80,7 +82,7 @@ show_hop(const struct traffic_answer *t, const struct flow_report *r, const stru
 static void
 by_step(const struct traffic_answer *t, const struct flow_report *r)
 {
-	const struct flow_hop **hop = alloc_zeroed(r->nhops + 1, sizeof *hop);
+	const struct flow_hop **hop = must_alloc(r->nhops + 1, sizeof *hop);
 	struct buf name = {0};
 
 	for (size_t i = 0; hop && i < r->nhops; i++)

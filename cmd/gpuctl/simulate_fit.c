@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cluster/measured.h"
 #include "simulate_training.h"
 
@@ -149,17 +150,17 @@ static enum rc
 write_cluster(const struct args *a, const struct cluster *c, struct err *err)
 {
 	struct buf text = {0};
-	bool good = buf_addf(&text, "# Fitted by gpuctl simulate --fit to");
 	enum rc rc;
 
-	for (int i = 0; i < a->nrest && good; i++)
-		good = buf_addf(&text, " %s", a->rest[i]);
+	must_addf(&text, "# Fitted by gpuctl simulate --fit to");
+	for (int i = 0; i < a->nrest; i++)
+		must_addf(&text, " %s", a->rest[i]);
 	/* A name is one line. */
 	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)text.data[i] < ' ')
 			text.data[i] = ' ';
-	rc = good && buf_addf(&text, "\n") ? cluster_print(c, &text, err)
-					   : err_set(err, RC_NOMEM, "out of memory");
+	must_addf(&text, "\n");
+	rc = cluster_print(c, &text, err);
 	if (rc == RC_OK)
 		rc = file_replace(a->output, text.data, text.len, err);
 	buf_fini(&text);
@@ -178,9 +179,7 @@ simulate_fit(const struct args *a, struct err *err)
 	if (!a->cluster)
 		return err_set(err, RC_INVAL,
 			       "--fit: needs --cluster, the hardware that was measured");
-	t = alloc_zeroed((size_t)a->nrest, sizeof *t);
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
+	t = must_alloc((size_t)a->nrest, sizeof *t);
 	rc = cluster_load(a->cluster, &c, err);
 	if (rc == RC_OK)
 		rc = read_tables(a, t, err);

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cluster/predict.h"
 #include "plot/plot.h"
@@ -425,7 +426,7 @@ curve(struct training *t, struct plot_panel *panel, int p, bool by_hosts, struct
 	snprintf(s.name, sizeof s.name, "%s", whatif_policy_name((unsigned)p));
 	c = plot_curve_add(panel, &s);
 	w.policy = (enum whatif_policy)p;
-	for (int i = -8; c && i <= 8 && rc == RC_OK; i++) {
+	for (int i = -8; i <= 8 && rc == RC_OK; i++) {
 		double factor = pow(2, i / 2.0);
 		struct whatif_answer a;
 
@@ -437,13 +438,12 @@ curve(struct training *t, struct plot_panel *panel, int p, bool by_hosts, struct
 			w.interval_s = t->w.interval_s * factor;
 		}
 		rc = whatif_run(&w, &a, err);
-		if (rc == RC_OK &&
-		    !plot_point_add(c,
-				    by_hosts ? (double)w.hosts * t->c.gpus_per_host : w.interval_s,
-				    100 * a.goodput))
-			c = NULL;
+		if (rc == RC_OK)
+			plot_point_add(
+			    c, by_hosts ? (double)w.hosts * t->c.gpus_per_host : w.interval_s,
+			    100 * a.goodput);
 	}
-	return rc != RC_OK ? rc : c ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return rc;
 }
 
 static enum rc
@@ -479,9 +479,7 @@ simulate_training(const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "training: needs --cluster");
 	if (a->plot && plot_check(a->plot, err) != RC_OK)
 		return err_prefix(err, "--plot");
-	t = calloc(1, sizeof *t);
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
+	t = must_alloc(1, sizeof *t);
 	t->a = a;
 	rc = prepare(t, err);
 	if (rc == RC_OK)

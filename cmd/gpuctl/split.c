@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/parse.h"
+#include "base/must.h"
 #include "cli.h"
 #include "table.h"
 
@@ -16,11 +16,11 @@
 static enum rc
 parse_list(const char *text, const char *none, uint32_t n, int **out, struct err *err)
 {
-	int *v = alloc_zeroed(n, sizeof *v);
+	int *v = must_alloc(n, sizeof *v);
 	char word[WORD_CHARS];
 	uint64_t x;
 	uint32_t k = 0;
-	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
 	for (const char *p = text; rc == RC_OK && p; k++) {
 		size_t len = strcspn(p, ",");

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "coll/tune.h"
 
@@ -75,10 +76,10 @@ write_file(const char *path, const struct synth_result *r, struct err *err)
 	if (!is_xml(path))
 		return file_replace(path, r->text.data, r->text.len, err);
 	rc = algo_parse(r->text.data, r->text.len, path, NULL, &algo, err);
-	if (!rc && !msccl_print(algo, &xml))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (!rc)
+	if (!rc) {
+		must(msccl_print(algo, &xml));
 		rc = file_replace(path, xml.data, xml.len, err);
+	}
 	algo_free(algo);
 	buf_fini(&xml);
 	return rc;

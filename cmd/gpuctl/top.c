@@ -73,11 +73,10 @@ view_open(struct top_view *v, struct cli *cli, bool json, struct err *err)
 	enum rc rc = cli_open(cli, err);
 
 	*v = (struct top_view){.cli = cli, .records = json ? JSON_RECORDS : 0};
-	if (rc == RC_OK)
-		rc = observer_new(cli->g, &v->observer, err);
-	if (rc == RC_OK)
-		rc = look(v, true, err);
-	return rc;
+	if (rc != RC_OK)
+		return rc;
+	v->observer = observer_new(cli->g);
+	return look(v, true, err);
 }
 
 static void

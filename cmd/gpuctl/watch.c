@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 
 #define WAIT_MS	 1000 /* for an event, in one call */
 #define AGAIN_MS 100  /* after a call that failed */
@@ -66,11 +67,9 @@ begin(struct watch *w, struct err *err)
 enum rc
 watch_new(const struct cli *cli, struct watch **out, struct err *err)
 {
-	struct watch *w = calloc(1, sizeof *w);
+	struct watch *w = must_alloc(1, sizeof *w);
 	enum rc rc;
 
-	if (!w)
-		return err_set(err, RC_NOMEM, "out of memory");
 	if (pipe2(w->pipe, O_NONBLOCK | O_CLOEXEC) != 0) {
 		free(w);
 		return err_set(err, RC_FAILED, "cannot create the pipe for events: %m");

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "child.h"
 #include "train/compare.h"
 
@@ -67,11 +68,9 @@ remove_folder(const struct comparison *s)
 static enum rc
 check_prefix(const char *prefix, struct err *err)
 {
-	char *folder = strdup(prefix), *slash;
+	char *folder = must_strdup(prefix), *slash;
 	enum rc rc = RC_OK;
 
-	if (!folder)
-		return err_set(err, RC_NOMEM, "out of memory");
 	slash = strrchr(folder, '/');
 	if (slash)
 		slash[slash == folder] = '\0';
@@ -171,7 +170,8 @@ read_bytes(const char *path, struct buf *out, struct err *err)
 	FILE *f = fopen(path, "re");
 	size_t n = 1;
 
-	while (f && n > 0 && out->len < RESULT_MAX && buf_reserve(out, 65536)) {
+	while (f && n > 0 && out->len < RESULT_MAX) {
+		must_reserve(out, 65536);
 		n = fread(out->data + out->len, 1, 65535, f);
 		out->len += n;
 		out->data[out->len] = '\0';
@@ -244,40 +244,28 @@ run_all(struct comparison *s)
 }
 
 static enum rc
-write_result(const struct comparison *s, const char *suffix, const struct buf *text,
-	     struct err *err)
-{
-	char *path = NULL;
-	enum rc rc;
-
-	if (asprintf(&path, "%s.%s", s->prefix, suffix) < 0)
-		return err_set(err, RC_NOMEM, "out of memory");
-	rc = file_replace(path, text->data, text->len, err);
-	free(path);
-	return rc;
-}
-
-static enum rc
 write_csv(const struct comparison *s, struct err *err)
 {
 	struct buf text = {0};
-	enum rc rc = compare_csv(&s->c, &text) ? write_result(s, "csv", &text, err)
-					       : err_set(err, RC_NOMEM, "out of memory");
+	char *path = must_printf("%s.csv", s->prefix);
+	enum rc rc;
 
+	compare_csv(&s->c, &text);
+	rc = file_replace(path, text.data, text.len, err);
 	buf_fini(&text);
+	free(path);
 	return rc;
 }
 
 static enum rc
 write_png(struct comparison *s, const struct plot *plot, struct err *err)
 {
-	char *path = NULL;
+	char *path;
 	enum rc rc;
 
 	if (!plot_has_points(plot))
 		return RC_OK;
-	if (asprintf(&path, "%s.png", s->prefix) < 0)
-		return err_set(err, RC_NOMEM, "out of memory");
+	path = must_printf("%s.png", s->prefix);
 	rc = plot_save(plot, path, err);
 	if (rc == RC_NOTFOUND)
 		log_line(LOG_WARN, "gnuplot not found: %s is not written", path);
@@ -292,11 +280,11 @@ print(const struct comparison *s, const struct plot *plot, struct err *err)
 	struct buf text = {0};
 	enum rc rc = RC_OK;
 
-	if (!compare_rounding(&s->c, &text) || !compare_table(&s->c, &text) ||
-	    !plot_text(plot, PLOT_ROWS, &text))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	else if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0 ||
-		 close(STDOUT_FILENO) != 0)
+	compare_rounding(&s->c, &text);
+	compare_table(&s->c, &text);
+	plot_text(plot, PLOT_ROWS, &text);
+	if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0 ||
+	    close(STDOUT_FILENO) != 0)
 		rc = err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
 	buf_fini(&text);
 	return rc;
@@ -351,9 +339,8 @@ tell(struct comparison *s, enum rc *worst)
 
 	compare_speedups(&s->c);
 	note(write_csv(s, &err), &err, worst);
-	if (!compare_plot(&s->c, &plot))
-		note(err_set(&err, RC_NOMEM, "out of memory"), &err, worst);
-	else if (!s->children.caught)
+	compare_plot(&s->c, &plot);
+	if (!s->children.caught)
 		note(write_png(s, &plot, &err), &err, worst);
 	remove_folder(s);
 	note(print(s, &plot, &err), &err, worst);

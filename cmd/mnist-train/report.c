@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "train/differ.h"
 
 #define BAR_WIDTH 40
@@ -95,12 +96,13 @@ report_differs(const struct task *task, uint32_t nworkers)
 	/* Deterministic training uses leaves with every --sync. */
 	if (task->config->deterministic)
 		return;
-	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM &&
-	    differ_text(DIFFER_BATCHNORM, &text) && buf_add(&text, "", 1))
+	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM) {
+		differ_text(DIFFER_BATCHNORM, &text);
 		log_line(LOG_WARN,
 			 "--sync %s: %s: --sync allreduce and sendrecv use all images of a "
 			 "step",
 			 task->config->sync == SYNC_PS ? "ps" : "local", text.data);
+	}
 	buf_fini(&text);
 }
 
@@ -166,8 +168,7 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 {
 	if (r->bar)
 		fprintf(stderr, "\r\033[K");
-	if (curves_epoch(&r->curves, r->epoch, e, err) != RC_OK)
-		return err->rc;
+	curves_epoch(&r->curves, r->epoch, e);
 	curves_lift(&r->curves);
 	printf("epoch %u/%u  loss %.4f  ", r->epoch, r->epochs, isnan(e->loss) ? NAN : e->loss);
 	if (!isnan(e->validation))

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "ps/ps.h"
 #include "train/model.h"
 
@@ -41,8 +41,8 @@ on_publish(void *arg, uint64_t version, const float *values)
 static enum rc
 keep_weights(struct ps *ps, const struct task *task, struct err *err)
 {
-	float *values = alloc_zeroed(task_values(task), sizeof *values);
-	enum rc rc = values ? ps_weights(ps, values, err) : err_set(err, RC_NOMEM, "out of memory");
+	float *values = must_alloc(task_values(task), sizeof *values);
+	enum rc rc = ps_weights(ps, values, err);
 
 	if (rc == RC_OK && task->config->save)
 		rc = model_save(task->config->save, task, values, err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 
 #define MAX_DEPTH 8
 #define KEY_MAX	  32
@@ -13,7 +13,6 @@
 struct reader {
 	const char *p; /* ends with a NUL */
 	struct baseline *out;
-	bool no_memory;
 };
 
 static void
@@ -51,17 +50,13 @@ read_string(struct reader *r, char out[KEY_MAX])
 	return accept(r, '"');
 }
 
-static bool
+static void
 add_row(struct reader *r, uint64_t nbytes)
 {
 	struct baseline *b = r->out;
 
-	if (!alloc_room(&b->row, b->n, &b->cap, sizeof *b->row)) {
-		r->no_memory = true;
-		return false;
-	}
+	must_room(&b->row, b->n, &b->cap, sizeof *b->row);
 	b->row[b->n++] = (struct baseline_row){.nbytes = nbytes};
-	return true;
 }
 
 /* A row begins with its size. */
@@ -70,8 +65,12 @@ take_number(struct reader *r, const char *parent, const char *key, double v)
 {
 	struct baseline *b = r->out;
 
-	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0)
-		return v >= 0 && v < 0x1p63 && add_row(r, (uint64_t)v);
+	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0) {
+		if (!(v >= 0 && v < 0x1p63))
+			return false;
+		add_row(r, (uint64_t)v);
+		return true;
+	}
 	if (b->n == 0 || strcmp(key, "time_us") != 0)
 		return true;
 	if (strcmp(parent, "out_of_place") == 0)
@@ -142,8 +141,7 @@ baseline_parse(const char *text, struct baseline *out, struct err *err)
 		return RC_OK;
 	}
 	baseline_fini(&b);
-	return r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
-			   : err_set(err, RC_BADDATA, "not the output of gpuctl bench --json");
+	return err_set(err, RC_BADDATA, "not the output of gpuctl bench --json");
 }
 
 void

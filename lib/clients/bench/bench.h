@@ -69,7 +69,7 @@ struct bench_summary {
 
 struct bench;
 
-/* Errors: those of gpusim_malloc; RC_NOMEM. */
+/* Errors: those of gpusim_malloc. */
 enum rc bench_open(const struct bench_config *cfg, struct bench **out, struct err *err);
 
 /* The largest size that fits: cfg->max_bytes, or less with `fits`. */

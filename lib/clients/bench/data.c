@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
@@ -14,13 +14,12 @@
 #define SMALL_RANKS 6 /* as redop.h counts them */
 #define MAX_MOVED   101
 
-enum rc
-bench_data_init(struct bench_data *d, struct err *err)
+void
+bench_data_init(struct bench_data *d)
 {
 	d->most = BENCH_PIECE / dtype_size(d->dtype);
 	d->which = NO_WHICH;
-	d->room = alloc_zeroed(PERIOD + d->most, dtype_size(d->dtype));
-	return d->room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	d->room = must_alloc(PERIOD + d->most, dtype_size(d->dtype));
 }
 
 void

@@ -34,8 +34,8 @@ struct bench_segment {
 	uint64_t at, from, nelem;
 };
 
-/* coll, dtype, op, nranks, root are set by the caller. RC_NOMEM. */
-enum rc bench_data_init(struct bench_data *d, struct err *err);
+/* coll, dtype, op, nranks, root are set by the caller. */
+void bench_data_init(struct bench_data *d);
 void bench_data_fini(struct bench_data *d);
 
 /* nelem <= d->most elements of a sequence, from `from` on. Valid until the next call. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/api.h"
-#include "base/buf.h"
 #include "bench/bench_impl.h"
+#include "base/must.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 
@@ -46,8 +46,8 @@ check_input(struct bench *b, uint32_t rank, char *room, struct err *err)
 static enum rc
 check_inputs(struct bench *b, struct err *err)
 {
-	char *room = malloc(BENCH_PIECE);
-	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	char *room = must_alloc(1, BENCH_PIECE);
+	enum rc rc = RC_OK;
 
 	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++)
 		if (b->send[r].addr == b->base[0][r].addr)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/le.h"
+#include "base/must.h"
 #include "replay/et.h"
 
 /* The rest of a message. */
@@ -181,9 +181,7 @@ find_group(struct et_job *job, const char *name, uint32_t *out, struct err *err)
 		}
 	if (job->ngroups == 4096)
 		return err_set(err, RC_BADDATA, "more than 4096 process groups");
-	v = alloc_resize(job->group, job->ngroups + 1, sizeof *v);
-	if (!v)
-		return err_set(err, RC_NOMEM, "out of memory");
+	v = must_resize(job->group, job->ngroups + 1, sizeof *v);
 	job->group = v;
 	v[job->ngroups] = (struct et_group){.nranks = 0};
 	snprintf(v[job->ngroups].name, sizeof v->name, "%s", name);
@@ -235,20 +233,11 @@ take_attribute(struct et_job *job, const struct attribute *a, struct et_node *n,
 
 /* ---- nodes */
 
-static enum rc
-add_dep(struct et_trace *t, size_t *room, uint64_t id, struct err *err)
+static void
+add_dep(struct et_trace *t, size_t *room, uint64_t id)
 {
-	if (t->ndeps == *room) {
-		size_t want = *room ? 2 * *room : 256;
-		uint64_t *v = alloc_resize(t->dep_id, want, sizeof *v);
-
-		if (!v)
-			return err_set(err, RC_NOMEM, "out of memory");
-		t->dep_id = v;
-		*room = want;
-	}
+	must_room(&t->dep_id, t->ndeps, room, sizeof *t->dep_id);
 	t->dep_id[t->ndeps++] = id;
-	return RC_OK;
 }
 
 /* Read one dependency, or packed ones. */
@@ -256,17 +245,20 @@ static enum rc
 take_deps(struct et_trace *t, size_t *room, const struct field *f, struct err *err)
 {
 	struct span s = f->bytes;
-	enum rc rc = RC_OK;
 	uint64_t id;
 
-	if (f->wire == VARINT)
-		return add_dep(t, room, f->value, err);
+	if (f->wire == VARINT) {
+		add_dep(t, room, f->value);
+		return RC_OK;
+	}
 	if (f->wire != BYTES)
 		return err_set(err, RC_BADDATA, "damaged dependencies");
-	while (s.p < s.end && rc == RC_OK)
-		rc = varint(&s, &id) ? add_dep(t, room, id, err)
-				     : err_set(err, RC_BADDATA, "damaged dependencies");
-	return rc;
+	while (s.p < s.end) {
+		if (!varint(&s, &id))
+			return err_set(err, RC_BADDATA, "damaged dependencies");
+		add_dep(t, room, id);
+	}
+	return RC_OK;
 }
 
 static enum rc
@@ -332,10 +324,8 @@ et_read(struct et_job *job, uint32_t rank, const void *data, size_t nbytes, stru
 			return err_set(err, RC_BADDATA, "more than %u nodes", ET_MAX_NODES);
 		if (t->nnodes == room) {
 			size_t want = room ? 2 * room : 64;
-			struct et_node *v = alloc_resize(t->node, want, sizeof *v);
+			struct et_node *v = must_resize(t->node, want, sizeof *v);
 
-			if (!v)
-				return err_set(err, RC_NOMEM, "out of memory");
 			t->node = v;
 			room = want;
 		}

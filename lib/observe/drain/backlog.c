@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/must.h"
+
 struct piece *
 backlog_room(struct backlog *b)
 {
@@ -10,9 +12,8 @@ backlog_room(struct backlog *b)
 	if (p)
 		b->spare = p->next;
 	else
-		p = malloc(sizeof *p);
-	if (p)
-		p->n = 0;
+		p = must_alloc(1, sizeof *p);
+	p->n = 0;
 	return p;
 }
 

@@ -90,7 +90,7 @@ struct cluster {
  *	name	of the file, for sentences
  *	out	[out] every constant has a value
  *
- * Errors: RC_INVAL "FILE:LINE: key: reason", RC_NOMEM.
+ * Errors: RC_INVAL "FILE:LINE: key: reason".
  */
 enum rc cluster_read(const char *text, const char *name, struct cluster *out, struct err *err);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
+
 /* The plans of ranks that represent all. */
 struct crowd {
 	struct plan *plan;
@@ -47,9 +49,7 @@ build(const struct traffic_ask *a, const struct plan_args *all, uint32_t nplans,
 	struct crowd c = {.nplans = nplans, .nranks = a->ngpus};
 	enum rc rc = RC_OK;
 
-	c.plan = alloc_zeroed(nplans, sizeof *c.plan);
-	if (!c.plan)
-		return err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", a->ngpus);
+	c.plan = must_alloc(nplans, sizeof *c.plan);
 	for (uint32_t r = 0; r < nplans && rc == RC_OK; r++) {
 		struct plan_args one;
 

@@ -120,7 +120,7 @@ dataset_open(const char *path, const struct dataset_options *o, struct dataset *
 	if (rc == RC_OK)
 		rc = dataset_split(&tmp, path, o, err);
 	if (rc == RC_OK)
-		rc = dataset_scale(&tmp, o->normalize, err);
+		dataset_scale(&tmp, o->normalize);
 	if (rc != RC_OK) {
 		dataset_fini(&tmp);
 		return rc;

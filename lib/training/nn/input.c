@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/must.h"
+
 enum rc
 input_open(struct input *in, const char *path, struct err *err)
 {
@@ -63,8 +65,8 @@ input_begin(struct input *in, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	in->gzip = in->avail >= 2 && in->next[0] == 0x1f && in->next[1] == 0x8b;
-	if (in->gzip && inflateInit2(&in->z, 15 + 16) != Z_OK)
-		return err_set(err, RC_NOMEM, "%s: out of memory", in->name);
+	if (in->gzip)
+		must(inflateInit2(&in->z, 15 + 16) == Z_OK);
 	in->member_open = in->gzip;
 	return RC_OK;
 }
@@ -147,6 +149,7 @@ get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, st
 		in->z.next_out = dst + *got;
 		in->z.avail_out = want - *got < INPUT_CHUNK ? (uInt)(want - *got) : INPUT_CHUNK;
 		z = inflate(&in->z, Z_NO_FLUSH);
+		must(z != Z_MEM_ERROR);
 		in->avail -= (size_t)(in->z.next_in - in->next);
 		in->next = in->z.next_in;
 		*got = (size_t)(in->z.next_out - dst);
@@ -154,8 +157,6 @@ get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, st
 			rc = next_member(in, err);
 			if (rc != RC_OK)
 				return rc;
-		} else if (z == Z_MEM_ERROR) {
-			return err_set(err, RC_NOMEM, "%s: out of memory", in->name);
 		} else if (z != Z_OK && z != Z_BUF_ERROR) {
 			return err_set(err, RC_BADDATA, "%s: corrupted gzip: %s", in->name,
 				       in->z.msg ? in->z.msg : zError(z));
@@ -186,13 +187,13 @@ input_all(struct input *in, size_t limit, struct buf *out, struct err *err)
 		return rc;
 	do {
 		got = 0;
-		if (out->len - first > limit)
+		if (out->len - first > limit) {
 			rc = err_set(err, RC_BADDATA, "%s: more than the limit of %zu bytes",
 				     in->name, limit);
-		else if (!buf_reserve(out, INPUT_CHUNK))
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", in->name);
-		else
-			rc = input_get(in, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
+			break;
+		}
+		must_reserve(out, INPUT_CHUNK);
+		rc = input_get(in, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
 		out->len += got;
 	} while (rc == RC_OK && got == INPUT_CHUNK);
 	input_end(in);

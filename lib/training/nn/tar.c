@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/must.h"
+
 enum {
 	BLOCK = 512,
 	NAME_NBYTES = 100,
@@ -125,8 +127,7 @@ tar_take(struct tar *t, uint64_t limit, struct buf *out, struct err *err)
 		return refuse(t, "a file in the archive is larger than the limit", err);
 	while (rc == RC_OK && t->left) {
 		want = t->left < INPUT_CHUNK ? (size_t)t->left : INPUT_CHUNK;
-		if (!buf_reserve(out, want))
-			return err_set(err, RC_NOMEM, "%s: out of memory", t->in->name);
+		must_reserve(out, want);
 		rc = input_get(t->in, (uint8_t *)out->data + out->len, want, &got, err);
 		if (rc == RC_OK && got < want)
 			rc = refuse(t, "the tar archive is truncated", err);

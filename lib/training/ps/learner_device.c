@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/augment.h"
 #include "train/leaves.h"
 #include "train/order.h"
@@ -71,19 +71,18 @@ upload(struct learner_device *b, struct err *err)
 }
 
 /* Allocate the host's room for items, if this process has the samples. */
-static bool
+static void
 make_room(struct learner_device *b, uint32_t batch)
 {
-	b->mine = alloc_zeroed(batch, sizeof *b->mine);
-	for (uint32_t i = 0; b->mine && i < batch; i++)
+	b->mine = must_alloc(batch, sizeof *b->mine);
+	for (uint32_t i = 0; i < batch; i++)
 		b->mine[i] = i;
 	if (b->fed)
-		return b->mine;
-	b->draws = alloc_zeroed(batch, sizeof *b->draws);
-	b->order = alloc_zeroed(b->task->data.train.nitems, sizeof *b->order);
-	b->labels = alloc_zeroed(batch, 1);
-	b->staging = alloc_zeroed(batch, dataset_item_bytes(&b->task->data));
-	return b->mine && b->draws && b->order && b->labels && b->staging;
+		return;
+	b->draws = must_alloc(batch, sizeof *b->draws);
+	b->order = must_alloc(b->task->data.train.nitems, sizeof *b->order);
+	b->labels = must_alloc(batch, 1);
+	b->staging = must_alloc(batch, dataset_item_bytes(&b->task->data));
 }
 
 enum rc
@@ -97,8 +96,7 @@ learner_device_place(struct learner_device *b, const struct task *task,
 	b->seed = items->seed;
 	b->augment = items->augment;
 	b->leaf = items->leaf;
-	if (!make_room(b, batch))
-		return err_set(err, RC_NOMEM, "out of memory");
+	make_room(b, batch);
 	rc = allocate(b, batch, n, err);
 	if (rc == RC_NOMEM && batch < n)
 		rc = allocate(b, batch, batch, err);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "ps/ps_impl.h"
 #include "train/model.h"
 
@@ -31,7 +32,7 @@ ps_note(struct ps *ps, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (ps->hooks.event && ps->lines.len < LINES_MAX)
-		(void)buf_add(&ps->lines, text, strlen(text) + 1);
+		(void)must_add(&ps->lines, text, strlen(text) + 1);
 }
 
 void
@@ -151,7 +152,7 @@ ps_on_gone(void *arg, uint64_t client_id)
 	uint64_t *more;
 
 	pthread_mutex_lock(&ps->notes);
-	more = alloc_resize(ps->gone, ps->ngone + 1, sizeof *more);
+	more = must_resize(ps->gone, ps->ngone + 1, sizeof *more);
 	if (more) { /* else the learner times out as silent */
 		ps->gone = more;
 		ps->gone[ps->ngone++] = client_id;
@@ -163,26 +164,23 @@ ps_on_gone(void *arg, uint64_t client_id)
 /* ---- joining */
 
 /* Describe the samples to a learner that has none. text owns the strings that r points to. */
-static bool
+static void
 describe_feed(const struct ps *ps, struct buf *text, GpuSim__PsJoinResponse *r)
 {
 	const struct dataset *data = &ps->task->data;
 
-	if (!model_describe(ps->task, text))
-		return false;
+	model_describe(ps->task, text);
 	r->fed = true;
 	r->net = (ProtobufCBinaryData){text->len, (uint8_t *)text->data};
 	r->scale = r->shift = (ProtobufCBinaryData){data->channels * sizeof(float), NULL};
 	r->scale.data = (uint8_t *)data->scale;
 	r->shift.data = (uint8_t *)data->shift;
 	r->dtype = (GpuSim__DataType)data->dtype;
-	return true;
 }
 
 static void
 reply_join(struct ps *ps, struct rpc_call *call)
 {
-	const struct err nomem = {RC_NOMEM, "the parameter server is out of memory"};
 	GpuSim__PsJoinResponse r = GPU_SIM__PS_JOIN_RESPONSE__INIT;
 	GpuSim__Reply reply = WIRE_REPLY(PS_JOIN, psjoin, r);
 	struct buf text = {0};
@@ -198,10 +196,9 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	r.beatms = PS_BEAT_MS;
 	r.augment = ps->task->config->augment;
 	r.instance = ps->instance;
-	if (!ps->order || describe_feed(ps, &text, &r))
-		rpc_reply(call, &reply);
-	else
-		rpc_reply_err(call, &nomem);
+	if (ps->order)
+		describe_feed(ps, &text, &r);
+	rpc_reply(call, &reply);
 	buf_fini(&text);
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "ps/ps_impl.h"
 
 extern char **environ;
@@ -39,12 +40,8 @@ ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err)
 
 	while (options->argv && options->argv[n])
 		n++;
-	argv = alloc_zeroed(n + 4, sizeof *argv);
-	ps->child = alloc_zeroed(ps->nworkers + 1, sizeof *ps->child);
-	if (!argv || !ps->child) {
-		free(argv);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
+	argv = must_alloc(n + 4, sizeof *argv);
+	ps->child = must_alloc(ps->nworkers + 1, sizeof *ps->child);
 	argv[0] = program_invocation_name;
 	for (size_t i = 0; i < n; i++)
 		argv[i + 1] = options->argv[i];

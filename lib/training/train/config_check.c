@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "coll/plan.h"
+#include "base/must.h"
 #include "train/config_impl.h"
 
 /* Turn this file's numbers of neurons into layers; 0: from the data. */
@@ -231,18 +232,17 @@ look_at_net(struct config_draft *d)
 }
 
 /* Remember the line with a shape, for the message if the data set has another shape. */
-static enum rc
-keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, struct err *err)
+static void
+keep_origin(struct config_draft *d, const char *name, struct config_dims *dims)
 {
 	const struct option_from *from = option_from(&d->set, name);
 	struct buf text = {0};
 
 	if (!dims->n)
-		return RC_OK;
-	if (buf_addf(&text, "%s:%d: %s", from->file, from->line, name) && buf_add(&text, "", 1))
-		dims->from = option_copy(&d->set.texts, text.data);
+		return;
+	must_addf(&text, "%s:%d: %s", from->file, from->line, name);
+	dims->from = option_copy(&d->set.texts, text.data);
 	buf_fini(&text);
-	return dims->from ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 enum rc
@@ -264,9 +264,9 @@ config_check(struct config_draft *d, struct err *err)
 	if (rc == RC_OK)
 		rc = check_deterministic(d, err);
 	if (rc == RC_OK)
-		rc = keep_origin(d, "inputdataDims", &d->c.input_dims, err);
+		keep_origin(d, "inputdataDims", &d->c.input_dims);
 	if (rc == RC_OK)
-		rc = keep_origin(d, "labelOnehotDims", &d->c.label_dims, err);
+		keep_origin(d, "labelOnehotDims", &d->c.label_dims);
 	d->c.dataset.seed = d->c.seed;
 	d->c.dataset.tests_only = d->c.eval || d->c.infer;
 	return rc;

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "nn/rng.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
@@ -65,13 +65,11 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 
 	if (rc == RC_OK)
 		rc = weights_begin(t, from, err);
-	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
-	if (rc == RC_OK && !t->order)
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	t->order = must_alloc(t->data->train.nitems, sizeof *t->order);
 	if (rc == RC_OK)
 		rc = meet(t, ndevices, err);
 	if (rc == RC_OK)
-		rc = members_begin(t, err);
+		members_begin(t);
 	if (rc != RC_OK)
 		return rc;
 	rc = rebuild(t, false, err);
@@ -99,11 +97,9 @@ trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
 	    const struct checkpoint *from, const struct trainer_hooks *hooks, struct trainer **out,
 	    struct err *err)
 {
-	struct trainer *t = calloc(1, sizeof *t);
+	struct trainer *t = must_alloc(1, sizeof *t);
 	enum rc rc;
 
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
 	t->g = g;
 	t->task = task;
 	t->o = task->config;

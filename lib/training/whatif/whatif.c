@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "base/option_rows.h"
 #include "base/parse.h"
 
@@ -334,9 +334,7 @@ whatif_run(const struct whatif *w, struct whatif_answer *out, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	x = alloc_zeroed(1, sizeof *x);
-	if (!x)
-		return err_set(err, RC_NOMEM, "out of memory");
+	x = must_alloc(1, sizeof *x);
 	*out = (struct whatif_answer){.interval_s = w->interval_s};
 	out->mtbf_s = 1 / whatif_rate(w->rates, w->hosts);
 	out->failures = w->seconds / out->mtbf_s;
