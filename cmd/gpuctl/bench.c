@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "algo.h"
 #include "base/must.h"
+#include "algo.h"
 #include "bench_cli.h"
 #include "bench_plot.h"
 #include "coll/plan.h"
@@ -144,7 +144,7 @@ static enum rc
 run_one(struct job *j, const char *algo, struct err *err)
 {
 	struct args a = *j->a;
-	struct bench_cli b = {.cli = j->cli, .a = &a, .baseline = j->baseline};
+	struct bench_cli b = {.cli = j->cli, .a = &a, .baseline = j->baseline, .json.f = stdout};
 	struct bench *bench = NULL;
 	enum rc rc;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "base/must.h"
+#include "cli.h"
 #include "mem/dtype.h"
 #include "mem/vectext.h"
 #include "operation.h"

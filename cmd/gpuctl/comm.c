@@ -136,13 +136,15 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 static void
 print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 {
+	struct json j = {stdout, false};
+
 	if (!a->json) {
 		printf("%" PRIu64 "\n", number);
 		return;
 	}
-	fputs("{", stdout);
-	json_members(comm, stdout);
-	puts("}");
+	json_put(&j, "{");
+	json_members(&j, comm);
+	json_put(&j, "}\n");
 }
 
 enum rc
@@ -291,7 +293,7 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = find_comm(&s, id, &c, err);
 	if (rc == RC_OK && a->json) {
-		json_comm(c, recovered, stdout);
+		json_comm(&(struct json){stdout, false}, c, recovered);
 		putchar('\n');
 	} else if (rc == RC_OK) {
 		print_recovery(c, recovered);

@@ -16,16 +16,17 @@ static void
 print_json(const struct world *w, uint64_t comm, const struct buf *text,
 	   const struct explanation *how)
 {
-	printf("{\"state\":\"%s\"", explain_state_name(how->state));
+	struct json j = {stdout, false};
+
+	json_put(&j, "{state:%s", explain_state_name(how->state));
 	if (*how->cause)
-		printf(",\"cause\":\"%s\"", how->cause);
-	printf(",\"at_ms\":%" PRIu64, w->now_ns / 1000000);
+		json_put(&j, "cause:%s", how->cause);
+	json_put(&j, "at_ms:%" PRIu64, w->now_ns / 1000000);
 	if (comm)
-		printf(",\"comm\":%" PRIu64, comm);
+		json_put(&j, "comm:%" PRIu64, comm);
 	if (w->report)
-		printf(",\"report\":%" PRIu64, w->report);
-	json_member("text", text->data ? text->data : "", stdout);
-	puts("}");
+		json_put(&j, "report:%" PRIu64, w->report);
+	json_put(&j, "text:%s}\n", text->data ? text->data : "");
 }
 
 /* Get the world from the coordinator. If it is stopped or does not answer in time, read the recorders of

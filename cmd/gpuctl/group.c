@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "algo.h"
 #include "base/must.h"
+#include "algo.h"
 #include "cli.h"
 #include "coll/plan.h"
 #include "counts.h"

@@ -84,12 +84,9 @@ run_nccl_home(struct cli *cli, const struct args *a, struct err *err)
 	(void)cli;
 	if (rc != RC_OK)
 		return rc;
-	if (!a->json) {
+	if (a->json)
+		json_put(&(struct json){stdout, false}, "{home:%s}\n", home);
+	else
 		puts(home);
-		return RC_OK;
-	}
-	printf("{\"home\":");
-	json_string(home, stdout);
-	puts("}");
 	return RC_OK;
 }

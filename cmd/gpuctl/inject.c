@@ -151,27 +151,23 @@ print(const char *who, const struct gpusim_injected *in)
 }
 
 static void
-print_json(struct gpusim_device device, const struct gpusim_injected *in)
+print_json(struct json *j, struct gpusim_device device, const struct gpusim_injected *in)
 {
-	fputs(device.id ? ",{\"device\":" : "[{\"device\":", stdout);
 	if (device.id)
-		printf("\"%016" PRIx64 "\"", device.id);
+		json_put(j, "{device:%016" PRIx64, device.id);
 	else
-		fputs("null", stdout);
-	printf(",\"fired\":%" PRIu64 ",\"damaged_frames\":%" PRIu64 ",\"armed\":[", in->fired,
-	       in->damaged);
-	for (size_t i = 0; i < in->narmed; i++) {
-		fputs(i ? "," : "", stdout);
-		json_string(in->armed[i], stdout);
-	}
-	fputs("]}", stdout);
+		json_put(j, "[{device:null");
+	json_put(j, "fired:%" PRIu64 " damaged_frames:%" PRIu64 " armed:[", in->fired, in->damaged);
+	for (size_t i = 0; i < in->narmed; i++)
+		json_put(j, "%s", in->armed[i]);
+	json_put(j, "]}");
 }
 
 enum visit { VISIT_CLEAR, VISIT_LIST, VISIT_LIST_JSON };
 
 /* List or disarm the faults of one target; 0: the coordinator, which comes first. */
 static enum rc
-visit(struct cli *cli, struct gpusim_device device, enum visit why, struct err *err)
+visit(struct cli *cli, struct gpusim_device device, enum visit why, struct json *j, struct err *err)
 {
 	struct gpusim_injected in;
 	char who[64] = "coordinator";
@@ -184,7 +180,7 @@ visit(struct cli *cli, struct gpusim_device device, enum visit why, struct err *
 	if (why == VISIT_LIST)
 		print(who, &in);
 	else if (why == VISIT_LIST_JSON)
-		print_json(device, &in);
+		print_json(j, device, &in);
 	gpusim_injected_fini(&in);
 	return rc;
 }
@@ -194,7 +190,8 @@ visit_all(struct cli *cli, enum visit why, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t n;
-	enum rc rc = visit(cli, (struct gpusim_device){0}, why, err);
+	struct json j = {stdout, false};
+	enum rc rc = visit(cli, (struct gpusim_device){0}, why, &j, err);
 
 	if (rc == RC_OK)
 		rc = api(gpusim_devices(cli->g, &list, &n), err);
@@ -202,10 +199,10 @@ visit_all(struct cli *cli, enum visit why, struct err *err)
 		return rc;
 	for (size_t i = 0; i < n && rc == RC_OK; i++)
 		if (!list[i].lost)
-			rc = visit(cli, list[i].device, why, err);
+			rc = visit(cli, list[i].device, why, &j, err);
 	free(list);
 	if (rc == RC_OK && why == VISIT_LIST_JSON)
-		puts("]");
+		json_put(&j, "]\n");
 	return rc;
 }
 

@@ -1,3 +1,4 @@
+#include "base/must.h"
 #include "io.h"
 
 #include <errno.h>
@@ -6,8 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/must.h"
 
 static enum rc
 failed(const char *name, struct err *err)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo.h"
 #include "base/must.h"
+#include "algo.h"
 #include "base/parse.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"

@@ -21,16 +21,18 @@
 static void
 list(bool json)
 {
-	for (const struct plan_algo *row = plan_algos; row->name && json; row++) {
-		printf("%s{\"collective\":\"%s\",\"algo\":\"%s\",\"summary\":",
-		       row == plan_algos ? "[" : ",", coll_name(row->coll), row->name);
-		json_string(row->summary, stdout);
-		fputs("}", stdout);
-	}
+	struct json j = {stdout, false};
+
 	if (json)
-		puts("]");
-	for (const struct plan_algo *row = plan_algos; row->name && !json; row++)
-		printf("%-14s  %-18s  %s\n", coll_name(row->coll), row->name, row->summary);
+		json_put(&j, "[");
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		if (json)
+			json_put(&j, "{collective:%s algo:%s summary:%s}", coll_name(row->coll),
+				 row->name, row->summary);
+		else
+			printf("%-14s  %-18s  %s\n", coll_name(row->coll), row->name, row->summary);
+	if (json)
+		json_put(&j, "]\n");
 }
 
 /* Without --count or --bytes each rank's part has one element. */

@@ -98,8 +98,7 @@ take_factors(struct ranks *r, struct err *err)
 
 	if (rc != RC_OK || !r->factor)
 		return rc;
-	r->scalar = must_alloc(r->want, r->size);
-	r->c.scalar = r->scalar;
+	r->c.scalar = r->scalar = must_alloc(r->want, r->size);
 	return RC_OK;
 }
 

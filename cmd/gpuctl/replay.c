@@ -151,13 +151,12 @@ say_result(const struct story *s, const struct replay_map *map, const struct rep
 static void
 say_json(const struct story *s, const struct replay_result *r)
 {
-	printf("{\"devices\":%zu,\"communicators\":%zu,\"operations\":%zu,\"incomplete\":%s,"
-	       "\"data\":%s,\"same\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"differ\":%" PRIu64
-	       ",\"faults\":%" PRIu64 ",\"met\":%" PRIu64 ",\"first\":",
-	       s->nprocs, s->ncomms, s->nops, s->cut ? "true" : "false",
-	       s->with_data ? "true" : "false", r->same, r->failed, r->differ, r->nfaults, r->met);
-	json_string(r->first, stdout);
-	printf("}\n");
+	json_put(
+	    &(struct json){stdout, false},
+	    "{devices:%zu communicators:%zu operations:%zu incomplete:%hhu data:%hhu same:%" PRIu64
+	    " failed:%" PRIu64 " differ:%" PRIu64 " faults:%" PRIu64 " met:%" PRIu64 " first:%s}\n",
+	    s->nprocs, s->ncomms, s->nops, s->cut, s->with_data, r->same, r->failed, r->differ,
+	    r->nfaults, r->met, r->first);
 }
 
 static enum rc

@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "base/json.h"
 #include "base/must.h"
+#include "cli.h"
 #include "coll/plan.h"
 #include "launch/launch.h"
 #include "replay.h"
@@ -121,7 +122,7 @@ whole(const struct et_node *n, uint32_t nranks)
 }
 
 static void
-say_row(const struct et_job *job, const struct et_row *r, bool json, bool first)
+say_row(const struct et_job *job, const struct et_row *r, struct json *j)
 {
 	const char *group = r->node->type != ET_COLL || r->node->group == ET_NONE
 				? "all"
@@ -131,12 +132,12 @@ say_row(const struct et_job *job, const struct et_row *r, bool json, bool first)
 	double skew = (double)(r->last_ns - r->first_ns) / 1e3;
 	double alg = us > 0 ? (double)size / us / 1e3 : 0;
 
-	if (json)
-		printf("%s{\"coll\":\"%s\",\"node\":%" PRIu64 ",\"rank\":%u,\"size\":%" PRIu64
-		       ",\"ranks\":%u,\"wait_us\":%.1f,\"time_us\":%.1f,\"algbw\":%.3f,\"busbw\":%."
-		       "3f}",
-		       first ? "" : ",", what(r->node), r->node->id, r->rank, size, r->want, skew,
-		       us, alg, alg * bus(r->node, r->want));
+	if (j)
+		json_put(j,
+			 "{coll:%s node:%" PRIu64 " rank:%u size:%" PRIu64
+			 " ranks:%u wait_us:%.1f time_us:%.1f algbw:%.3f busbw:%.3f}",
+			 what(r->node), r->node->id, r->rank, size, r->want, skew, us, alg,
+			 alg * bus(r->node, r->want));
 	else
 		printf("%12" PRIu64 "  %-14s %6u  %-10.10s %12.1f %12.1f %8.2f %8.2f  %s\n", size,
 		       what(r->node), r->want, group, skew, us, alg, alg * bus(r->node, r->want),
@@ -148,6 +149,7 @@ say_result(const struct et_job *job, const struct et_result *r, bool json)
 {
 	double comm = 0, compute = 0;
 	size_t nnodes = 0;
+	struct json j = {stdout, false};
 
 	for (uint32_t k = 0; k < job->nranks; k++) {
 		nnodes += job->rank[k].nnodes;
@@ -155,7 +157,7 @@ say_result(const struct et_job *job, const struct et_result *r, bool json)
 			compute = (double)r->compute_ns[k];
 	}
 	if (json)
-		printf("{\"rows\":[");
+		json_put(&j, "{rows:[");
 	else
 		printf("%12s  %-14s %6s  %-10s %12s %12s %8s %8s  %s\n%12s  %-14s %6s  %-10s %12s "
 		       "%12s %8s "
@@ -163,13 +165,14 @@ say_result(const struct et_job *job, const struct et_result *r, bool json)
 		       "size", "operation", "ranks", "group", "wait", "time", "algbw", "busbw",
 		       "node", "(B)", "", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");
 	for (size_t i = 0; i < r->nrows; i++) {
-		say_row(job, &r->row[i], json, i == 0);
+		say_row(job, &r->row[i], json ? &j : NULL);
 		comm += (double)(r->row[i].end_ns - r->row[i].last_ns);
 	}
 	if (json)
-		printf("],\"ranks\":%u,\"nodes\":%zu,\"total_us\":%.1f,\"communication_us\":%.1f,"
-		       "\"compute_us\":%.1f}\n",
-		       job->nranks, nnodes, (double)r->total_ns / 1e3, comm / 1e3, compute / 1e3);
+		json_put(
+		    &j,
+		    "] ranks:%u nodes:%zu total_us:%.1f communication_us:%.1f compute_us:%.1f}\n",
+		    job->nranks, nnodes, (double)r->total_ns / 1e3, comm / 1e3, compute / 1e3);
 	else
 		printf("total: %.1f us, %u ranks, %zu nodes; operations took %.1f us together, "
 		       "compute nodes %.1f us on the rank that computed most\n",

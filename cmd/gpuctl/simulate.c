@@ -218,7 +218,8 @@ by_file(struct table *t, struct err *err)
 static enum rc
 on_cluster(const struct args *a, struct err *err)
 {
-	struct table t = {.a = a, .ask = {.proto = a->proto, .channels = a->channels}};
+	struct table t = {
+	    .a = a, .json.f = stdout, .ask = {.proto = a->proto, .channels = a->channels}};
 	enum rc rc = check_sizes(a, err);
 
 	t.dtype = a->typed ? a->dtype : GPUSIM_F32;

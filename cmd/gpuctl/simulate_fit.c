@@ -121,29 +121,27 @@ print_text(const struct measured_fit *f, const struct measured *t, int n, const 
 static void
 print_json(const struct measured_fit *f, const struct measured *t, int n, const struct cluster *was)
 {
-	printf("{\"constants\":[");
+	static const char *const keys[] = {"small_slower", "large_slower", "small_was",
+					   "large_was",	   "small",	   "large"};
+	struct json j = {stdout, false};
+
+	json_put(&j, "{constants:[");
 	for (int k = 0; k < MEASURED_CONSTANTS; k++) {
 		const struct measured_constant *c = &f->constant[k];
 
-		printf("%s{\"name\":\"%s\",\"was\":%.6g,\"now\":%.6g,\"told\":%s}", k ? "," : "",
-		       c->name, c->was, c->now, c->told ? "true" : "false");
+		json_put(&j, "{name:%s was:%.6g now:%.6g told:%hhu}", c->name, c->was, c->now,
+			 c->told);
 	}
-	printf("],\"one_number\":%s,\"tables\":[", f->one_number ? "true" : "false");
+	json_put(&j, "] one_number:%hhu tables:[", f->one_number);
 	for (int i = 0; i < n; i++) {
-		printf("%s{\"name\":", i ? "," : "");
-		json_string(t[i].name, stdout);
-		printf(",\"collective\":\"%s\",\"nranks\":%u", coll_word(&t[i]), t[i].ngpus);
-		for (int k = 0; k < 6; k++) {
-			static const char *const keys[] = {"small_slower", "large_slower",
-							   "small_was",	   "large_was",
-							   "small",	   "large"};
-			double v = measured_median(&t[i], k < 4 ? was : &f->c, k % 2, k > 1, NULL);
-
-			printf(isnan(v) ? ",\"%s\":null" : ",\"%s\":%.6g", keys[k], v);
-		}
-		putchar('}');
+		json_put(&j, "{name:%s collective:%s nranks:%u", t[i].name, coll_word(&t[i]),
+			 t[i].ngpus);
+		for (int k = 0; k < 6; k++)
+			json_put(&j, "%s:%.6g", keys[k],
+				 measured_median(&t[i], k < 4 ? was : &f->c, k % 2, k > 1, NULL));
+		json_put(&j, "}");
 	}
-	puts("]}");
+	json_put(&j, "]}\n");
 }
 
 static enum rc

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "base/must.h"
+#include "base/parse.h"
 #include "cli.h"
 #include "table.h"
 
@@ -61,17 +61,17 @@ parse_lists(const struct args *a, uint32_t n, int **color, int **key, struct err
 static void
 print_split(const struct args *a, const struct gpusim_split *made, size_t n)
 {
-	bool json = a->json;
+	struct json j = {stdout, false};
 
-	for (size_t i = 0; i < n && !json; i++)
+	for (size_t i = 0; i < n && !a->json; i++)
 		printf("%d %" PRIu64 "\n", made[i].color, gpusim_comm_id(made[i].comm).id);
-	for (size_t i = 0; i < n && json; i++) {
-		printf("%s{\"color\":%d,", i ? "," : "[", made[i].color);
-		json_members(made[i].comm, stdout);
-		fputs("}", stdout);
+	for (size_t i = 0; i < n && a->json; i++) {
+		json_put(&j, i ? "{color:%d" : "[{color:%d", made[i].color);
+		json_members(&j, made[i].comm);
+		json_put(&j, "}");
 	}
-	if (json)
-		puts("]");
+	if (a->json)
+		json_put(&j, "]\n");
 }
 
 enum rc

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filter.h"
 #include "base/must.h"
+#include "filter.h"
 #include "io.h"
 #include "mem/dtype.h"
 #include "mem/vectext.h"

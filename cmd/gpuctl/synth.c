@@ -89,10 +89,11 @@ static void
 print_rows(const struct synth_result *r, bool json)
 {
 	size_t n = r->nrow < SHOWN ? r->nrow : SHOWN;
+	struct json j = {stdout, false};
 
 	if (json)
-		printf("{\"tried\":%zu,\"min_slots\":%" PRIu32 ",\"steps\":%zu,\"candidates\":[",
-		       r->tried, r->proof.min_slots, r->proof.nsteps);
+		json_put(&j, "{tried:%zu min_slots:%" PRIu32 " steps:%zu candidates:[", r->tried,
+			 r->proof.min_slots, r->proof.nsteps);
 	else
 		printf("%-32s  %12s\n", "candidate", "simulated us");
 	for (size_t i = 0; i < r->nrow; i++) {
@@ -102,14 +103,14 @@ print_rows(const struct synth_result *r, bool json)
 		if (i >= n && !best_builtin)
 			continue;
 		if (json)
-			printf("%s{\"name\":\"%s\",\"simulated_us\":%.9g,\"builtin\":%s}",
-			       i ? "," : "", row->name, row->us, row->builtin ? "true" : "false");
+			json_put(&j, "{name:%s simulated_us:%.9g builtin:%hhu}", row->name, row->us,
+				 row->builtin);
 		else
 			printf("%-32s  %12.1f%s\n", row->name, row->us,
 			       row->builtin ? "  built-in" : "");
 	}
 	if (json)
-		printf("],\"builtin_wins\":%s}\n", synth_builtin_wins(r) ? "true" : "false");
+		json_put(&j, "] builtin_wins:%hhu}\n", synth_builtin_wins(r));
 	else {
 		if (synth_builtin_wins(r))
 			printf("%s, built-in, is faster than the best file: --algo %s\n",

@@ -409,43 +409,36 @@ print_text(const struct topo *t, bool all)
 }
 
 static void
-json_notes(const struct topo *t)
+json_notes(struct json *j, const struct topo *t)
 {
-	const char *lead = "";
 	char note[NOTE_MAX];
 
 	for (size_t i = 0; i < t->n; i++)
 		for (size_t k = 0; k < NMAKERS; k++)
-			if (makers[k](t, i, note)) {
-				printf("%s{\"index\":%zu", lead, t->index[i]);
-				json_member("note", note, stdout);
-				putchar('}');
-				lead = ",";
-			}
+			if (makers[k](t, i, note))
+				json_put(j, "{index:%zu note:%s}", t->index[i], note);
 }
 
 static void
 print_json(const struct topo *t)
 {
-	printf("{\"devices\":");
-	json_devices(t->device, t->index, t->n, stdout);
-	printf(",\"paths\":[");
-	for (size_t i = 0; i < t->n; i++) {
-		fputs(i ? ",[" : "[", stdout);
-		for (size_t j = 0; j < t->n; j++) {
-			enum cell c = cell_at(t, i, j);
+	struct json j = {stdout, false};
 
-			fputs(j ? "," : "", stdout);
-			if (c == CELL_UNKNOWN)
-				fputs("null", stdout);
-			else
-				json_string(cell_text[c], stdout);
+	json_put(&j, "{devices:");
+	json_devices(&j, t->device, t->index, t->n);
+	json_put(&j, "paths:[");
+	for (size_t i = 0; i < t->n; i++) {
+		json_put(&j, "[");
+		for (size_t k = 0; k < t->n; k++) {
+			enum cell c = cell_at(t, i, k);
+
+			json_put(&j, "%s", c == CELL_UNKNOWN ? NULL : cell_text[c]);
 		}
-		putchar(']');
+		json_put(&j, "]");
 	}
-	printf("],\"notes\":[");
-	json_notes(t);
-	puts("]}");
+	json_put(&j, "] notes:[");
+	json_notes(&j, t);
+	json_put(&j, "]}\n");
 }
 
 enum rc

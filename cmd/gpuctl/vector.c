@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coll/plan.h"
 #include "base/must.h"
+#include "coll/plan.h"
 #include "counts.h"
 #include "filter.h"
 #include "io.h"

@@ -144,29 +144,21 @@ print_evaluation(const struct model *m, const struct evaluation *e)
 static void
 write_evaluation(const struct model *m, const struct evaluation *e, FILE *f)
 {
+	struct json j = {f, false};
 	char number[16];
 
-	fprintf(f, "{\"test_accuracy\":");
-	json_real((double)e->right / (double)e->nitems, f);
-	fprintf(f, ",\"loss\":");
-	json_real(e->loss, f);
-	fprintf(f, ",\"items\":%" PRIu64 ",\"right\":%" PRIu64 ",\"classes\":[", e->nitems,
-		e->right);
-	for (uint32_t k = 0; k < e->nclasses; k++) {
-		fputs(k ? "," : "", f);
-		json_string(model_class(m, k, number), f);
+	json_put(&j, "{test_accuracy:%.9g loss:%.9g items:%" PRIu64 " right:%" PRIu64 " classes:[",
+		 (double)e->right / (double)e->nitems, e->loss, e->nitems, e->right);
+	for (uint32_t k = 0; k < e->nclasses; k++)
+		json_put(&j, "%s", model_class(m, k, number));
+	json_put(&j, "] taken:[");
+	for (uint64_t k = 0; k < e->nlabels; k++) {
+		json_put(&j, "[");
+		for (uint32_t i = 0; i < e->nclasses; i++)
+			json_put(&j, "%" PRIu64, e->taken[k * e->nclasses + i]);
+		json_put(&j, "]");
 	}
-	fprintf(f, "],\"taken\":[");
-	for (uint32_t k = 0; k < e->nlabels; k++) {
-		for (uint32_t j = 0; j < e->nclasses; j++)
-			fprintf(f, "%s%" PRIu64,
-				j   ? ","
-				: k ? ",["
-				    : "[",
-				e->taken[(uint64_t)k * e->nclasses + j]);
-		fputs("]", f);
-	}
-	fprintf(f, "]}\n");
+	json_put(&j, "]}\n");
 }
 
 static enum rc

@@ -141,26 +141,16 @@ report_event(struct report *r, const char *text)
 static void
 write_epoch(const struct report *r, const struct epoch *e)
 {
-	const struct {
-		const char *name;
-		double value;
-	} numbers[] = {
-	    {"loss", e->loss},
-	    {"test_accuracy", e->accuracy},
-	    {"images_per_s", e->images_per_s},
-	    {"seconds", e->seconds},
-	    {"compute_s", e->compute_s},
-	    {"comm_s", e->comm_s},
-	    {"validation_accuracy", e->validation},
-	};
-	size_t n = sizeof numbers / sizeof numbers[0] - (isnan(e->validation) ? 1 : 0);
+	struct json j = {r->json, false};
 
-	fprintf(r->json, "{\"epoch\":%u", r->epoch);
-	for (size_t i = 0; i < n; i++) {
-		fprintf(r->json, ",\"%s\":", numbers[i].name);
-		json_real(numbers[i].value, r->json);
-	}
-	fprintf(r->json, "}\n");
+	json_put(&j,
+		 "{epoch:%u loss:%.9g test_accuracy:%.9g images_per_s:%.9g seconds:%.9g "
+		 "compute_s:%.9g comm_s:%.9g",
+		 r->epoch, e->loss, e->accuracy, e->images_per_s, e->seconds, e->compute_s,
+		 e->comm_s);
+	if (!isnan(e->validation))
+		json_put(&j, "validation_accuracy:%.9g", e->validation);
+	json_put(&j, "}\n");
 }
 
 enum rc

@@ -1,10 +1,9 @@
 #include "bench/baseline.h"
+#include "base/must.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/must.h"
 
 #define MAX_DEPTH 8
 #define KEY_MAX	  32

@@ -282,11 +282,11 @@ go_on(struct bench *b, enum rc rc, struct err *err)
 {
 	uint32_t *was = must_alloc(gpusim_comm_count(b->comm), sizeof *was);
 
-	if (was && b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX) {
+	if (b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX) {
 		rc = b->cfg.recover(b->cfg.arg, b->cfg.comm, was, rc, err);
 		b->comm = *b->cfg.comm; /* a new handle even where it did not recover */
 	}
-	if (was && rc == RC_OK) {
+	if (rc == RC_OK) {
 		b->recoveries++;
 		for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++)
 			for (int p = 0; p < BENCH_NPLACES; p++)

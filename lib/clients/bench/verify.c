@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/api.h"
-#include "bench/bench_impl.h"
 #include "base/must.h"
+#include "bench/bench_impl.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/fault.h"
 #include "base/must.h"
+#include "coll/fault.h"
 #include "replay/replay.h"
 
 /* The part of the story that an operation of the replay corresponds to. */
@@ -56,14 +56,13 @@ places_then(const struct story *s)
 {
 	struct place *v = must_alloc(s->nops + 1, sizeof *v);
 
-	for (size_t i = 0; v && i < s->nops; i++)
+	for (size_t i = 0; i < s->nops; i++)
 		v[i] = (struct place){.proc = s->op[i].proc,
 				      .comm = s->op[i].comm,
 				      .op = (uint32_t)i,
 				      .lane = s->op[i].lane,
 				      .by_queue = s->op[i].by_queue};
-	if (v)
-		qsort(v, s->nops, sizeof *v, by_place);
+	qsort(v, s->nops, sizeof *v, by_place);
 	return v;
 }
 
@@ -75,7 +74,7 @@ places_now(const struct match *m)
 	const struct story *s = m->now;
 	struct place *v = must_alloc(s->nops + 1, sizeof *v);
 
-	for (size_t i = 0; v && i < s->nops; i++) {
+	for (size_t i = 0; i < s->nops; i++) {
 		const struct story_op *o = &s->op[i];
 		uint64_t id = s->comm[o->comm].id;
 
@@ -91,8 +90,7 @@ places_now(const struct match *m)
 			if (m->map->queue[q].proc == v[i].proc && m->map->queue[q].now == o->lane)
 				v[i].lane = m->map->queue[q].then;
 	}
-	if (v)
-		qsort(v, s->nops, sizeof *v, by_place);
+	qsort(v, s->nops, sizeof *v, by_place);
 	return v;
 }
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/plan.h"
 #include "base/must.h"
+#include "coll/plan.h"
 #include "replay/et.h"
 
 /* ---- one rank: ids, dependencies, cycles */

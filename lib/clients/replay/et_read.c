@@ -181,10 +181,10 @@ find_group(struct et_job *job, const char *name, uint32_t *out, struct err *err)
 		}
 	if (job->ngroups == 4096)
 		return err_set(err, RC_BADDATA, "more than 4096 process groups");
-	v = must_resize(job->group, job->ngroups + 1, sizeof *v);
-	job->group = v;
-	v[job->ngroups] = (struct et_group){.nranks = 0};
-	snprintf(v[job->ngroups].name, sizeof v->name, "%s", name);
+	job->group = must_resize(job->group, job->ngroups + 1, sizeof *v);
+	v = &job->group[job->ngroups];
+	*v = (struct et_group){.nranks = 0};
+	snprintf(v->name, sizeof v->name, "%s", name);
 	*out = (uint32_t)job->ngroups++;
 	return RC_OK;
 }
@@ -322,13 +322,7 @@ et_read(struct et_job *job, uint32_t rank, const void *data, size_t nbytes, stru
 		}
 		if (t->nnodes == ET_MAX_NODES)
 			return err_set(err, RC_BADDATA, "more than %u nodes", ET_MAX_NODES);
-		if (t->nnodes == room) {
-			size_t want = room ? 2 * room : 64;
-			struct et_node *v = must_resize(t->node, want, sizeof *v);
-
-			t->node = v;
-			room = want;
-		}
+		must_room(&t->node, t->nnodes, &room, sizeof *t->node);
 		rc = read_node(job, t, &deps_room, m, &t->node[t->nnodes], err);
 		if (rc == RC_OK)
 			t->nnodes++;

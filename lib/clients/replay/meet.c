@@ -1,9 +1,8 @@
 #include "replay/meet.h"
+#include "base/must.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-
-#include "base/must.h"
 
 struct call {
 	struct gpusim *g;

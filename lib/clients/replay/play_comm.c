@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "replay/meet.h"
 #include "base/must.h"
+#include "replay/meet.h"
 #include "replay/play_impl.h"
 
 #define MAX_LIVE 96 /* communicators at a time; a client may have 128 */

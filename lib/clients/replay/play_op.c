@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/parts.h"
 #include "base/must.h"
+#include "coll/parts.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 #include "replay/play_impl.h"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coll/plan.h"
 #include "base/must.h"
+#include "coll/plan.h"
 #include "replay/story.h"
 
 /* ---- sets that grow together */

@@ -1,8 +1,7 @@
 #include "drain/backlog.h"
+#include "base/must.h"
 
 #include <stdlib.h>
-
-#include "base/must.h"
 
 struct piece *
 backlog_room(struct backlog *b)

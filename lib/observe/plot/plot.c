@@ -21,11 +21,9 @@ plot_colour(unsigned i)
 struct plot_curve *
 plot_curve_add(struct plot_panel *p, const struct plot_style *s)
 {
-	struct plot_curve *more = must_resize(p->curve, p->ncurves + 1, sizeof *more);
-
-	p->curve = more;
-	more[p->ncurves] = (struct plot_curve){.style = *s};
-	return &more[p->ncurves++];
+	p->curve = must_resize(p->curve, p->ncurves + 1, sizeof *p->curve);
+	p->curve[p->ncurves] = (struct plot_curve){.style = *s};
+	return &p->curve[p->ncurves++];
 }
 
 void
@@ -41,10 +39,8 @@ plot_point_add(struct plot_curve *c, double x, double y)
 void
 plot_key_add(struct plot *p, const struct plot_style *s)
 {
-	struct plot_style *more = must_resize(p->key, p->nkeys + 1, sizeof *more);
-
-	p->key = more;
-	more[p->nkeys++] = *s;
+	p->key = must_resize(p->key, p->nkeys + 1, sizeof *p->key);
+	p->key[p->nkeys++] = *s;
 }
 
 void

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/flow_impl.h"
-
 #include "base/must.h"
+#include "cluster/flow_impl.h"
 
 const char *
 flow_why_name(enum flow_why why)

@@ -1,8 +1,7 @@
 #include "cluster/links.h"
+#include "base/must.h"
 
 #include <inttypes.h>
-
-#include "base/must.h"
 
 struct links
 links_flat(uint32_t nranks, const struct cost_model *m)

@@ -1,11 +1,10 @@
 #include "cluster/traffic_impl.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/must.h"
 
 /* The plans of ranks that represent all. */
 struct crowd {

@@ -7,9 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cluster/traffic_impl.h"
-
 #include "base/must.h"
+#include "cluster/traffic_impl.h"
 
 /* One number of units, simulated. */
 static enum rc

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "synth/exact.h"
 #include "base/must.h"
+#include "synth/exact.h"
 #include "synth/family.h"
 #include "synth/greedy.h"
 #include "synth/synth_impl.h"

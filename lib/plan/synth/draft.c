@@ -1,8 +1,7 @@
 #include "synth/draft.h"
+#include "base/must.h"
 
 #include <stdlib.h>
-
-#include "base/must.h"
 
 void
 draft_fini(struct draft *d)

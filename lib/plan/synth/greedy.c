@@ -1,9 +1,8 @@
 #include "synth/greedy.h"
+#include "base/must.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "base/must.h"
 
 struct greedy {
 	struct draft *d;

@@ -128,21 +128,20 @@ list(const char *path, bool leftovers, struct buf *out, struct err *err)
 	DIR *d = opendir(path);
 	struct dirent *e;
 	uint64_t steps;
-	enum rc rc = RC_OK;
 
 	if (!d)
 		return errno == ENOENT ? RC_OK
 				       : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	while (rc == RC_OK && (e = readdir(d))) {
+	while ((e = readdir(d))) {
 		if (leftovers && is_leftover(e->d_name))
 			(void)unlinkat(dirfd(d), e->d_name, 0);
 		if (name_steps(e->d_name, &steps))
 			must_add(out, &steps, sizeof steps);
 	}
 	closedir(d);
-	if (rc == RC_OK && out->len)
+	if (out->len)
 		qsort(out->data, out->len / sizeof steps, sizeof steps, newest_first);
-	return rc;
+	return RC_OK;
 }
 
 /* ---- the folder */

@@ -208,16 +208,11 @@ read_field(struct csv *csv, int *c, struct err *err)
 static enum rc
 add_field(struct csv *csv, size_t begin, struct err *err)
 {
-	struct csv_field *p;
-	uint32_t cap;
-
 	if (csv->nfields == csv->cap_fields) {
 		if (csv->nfields == CSV_MAX_FIELDS)
 			return refuse(csv, "the line has more than 262144 fields", err);
-		cap = csv->cap_fields ? csv->cap_fields * 2 : 16;
-		p = must_resize(csv->fields, cap, sizeof *p);
-		csv->fields = p;
-		csv->cap_fields = cap;
+		csv->cap_fields = csv->cap_fields ? csv->cap_fields * 2 : 16;
+		csv->fields = must_resize(csv->fields, csv->cap_fields, sizeof *csv->fields);
 	}
 	csv->fields[csv->nfields++].len = csv->text.len - begin;
 	return RC_OK;

@@ -2,9 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "nn/read.h"
-
 #include "base/must.h"
+#include "nn/read.h"
 
 struct moments {
 	double mean, deviation;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/read.h"
 #include "base/must.h"
+#include "nn/read.h"
 #include "nn/rng.h"
 
 #define NPARTS	   3

@@ -1,11 +1,10 @@
 #include "nn/image.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/must.h"
 
 enum rc
 image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err)

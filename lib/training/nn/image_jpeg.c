@@ -11,9 +11,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "nn/image.h"
-
 #include "base/must.h"
+#include "nn/image.h"
 
 /* A progressive file may have any number of scans, each over the whole image; real ones have ten. */
 #define MAX_SCANS 64

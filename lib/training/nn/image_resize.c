@@ -5,9 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "nn/image.h"
-
 #include "base/must.h"
+#include "nn/image.h"
 
 #define ONE 65536u
 

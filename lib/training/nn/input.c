@@ -1,4 +1,5 @@
 #include "nn/input.h"
+#include "base/must.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,8 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/must.h"
 
 enum rc
 input_open(struct input *in, const char *path, struct err *err)

@@ -1,11 +1,10 @@
 #include "nn/ndarray.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/must.h"
 
 enum { LEAST_SIDE = 8, MOST_SIDE = 512, MAX_CLASSES = 256 };
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/input.h"
 #include "base/must.h"
+#include "nn/input.h"
 #include "nn/npy.h"
 #include "nn/npz_format.h"
 #include "nn/zip.h"

@@ -2,9 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/pickle_impl.h"
-
 #include "base/must.h"
+#include "nn/pickle_impl.h"
 
 enum { MAX_VALUES = 1 << 22 };
 

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nn/pickle_impl.h"
-
 #include "base/must.h"
+#include "nn/pickle_impl.h"
 
 enum { MAX_SHOWN = 40 };
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "nn/cifar10.h"
 #include "base/must.h"
+#include "nn/cifar10.h"
 #include "nn/input.h"
 #include "nn/read.h"
 #include "nn/tar.h"

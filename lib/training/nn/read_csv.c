@@ -13,8 +13,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "nn/decimal.h"
 #include "base/must.h"
+#include "nn/decimal.h"
 #include "nn/read.h"
 #include "nn/read_csv_impl.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "nn/classes.h"
 #include "base/must.h"
+#include "nn/classes.h"
 #include "nn/image.h"
 #include "nn/input.h"
 #include "nn/read.h"

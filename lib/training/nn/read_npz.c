@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "nn/input.h"
 #include "base/must.h"
+#include "nn/input.h"
 #include "nn/npy.h"
 #include "nn/read.h"
 #include "nn/zip.h"

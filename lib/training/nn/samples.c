@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "nn/cifar10.h"
 #include "base/must.h"
+#include "nn/cifar10.h"
 #include "nn/decimal.h"
 #include "nn/npy.h"
 #include "nn/pickle.h"

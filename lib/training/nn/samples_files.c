@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "nn/samples_impl.h"
-
 #include "base/must.h"
+#include "nn/samples_impl.h"
 
 bool
 samples_is_name(const struct samples *s)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/image.h"
 #include "base/must.h"
+#include "nn/image.h"
 #include "nn/samples_impl.h"
 
 enum { MAX_SIDE = 32768 };

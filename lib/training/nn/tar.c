@@ -1,8 +1,7 @@
 #include "nn/tar.h"
+#include "base/must.h"
 
 #include <string.h>
-
-#include "base/must.h"
 
 enum {
 	BLOCK = 512,

@@ -5,8 +5,8 @@
  *	u8[rows]	labels
  *	[rows, item]	samples, of the data set's type
  */
-#include "nn/augment.h"
 #include "base/must.h"
+#include "nn/augment.h"
 #include "ps/ps_impl.h"
 #include "train/leaves.h"
 #include "train/order.h"

@@ -149,14 +149,10 @@ void
 ps_on_gone(void *arg, uint64_t client_id)
 {
 	struct ps *ps = arg;
-	uint64_t *more;
 
 	pthread_mutex_lock(&ps->notes);
-	more = must_resize(ps->gone, ps->ngone + 1, sizeof *more);
-	if (more) { /* else the learner times out as silent */
-		ps->gone = more;
-		ps->gone[ps->ngone++] = client_id;
-	}
+	ps->gone = must_resize(ps->gone, ps->ngone + 1, sizeof *ps->gone);
+	ps->gone[ps->ngone++] = client_id;
 	pthread_mutex_unlock(&ps->notes);
 	pthread_cond_signal(&ps->changed);
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ps/ps_impl.h"
 #include "base/must.h"
+#include "ps/ps_impl.h"
 #include "train/leaves.h"
 
 static void

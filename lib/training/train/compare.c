@@ -1,11 +1,10 @@
 #include "train/compare.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/must.h"
 
 static const struct {
 	const char *name;

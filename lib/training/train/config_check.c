@@ -1,7 +1,7 @@
 #include <math.h>
 
-#include "coll/plan.h"
 #include "base/must.h"
+#include "coll/plan.h"
 #include "train/config_impl.h"
 
 /* Turn this file's numbers of neurons into layers; 0: from the data. */

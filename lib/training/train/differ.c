@@ -1,5 +1,4 @@
 #include "train/differ.h"
-
 #include "base/must.h"
 
 static const char *const reasons[] = {

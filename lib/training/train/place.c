@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/order.h"
 #include "base/must.h"
+#include "train/order.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
 #include "train/verify.h"

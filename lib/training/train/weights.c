@@ -2,9 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/trainer_impl.h"
-
 #include "base/must.h"
+#include "train/trainer_impl.h"
 
 /* The layout of the host's image: as on a device, from address 0 on. */
 static struct replica
@@ -123,8 +122,7 @@ copy_vector(const struct trainer *t, uint64_t at)
 	uint64_t n = task_values(t->task);
 	float *v = must_alloc(n, sizeof *v);
 
-	if (v)
-		memcpy(v, t->host + at, n * sizeof *v);
+	memcpy(v, t->host + at, n * sizeof *v);
 	return v;
 }
 
