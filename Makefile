@@ -71,7 +71,9 @@ PROGRAMS := gpudev gpucoord gpuctl mnist-train
 lib_src  := $(foreach r,$(ROOMS),$(sort $(foreach d,$(call room,$r),$(wildcard $d/*.c $d/*/*.c))))
 # Messages: gpusim's and those of gRPC itself, and the descriptors of all for server reflection.
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
-gen      := $(protos:%=%.pb-c) grpc_descriptors
+# And the format of traces that gpuctl replay reads.
+packed   := $(protos) chakra
+gen      := $(packed:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
 # The library serves no HTTP, and ends no program.
 api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o %/base/must.o,\
@@ -143,7 +145,7 @@ $(BUILD)/obj/page.o: $(BUILD)/gen/page.c
 	$(compile)
 $(BUILD)/bin/gpucoord: $(BUILD)/obj/page.o
 
-gen_headers := $(protos:%=$(BUILD)/gen/%.pb-c.h)
+gen_headers := $(packed:%=$(BUILD)/gen/%.pb-c.h)
 $(gen:%=$(BUILD)/obj/%.o): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)

@@ -142,15 +142,6 @@ send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 }
 
 static void
-print(const char *who, const struct gpusim_injected *in)
-{
-	printf("%s: %" PRIu64 " fault%s took place, %" PRIu64 " damaged frame%s arrived\n", who,
-	       in->fired, in->fired == 1 ? "" : "s", in->damaged, in->damaged == 1 ? "" : "s");
-	for (size_t i = 0; i < in->narmed; i++)
-		printf("  %s\n", in->armed[i]);
-}
-
-static void
 print_json(struct json *j, struct gpusim_device device, const struct gpusim_injected *in)
 {
 	if (device.id)
@@ -177,9 +168,13 @@ visit(struct cli *cli, struct gpusim_device device, enum visit why, struct json 
 		return rc;
 	if (device.id)
 		snprintf(who, sizeof who, "device %016" PRIx64, device.id);
-	if (why == VISIT_LIST)
-		print(who, &in);
-	else if (why == VISIT_LIST_JSON)
+	if (why == VISIT_LIST) {
+		printf("%s: %" PRIu64 " fault%s took place, %" PRIu64 " damaged frame%s arrived\n",
+		       who, in.fired, in.fired == 1 ? "" : "s", in.damaged,
+		       in.damaged == 1 ? "" : "s");
+		for (size_t i = 0; i < in.narmed; i++)
+			printf("  %s\n", in.armed[i]);
+	} else if (why == VISIT_LIST_JSON)
 		print_json(j, device, &in);
 	gpusim_injected_fini(&in);
 	return rc;

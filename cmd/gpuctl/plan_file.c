@@ -53,17 +53,6 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 	return RC_OK;
 }
 
-static void
-print(const struct algo *f, const struct proof *proof, const struct args *a, struct buf *out)
-{
-	if (a->format == PLAN_AS_TEXT)
-		must(text_print(f, out));
-	else if (a->format == PLAN_AS_XML)
-		must(msccl_print(f, out));
-	else
-		must((a->json ? algo_show_json : algo_show)(f, proof, out));
-}
-
 enum rc
 plan_file_load(const struct args *a, struct algo **out, struct proof *proof, struct err *err)
 {
@@ -90,8 +79,14 @@ plan_file_show(const struct args *a, struct buf *out, struct err *err)
 	struct proof proof;
 	enum rc rc = plan_file_load(a, &f, &proof, err);
 
-	if (rc == RC_OK)
-		print(f, &proof, a, out);
+	if (rc == RC_OK) {
+		if (a->format == PLAN_AS_TEXT)
+			must(text_print(f, out));
+		else if (a->format == PLAN_AS_XML)
+			must(msccl_print(f, out));
+		else
+			must((a->json ? algo_show_json : algo_show)(f, &proof, out));
+	}
 	algo_free(f);
 	return rc;
 }

@@ -102,14 +102,6 @@ take_factors(struct ranks *r, struct err *err)
 	return RC_OK;
 }
 
-static void
-place_factors(struct ranks *r)
-{
-	for (uint32_t i = 0; r->factor && i < gpusim_comm_count(r->comm); i++)
-		memcpy((char *)r->scalar + i * r->size,
-		       (const char *)r->factor + r->vector[i] * r->size, r->size);
-}
-
 enum rc
 ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 {
@@ -422,8 +414,11 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 		rc = find_root(r, err);
 	if (rc == RC_OK)
 		rc = set_nelem(r, nelem, err);
-	if (rc == RC_OK)
-		place_factors(r);
+	if (rc == RC_OK) {
+		for (uint32_t i = 0; r->factor && i < gpusim_comm_count(r->comm); i++)
+			memcpy((char *)r->scalar + i * r->size,
+			       (const char *)r->factor + r->vector[i] * r->size, r->size);
+	}
 	if (rc == RC_OK)
 		rc = make_buffers(r, nelem, err);
 	if (rc == RC_OK)

@@ -148,17 +148,6 @@ say_result(const struct story *s, const struct replay_map *map, const struct rep
 		printf("first difference: %s\n", r->first);
 }
 
-static void
-say_json(const struct story *s, const struct replay_result *r)
-{
-	json_put(
-	    &(struct json){stdout, false},
-	    "{devices:%zu communicators:%zu operations:%zu incomplete:%hhu data:%hhu same:%" PRIu64
-	    " failed:%" PRIu64 " differ:%" PRIu64 " faults:%" PRIu64 " met:%" PRIu64 " first:%s}\n",
-	    s->nprocs, s->ncomms, s->nops, s->cut, s->with_data, r->same, r->failed, r->differ,
-	    r->nfaults, r->met, r->first);
-}
-
 static enum rc
 play(const struct args *a, struct story *s, struct err *err)
 {
@@ -184,9 +173,15 @@ play(const struct args *a, struct story *s, struct err *err)
 		rc = story_read(st.dir, &now, err);
 	if (rc == RC_OK) {
 		replay_compare(s, now, &map, &result);
-		if (a->json)
-			say_json(s, &result);
-		else
+		if (a->json) {
+			json_put(&(struct json){stdout, false},
+				 "{devices:%zu communicators:%zu operations:%zu incomplete:%hhu "
+				 "data:%hhu same:%" PRIu64 " failed:%" PRIu64 " differ:%" PRIu64
+				 " faults:%" PRIu64 " met:%" PRIu64 " first:%s}\n",
+				 s->nprocs, s->ncomms, s->nops, s->cut, s->with_data, result.same,
+				 result.failed, result.differ, result.nfaults, result.met,
+				 result.first);
+		} else
 			say_result(s, &map, &result);
 		if (result.differ)
 			rc = err_set(err, RC_FAILED, "%" PRIu64 " operations or faults differ",

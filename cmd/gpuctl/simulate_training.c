@@ -355,16 +355,6 @@ print_text(const struct training *t)
 /* ---- as JSON */
 
 static void
-json_kinds(struct json *j, const struct training *t, const struct whatif_answer *a)
-{
-	json_put(j, "kinds:[");
-	for (size_t k = 0; k < t->rates.nkinds; k++)
-		json_put(j, "{kind:%s count:%" PRIu64 " lost:%.9g}", t->rates.kind[k].name,
-			 a->count_kind[k], a->lost_kind[k]);
-	json_put(j, "]}");
-}
-
-static void
 print_json(const struct training *t)
 {
 	struct json j = {stdout, false};
@@ -400,7 +390,11 @@ print_json(const struct training *t)
 			 whatif_policy_name((unsigned)p), a->goodput * computing(t), a->goodput,
 			 a->happened, a->goodput * (1 - computing(t)), a->lost_detect,
 			 a->lost_restart, a->lost_again, a->lost_checkpoint, a->lost_hosts);
-		json_kinds(&j, t, a);
+		json_put(&j, "kinds:[");
+		for (size_t k = 0; k < t->rates.nkinds; k++)
+			json_put(&j, "{kind:%s count:%" PRIu64 " lost:%.9g}", t->rates.kind[k].name,
+				 a->count_kind[k], a->lost_kind[k]);
+		json_put(&j, "]}");
 	}
 	json_put(&j, "]}\n");
 }

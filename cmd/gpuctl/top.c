@@ -209,14 +209,6 @@ wait_for_more(const struct top_view *v, uint64_t until, const sigset_t *outside)
 	return !caught && !(p[0].revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
-static void
-show(struct top_view *v, struct top_settings *s, const char *message)
-{
-	if (v->top)
-		top_sort(v->top, s->sort, s->reverse);
-	top_screen_draw(v->top, s, message);
-}
-
 static enum rc
 run_screen(struct top_view *v, struct top_settings *s, const sigset_t *outside, struct err *err)
 {
@@ -227,7 +219,9 @@ run_screen(struct top_view *v, struct top_settings *s, const sigset_t *outside, 
 	while (!s->quit && rc != RC_NOMEM) {
 		bool now, news;
 
-		show(v, s, why.text);
+		if (v->top)
+			top_sort(v->top, s->sort, s->reverse);
+		top_screen_draw(v->top, s, why.text);
 		if (!wait_for_more(v, due, outside))
 			break;
 		top_screen_keys(s, v->top->ndevices);

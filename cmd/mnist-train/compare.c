@@ -312,15 +312,6 @@ plan(struct comparison *s, const struct train_config *o, bool batchnorm, struct 
 	return rc == RC_OK ? make_folder(s, err) : rc;
 }
 
-/* Allow more ranks than processors, and give each run its own coordinator. */
-static void
-set_environment(void)
-{
-	unsetenv("GPUSIM_COORD");
-	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
-}
-
 static void
 note(enum rc rc, const struct err *err, enum rc *worst)
 {
@@ -357,7 +348,10 @@ compare_main(const struct train_config *o, bool batchnorm, const char *self)
 
 	note(rc, &err, &worst);
 	if (rc == RC_OK) {
-		set_environment();
+		/* Allow more ranks than processors, and give each run its own coordinator. */
+		unsetenv("GPUSIM_COORD");
+		setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+		setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
 		children_begin(&s.children);
 		run_all(&s);
 		tell(&s, &worst);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "base/must.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
@@ -32,11 +33,7 @@ bench_data_fini(struct bench_data *d)
 static uint32_t
 scramble(uint32_t a, uint32_t b)
 {
-	uint64_t x = ((uint64_t)a << 32 | b) + UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)(x >> 33);
+	return (uint32_t)(mix64((uint64_t)a << 32 | b) >> 33);
 }
 
 /* Element i of a rank's input. A few ranks have small numbers and the others the redop's

@@ -203,14 +203,6 @@ make(struct chaos *c, const struct gpusim_device *devices, uint32_t n, struct er
 	return RC_OK;
 }
 
-/* The reason that the last try gave, if there was one. */
-static enum rc
-no_more(const struct err *last, struct err *err)
-{
-	return err_set(err, RC_FAILED, "no two devices can work together%s%s",
-		       last->rc == RC_OK ? "" : ": ", last->text);
-}
-
 enum rc
 chaos_settle(struct chaos *c, struct err *err)
 {
@@ -235,8 +227,11 @@ chaos_settle(struct chaos *c, struct err *err)
 		     (n >= 2 && now - began > CHAOS_RETURN_MS * NS_PER_MS)) &&
 		    make(c, devices, n, &last) == RC_OK)
 			return RC_OK;
-		if (now - began > c->bound_ns)
-			return no_more(&last, err);
+		if (now - began > c->bound_ns) {
+			/* The reason that the last try gave, if there was one. */
+			return err_set(err, RC_FAILED, "no two devices can work together%s%s",
+				       last.rc == RC_OK ? "" : ": ", last.text);
+		}
 		pause_ms(CHAOS_POLL_MS);
 	}
 }

@@ -72,15 +72,6 @@ status_exit(int wait_status)
 	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-static void
-find_bindir(struct launch *l)
-{
-	if (l->cfg.bindir)
-		snprintf(l->bindir, sizeof l->bindir, "%s", l->cfg.bindir);
-	else
-		host_own_folder(l->bindir, sizeof l->bindir);
-}
-
 /* Lock a file in the new folder, for as long as front, keeper or guardian lives. The file gets its
  * name only after it is locked, so that another launch's sweep_stale never finds it unlocked. A
  * folder without it is never swept. */
@@ -137,15 +128,6 @@ reap_any(void *unused)
 		continue;
 }
 
-/* The guardian was killed: this process has inherited its children. */
-static void
-bury_orphans(const struct launch *l)
-{
-	sweep_children(NULL, 0, SIGTERM, reap_any, NULL, deadline_in_ms(LAUNCH_ORPHAN_TERM_MS));
-	sweep_children(NULL, 0, SIGKILL, reap_any, NULL, deadline_in_ms(LAUNCH_KILL_MS));
-	sweep_files(l);
-}
-
 static int
 wait_process(pid_t pid)
 {
@@ -186,7 +168,11 @@ keeper_main(struct launch *l)
 	if (WIFSIGNALED(status)) {
 		launch_say(l, LOG_ERROR, "the guardian (pid %d) was killed by signal %d", (int)pid,
 			   WTERMSIG(status));
-		bury_orphans(l);
+		/* The guardian was killed: this process has inherited its children. */
+		sweep_children(NULL, 0, SIGTERM, reap_any, NULL,
+			       deadline_in_ms(LAUNCH_ORPHAN_TERM_MS));
+		sweep_children(NULL, 0, SIGKILL, reap_any, NULL, deadline_in_ms(LAUNCH_KILL_MS));
+		sweep_files(l);
 	}
 	return status_exit(status);
 }
@@ -294,7 +280,10 @@ prepare(struct launch *l, const struct launch_config *cfg, char *const *argv, st
 			       err) != RC_OK)
 		return err->rc;
 	prctl(PR_GET_NAME, l->name);
-	find_bindir(l);
+	if (l->cfg.bindir)
+		snprintf(l->bindir, sizeof l->bindir, "%s", l->cfg.bindir);
+	else
+		host_own_folder(l->bindir, sizeof l->bindir);
 	if (make_dir(l, err) == RC_OK)
 		snprintf(l->url, sizeof l->url, "ipc://%s/coord.sock", l->dir);
 	return err->rc;

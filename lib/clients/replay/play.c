@@ -167,13 +167,6 @@ add_missing(struct play *p, struct unit *u)
 	}
 }
 
-static void
-unit_fini(struct unit *u)
-{
-	free(u->o);
-	free(u->as);
-}
-
 /* The time to wait for a failed unit; an end from outside happens again after the same time. */
 static uint32_t
 wait_of(const struct play *p, size_t unit)
@@ -343,7 +336,8 @@ play_unit(struct play *p, size_t k, struct err *err)
 		disarm(p);
 	if (p->comm[comm].left == 0)
 		play_drop_comm(p, comm);
-	unit_fini(&u);
+	free(u.o);
+	free(u.as);
 	return rc;
 }
 

@@ -27,16 +27,6 @@ find_home(char home[PATH_MAX], struct err *err)
 	return RC_OK;
 }
 
-/* Print the version as NVIDIA's nvcc does, because makefiles read the release. */
-static void
-print_version(void)
-{
-	printf(
-	    "nvcc: gpusim's compiler driver for programs written for CUDA (gpusim " GPUSIM_VERSION
-	    ")\n"
-	    "Cuda compilation tools, release 12.4, V12.4.0\n");
-}
-
 int
 main(int argc, char **argv)
 {
@@ -48,9 +38,12 @@ main(int argc, char **argv)
 	log_open("nvcc", LOG_WARN);
 	rc = nvcc_options(&n, argc, argv, &err);
 
-	if (rc == RC_OK && n.version)
-		print_version();
-	else if (rc == RC_OK && n.help)
+	if (rc == RC_OK && n.version) {
+		/* Print the version as NVIDIA's nvcc does, because makefiles read the release. */
+		printf("nvcc: gpusim's compiler driver for programs written for CUDA "
+		       "(gpusim " GPUSIM_VERSION ")\n"
+		       "Cuda compilation tools, release 12.4, V12.4.0\n");
+	} else if (rc == RC_OK && n.help)
 		nvcc_help(stdout);
 	else if (rc == RC_OK && (rc = find_home(home, &err)) == RC_OK)
 		rc = nvcc_run(&n, home, &err);

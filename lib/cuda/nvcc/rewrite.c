@@ -242,18 +242,6 @@ add_text(struct buf *out, const char *text)
 
 static void write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out);
 
-/* (configure(config), callee(args)): one expression, so that it is valid wherever the launch is. */
-static void
-write_launch(struct rewrite *r, const struct launch *l, struct buf *out)
-{
-	add_text(out, "(::gpusim_cuda::configure(");
-	write_tokens(r, l->config, l->config_end, out);
-	add_text(out, "), ");
-	write_tokens(r, l->callee, l->config - 3, out);
-	write_tokens(r, l->args, l->args_end + 1, out);
-	add_text(out, ")");
-}
-
 static void
 write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out)
 {
@@ -263,7 +251,14 @@ write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out)
 
 		if (l) {
 			e->launch = NULL;
-			write_launch(r, l, out);
+			/* (configure(config), callee(args)): one expression, so that it is valid
+			 * wherever the launch is. */
+			add_text(out, "(::gpusim_cuda::configure(");
+			write_tokens(r, l->config, l->config_end, out);
+			add_text(out, "), ");
+			write_tokens(r, l->callee, l->config - 3, out);
+			write_tokens(r, l->args, l->args_end + 1, out);
+			add_text(out, ")");
 			i = l->args_end;
 			free(l);
 			continue;

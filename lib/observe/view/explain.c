@@ -405,15 +405,6 @@ say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 	say(t, "\n");
 }
 
-static void
-say_recovered(struct words *t, const struct scene *s)
-{
-	if (s->comm->recoveries)
-		say(t, "  Recovered %" PRIu32 " time%s, so its epoch is %" PRIu32 ": %s.\n",
-		    s->comm->recoveries, s->comm->recoveries == 1 ? "" : "s", s->comm->epoch,
-		    s->comm->recovered);
-}
-
 /* Print the holder if the first sentence has not. */
 static void
 say_holder(struct words *t, const struct scene *s)
@@ -462,7 +453,11 @@ explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 			say_story(&t, &s);
 			say_stopped(&t, &s);
 		}
-		say_recovered(&t, &s);
+		if (s.comm->recoveries)
+			say(&t,
+			    "  Recovered %" PRIu32 " time%s, so its epoch is %" PRIu32 ": %s.\n",
+			    s.comm->recoveries, s.comm->recoveries == 1 ? "" : "s", s.comm->epoch,
+			    s.comm->recovered);
 		say_behind(&t, &s);
 		say_holder(&t, &s);
 		say_last(&t, &s);

@@ -155,18 +155,6 @@ take_message(struct flow_sim *s, size_t number)
 	c->taken++;
 }
 
-static void
-finish(struct flow_sim *s, uint32_t r, size_t number, const struct plan_step *step)
-{
-	if (step->kind == STEP_SEND)
-		post(s, number, step);
-	else if (meet_receives(step))
-		take_message(s, number);
-	if (s->ended)
-		s->ended[number] = s->now;
-	s->pc[r]++;
-}
-
 /* Advance the rank until it waits, or works. begun is NAN until a step begins. */
 static void
 walk(struct flow_sim *s, uint32_t r)
@@ -186,7 +174,13 @@ walk(struct flow_sim *s, uint32_t r)
 				return;
 			}
 		}
-		finish(s, r, number, step);
+		if (step->kind == STEP_SEND)
+			post(s, number, step);
+		else if (meet_receives(step))
+			take_message(s, number);
+		if (s->ended)
+			s->ended[number] = s->now;
+		s->pc[r]++;
 	}
 }
 

@@ -138,16 +138,6 @@ by_bottleneck(const void *x, const void *y)
 }
 
 static void
-add_links(const struct flow_sim *s, struct flow_report *out)
-{
-	out->link = must_alloc(s->nlanes + 1, sizeof *out->link);
-	for (uint32_t i = 0; i < s->nlanes; i++)
-		if (s->lane[i].use.nbytes > 0)
-			out->link[out->nlinks++] = s->lane[i].use;
-	qsort(out->link, out->nlinks, sizeof *out->link, by_bottleneck);
-}
-
-static void
 reverse(struct flow_report *r)
 {
 	for (size_t i = 0; i < r->nhops / 2; i++) {
@@ -173,6 +163,10 @@ flow_explain(struct flow_sim *s, double us, struct flow_report *out)
 	}
 	if (last != SIZE_MAX)
 		walk_back(s, &t, last);
-	add_links(s, out);
+	out->link = must_alloc(s->nlanes + 1, sizeof *out->link);
+	for (uint32_t i = 0; i < s->nlanes; i++)
+		if (s->lane[i].use.nbytes > 0)
+			out->link[out->nlinks++] = s->lane[i].use;
+	qsort(out->link, out->nlinks, sizeof *out->link, by_bottleneck);
 	reverse(out);
 }

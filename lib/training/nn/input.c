@@ -122,16 +122,6 @@ next_member(struct input *in, struct err *err)
 }
 
 static enum rc
-ends_early(const struct input *in, struct err *err)
-{
-	if (in->nstored == 0)
-		return err_set(err, RC_BADDATA, "%s: the gzip data are truncated", in->name);
-	return err_set(err, RC_BADDATA,
-		       "%s: the gzip data are truncated after %" PRIu64 " stored bytes", in->name,
-		       in->nstored);
-}
-
-static enum rc
 get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, struct err *err)
 {
 	enum rc rc;
@@ -141,8 +131,15 @@ get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, st
 		rc = input_fill(in, err);
 		if (rc != RC_OK)
 			return rc;
-		if (in->avail == 0)
-			return ends_early(in, err);
+		if (in->avail == 0) {
+			if (in->nstored == 0)
+				return err_set(err, RC_BADDATA, "%s: the gzip data are truncated",
+					       in->name);
+			return err_set(err, RC_BADDATA,
+				       "%s: the gzip data are truncated after %" PRIu64
+				       " stored bytes",
+				       in->name, in->nstored);
+		}
 		in->z.next_in = (Bytef *)(uintptr_t)in->next;
 		in->z.avail_in = in->avail < INPUT_CHUNK ? (uInt)in->avail : INPUT_CHUNK;
 		in->z.next_out = dst + *got;

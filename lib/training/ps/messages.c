@@ -60,17 +60,6 @@ find(struct ps *ps, uint64_t id)
 	return NULL;
 }
 
-/* The learner may still write to its slot, for as long as an item may take. */
-static void
-haunt(struct ps *ps, const struct member *m)
-{
-	struct ghost *g = ps->ghost;
-
-	while (g->id)
-		g++; /* the pool counts ghosts, too: one is free */
-	*g = (struct ghost){.id = m->id, .pid = m->pid, .since_ns = clock_now_ns()};
-}
-
 static void
 lay_ghosts(struct ps *ps, uint64_t now)
 {
@@ -92,8 +81,14 @@ leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 	ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) %s; %u left", m->number,
 		m->device, m->pid, why, pool_learners(ps->pool) - 1);
 	pool_leave(ps->pool, m->id, how);
-	if (how == POOL_SILENT)
-		haunt(ps, m);
+	if (how == POOL_SILENT) {
+		/* The learner may still write to its slot, for as long as an item may take. */
+		struct ghost *g = ps->ghost;
+
+		while (g->id)
+			g++; /* the pool counts ghosts, too: one is free */
+		*g = (struct ghost){.id = m->id, .pid = m->pid, .since_ns = clock_now_ns()};
+	}
 	/* Messages in its socket are lost with it. */
 	pool_unqueue(ps->pool, POOL_NO_ITEM);
 	*m = (struct member){0};

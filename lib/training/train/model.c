@@ -15,18 +15,6 @@ enum { MAX_LINE = 256, MAX_VECTOR = 65536 };
 
 /* ---- writing */
 
-/* An mlp's sizes as they are. */
-static void
-add_layers(struct buf *text, const struct net *n)
-{
-	must_addf(text, "layers %" PRIu64, net_shape_size(n->input));
-	for (uint32_t k = 0; k < n->nnodes; k++) {
-		if (n->node[k].kind == NET_DENSE)
-			must_addf(text, ",%u", n->node[k].shape.channels);
-	}
-	must_add(text, "\n", 1);
-}
-
 void
 model_describe(const struct task *t, struct buf *text)
 {
@@ -35,7 +23,13 @@ model_describe(const struct task *t, struct buf *text)
 
 	must_addf(text, "model %s\n", net_model_name(c->model));
 	if (c->model == NET_MLP) {
-		add_layers(text, n);
+		/* An mlp's sizes as they are. */
+		must_addf(text, "layers %" PRIu64, net_shape_size(n->input));
+		for (uint32_t k = 0; k < n->nnodes; k++) {
+			if (n->node[k].kind == NET_DENSE)
+				must_addf(text, ",%u", n->node[k].shape.channels);
+		}
+		must_add(text, "\n", 1);
 		must_addf(text, "activation %s\n%s", net_act_name(c->act),
 			  c->layer_norm ? "layer-norm true\n" : "");
 	}
@@ -333,16 +327,6 @@ model_load(const char *path, const struct train_config *config, bool *known, str
 	return RC_OK;
 }
 
-/* Factors of 1 and summands of 0. */
-static void
-make_scale(struct dataset *data)
-{
-	data->scale = must_alloc(data->channels, sizeof *data->scale);
-	data->shift = must_alloc(data->channels, sizeof *data->shift);
-	for (uint32_t c = 0; c < data->channels; c++)
-		data->scale[c] = 1;
-}
-
 enum rc
 model_task(const char *text, size_t nbytes, const char *name, const struct train_config *config,
 	   struct task *out, struct err *err)
@@ -360,8 +344,13 @@ model_task(const char *text, size_t nbytes, const char *name, const struct train
 	t.data.rows = d.input.rows;
 	t.data.cols = d.input.cols;
 	t.data.nclasses = d.nclasses;
-	if (rc == RC_OK)
-		make_scale(&t.data);
+	if (rc == RC_OK) {
+		/* Factors of 1 and summands of 0. */
+		t.data.scale = must_alloc(t.data.channels, sizeof *t.data.scale);
+		t.data.shift = must_alloc(t.data.channels, sizeof *t.data.shift);
+		for (uint32_t c = 0; c < t.data.channels; c++)
+			t.data.scale[c] = 1;
+	}
 	if (rc != RC_OK)
 		task_fini(&t);
 	else

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "base/must.h"
 #include "base/option_rows.h"
 #include "base/parse.h"
@@ -128,11 +129,7 @@ struct world {
 static double
 draw(struct world *x)
 {
-	uint64_t z = x->random += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return ((double)((z ^ z >> 31) >> 11) + 1) / 9007199254740992.0;
+	return ((double)(splitmix64(&x->random) >> 11) + 1) / 9007199254740992.0;
 }
 
 static uint32_t
