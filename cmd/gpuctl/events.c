@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -88,7 +87,7 @@ follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
 			until = deadline_in_ms(away_ms);
 		if (rc != RC_UNREACHABLE || deadline_left_ms(until) == 0)
 			continue;
-		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+		clock_sleep(50 * NS_PER_MS);
 		rc = RC_OK;
 	}
 	return rc;

@@ -130,15 +130,6 @@ print_json(const struct top_view *v, struct err *err)
 	return rc;
 }
 
-static void
-sleep_ms(uint32_t ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * (long)NS_PER_MS};
-
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
 /* Print tables, an interval apart. Each has rates, so the first comes after an interval. */
 static enum rc
 batch(struct top_view *v, const struct args *a, struct err *err)
@@ -149,7 +140,7 @@ batch(struct top_view *v, const struct args *a, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (uint64_t i = 0; rc == RC_OK && i < n; i++) {
-		sleep_ms(ms);
+		clock_sleep(ms * NS_PER_MS);
 		rc = look(v, true, err);
 		if (rc != RC_OK)
 			break;

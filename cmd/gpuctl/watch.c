@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -36,7 +35,7 @@ listen_on(void *arg)
 		size_t n;
 
 		if (gpusim_history(w->g, after, wait_ms, &v, &n, &last) != GPUSIM_OK) {
-			nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
+			clock_sleep(AGAIN_MS * NS_PER_MS);
 			continue;
 		}
 		free(v);

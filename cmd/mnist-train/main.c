@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -252,7 +251,7 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	if (rc == RC_OK && o->resume && c.free < wanted && c.busy)
 		log_line(LOG_WARN, "waiting for devices: %u of %u are free", c.free, wanted);
 	while (rc == RC_OK && c.free < wanted && c.busy && deadline_left_ms(patience) > 0) {
-		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+		clock_sleep(20 * NS_PER_MS);
 		rc = count(g, &c, err);
 	}
 	if (rc != RC_OK)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -170,7 +169,7 @@ server_open(const char *who, struct gpusim **g, struct err *err)
 			log_line(LOG_WARN, "%swaiting for the coordinator: %s", who,
 				 gpusim_error());
 		waits = true;
-		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+		clock_sleep(50 * NS_PER_MS);
 	}
 	if (rc != RC_OK)
 		return err_set(err, rc, "%s", gpusim_error());

@@ -7,14 +7,6 @@
 #include "base/clock.h"
 #include "chaos/chaos_impl.h"
 
-static void
-pause_ms(unsigned ms)
-{
-	struct timespec ts = {.tv_nsec = (long)(ms * NS_PER_MS)};
-
-	nanosleep(&ts, NULL);
-}
-
 struct chaos_slot *
 chaos_slot_of(struct chaos *c, struct gpusim_device device)
 {
@@ -232,6 +224,6 @@ chaos_settle(struct chaos *c, struct err *err)
 			return err_set(err, RC_FAILED, "no two devices can work together%s%s",
 				       last.rc == RC_OK ? "" : ": ", last.text);
 		}
-		pause_ms(CHAOS_POLL_MS);
+		clock_sleep(CHAOS_POLL_MS * NS_PER_MS);
 	}
 }

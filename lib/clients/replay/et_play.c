@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/must.h"
@@ -445,7 +444,6 @@ static void
 nap(const struct player *p)
 {
 	uint64_t now = clock_now_ns(), until = now + 20 * NS_PER_MS;
-	struct timespec ts;
 
 	for (size_t i = 0; i < p->nrunning; i++) {
 		uint64_t t = p->running[i].q ? now + POLL_NS : p->running[i].until_ns;
@@ -453,10 +451,8 @@ nap(const struct player *p)
 		if (t < until)
 			until = t;
 	}
-	if (until <= now)
-		return;
-	ts = (struct timespec){.tv_nsec = (long)(until - now)};
-	nanosleep(&ts, NULL);
+	if (until > now)
+		clock_sleep(until - now);
 }
 
 static bool

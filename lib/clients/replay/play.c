@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/must.h"
@@ -31,7 +30,6 @@ static void
 await_loss(struct play *p, struct gpusim_device device)
 {
 	uint64_t deadline = deadline_in_ms(LOST_MS);
-	struct timespec ts = {.tv_nsec = LOST_TICK * 1000000L};
 	bool lost = false;
 
 	while (!lost && clock_now_ns() < deadline) {
@@ -45,7 +43,7 @@ await_loss(struct play *p, struct gpusim_device device)
 			lost &= v[i].device.id != device.id || v[i].lost;
 		free(v);
 		if (!lost)
-			nanosleep(&ts, NULL);
+			clock_sleep(LOST_TICK * NS_PER_MS);
 	}
 }
 

@@ -251,7 +251,7 @@ linger(struct xport *x, const struct program *p, uint64_t ns)
 	uint64_t until = clock_now_ns() + ns, now;
 
 	while ((now = clock_now_ns()) < until && xport_is_live(x, p->comm, p->epoch))
-		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
+		clock_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
 }
 
 static struct inject_point

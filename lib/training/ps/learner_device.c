@@ -26,7 +26,7 @@ learner_device_open(struct learner_device *b, struct gpusim *g, uint32_t wait_ms
 
 	*b = (struct learner_device){.g = g};
 	gpusim_set_timeout_ms(g, DEVICE_MS);
-	return check(gpusim_comm_init_all(g, 1, NULL, &config, &b->comm), err);
+	return api(gpusim_comm_init_all(g, 1, NULL, &config, &b->comm), err);
 }
 
 static enum rc
@@ -184,7 +184,7 @@ record_part(struct learner_device *b, const struct batch *batch, struct leaves_r
 		leaves_sum(&sink, 0, &b->r, &b->shape, batch, which);
 	else
 		emit_rows(b, batch, &sink);
-	rc = check(gpusim_graph_create(b->comm, o, &graph->part[graph->nparts]), err);
+	rc = api(gpusim_graph_create(b->comm, o, &graph->part[graph->nparts]), err);
 	graph->nparts += rc == RC_OK;
 	gpusim_ops_free(o);
 	return rc;
@@ -322,8 +322,8 @@ learner_device_compute(struct learner_device *b, const struct minibatch *m, doub
 	if (rc == RC_OK)
 		rc = load(b, m, err);
 	for (unsigned p = 0; rc == RC_OK && p < graph->nparts; p++)
-		rc = check(gpusim_graph_launch(b->comm, graph->part[p], 0, 1, GPUSIM_SYNC, NULL),
-			   err);
+		rc =
+		    api(gpusim_graph_launch(b->comm, graph->part[p], 0, 1, GPUSIM_SYNC, NULL), err);
 	return rc == RC_OK ? read_loss(b, loss, err) : rc;
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/must.h"
@@ -88,11 +87,10 @@ collect(struct ps *ps)
 void
 ps_reap(struct ps *ps)
 {
-	const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
 	uint64_t deadline = deadline_in_ms(ps_goodbye_ms(ps));
 
 	while (!collect(ps) && deadline_left_ms(deadline) > 0)
-		nanosleep(&pause, NULL);
+		clock_sleep(5 * NS_PER_MS);
 	for (uint32_t i = 0; i < ps->nchildren; i++)
 		if (!ps->child[i].ended) {
 			kill(ps->child[i].pid, SIGKILL);

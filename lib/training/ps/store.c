@@ -123,9 +123,9 @@ place(struct store *s, struct err *err)
 	s->versions = s->published + 2 * copy_bytes(task);
 	s->began = s->versions + 2 * sizeof(uint64_t);
 	if (rc == RC_OK)
-		rc = check(gpusim_memset(s->g, device, (struct gpusim_addr){s->versions}, 0,
-					 3 * sizeof(uint64_t)),
-			   err);
+		rc = api(gpusim_memset(s->g, device, (struct gpusim_addr){s->versions}, 0,
+				       3 * sizeof(uint64_t)),
+			 err);
 	return rc;
 }
 
@@ -209,7 +209,7 @@ record_test(struct store *s, unsigned part, const struct batch *b, struct gpusim
 	replica_load_tests(&sink, 0, &s->r, &s->shape, b, part);
 	emit_forward(&s->task->net, &one, EMIT_EVAL, &sink);
 	replica_count(&sink, 0, &s->r, &s->shape, b, part);
-	rc = check(gpusim_graph_create(s->comm, o, graph), err);
+	rc = api(gpusim_graph_create(s->comm, o, graph), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -267,8 +267,8 @@ launch(struct store *s, struct gpusim_graph graph, uint64_t iterations, struct e
 	enum rc rc;
 
 	do
-		rc = check(gpusim_graph_launch(s->comm, graph, 0, iterations, GPUSIM_SYNC, NULL),
-			   err);
+		rc =
+		    api(gpusim_graph_launch(s->comm, graph, 0, iterations, GPUSIM_SYNC, NULL), err);
 	while (rc != RC_OK && (rc = again(s, &trouble, err)) == RC_OK);
 	return rc;
 }
@@ -397,7 +397,7 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	gpusim_ops_copy(o, 0, STREAM_COMPUTE, (struct gpusim_addr){s->copy[version % 2]},
 			(struct gpusim_addr){s->r.net.params}, nbytes_of(s->task));
 	add_word(&sink, stamp_at(s, version), version + 1);
-	rc = check(gpusim_submit(s->comm, o, GPUSIM_SYNC, NULL), err);
+	rc = api(gpusim_submit(s->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -499,7 +499,7 @@ ps_store_open(struct store *s, struct gpusim *g, const struct task *task,
 	enum rc rc;
 
 	*s = (struct store){.g = g, .task = task, .shape = store_shape(task)};
-	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &s->comm), err);
+	rc = api(gpusim_comm_init_all(g, 1, NULL, &config, &s->comm), err);
 	if (rc == RC_OK)
 		rc = place(s, err);
 	if (rc == RC_OK)

@@ -70,7 +70,7 @@ predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms, struct 
 
 	p->g = g;
 	p->m = m;
-	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &p->comm), err);
+	rc = api(gpusim_comm_init_all(g, 1, NULL, &config, &p->comm), err);
 	if (rc == RC_OK) {
 		p->device = gpusim_comm_device(p->comm, 0);
 		rc = device_alloc(g, p->device, predictor_bytes(m), &p->base, err);
@@ -139,7 +139,7 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 
 	if (rc == RC_OK) {
 		forward(p, type, n, o);
-		rc = check(gpusim_submit(p->comm, o, GPUSIM_SYNC, NULL), err);
+		rc = api(gpusim_submit(p->comm, o, GPUSIM_SYNC, NULL), err);
 	}
 	gpusim_ops_free(o);
 	if (rc == RC_OK)

@@ -101,8 +101,8 @@ place_rank(struct trainer *t, uint32_t rank, struct err *err)
 		return rc;
 	replica_place(r, &t->shape, r->device, base);
 	/* Parameters, optimizer state, step count, gradients: they are contiguous. */
-	return check(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
-		     err);
+	return api(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
+		   err);
 }
 
 static void

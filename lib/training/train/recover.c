@@ -59,7 +59,7 @@ adopt_members(struct trainer *t, struct err *err)
 {
 	struct gpusim_comm *now;
 	struct replica *replicas;
-	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
+	enum rc rc = api(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -87,7 +87,7 @@ enum rc
 check_members(struct trainer *t, struct err *err)
 {
 	struct gpusim_comm *now;
-	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
+	enum rc rc = api(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
 	if (rc == RC_OK && gpusim_comm_epoch(now) != gpusim_comm_epoch(t->comm))
 		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed in the meantime",
@@ -168,7 +168,7 @@ copy_kept(struct trainer *t,
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		add(o, r, &t->replica[r], which);
-	rc = check(gpusim_submit(t->comm, o, GPUSIM_SYNC, NULL), err);
+	rc = api(gpusim_submit(t->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -314,7 +314,7 @@ take_in(struct trainer *t, struct err *err)
 	uint32_t found, before = gpusim_comm_count(t->comm);
 	struct gpusim_device_info *list;
 	size_t n;
-	enum rc rc = check(gpusim_devices(t->g, &list, &n), err);
+	enum rc rc = api(gpusim_devices(t->g, &list, &n), err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -346,7 +346,7 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 	enum rc rc;
 
 	gpusim_set_timeout_ms(t->g, USABLE_MS);
-	rc = check(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
+	rc = api(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
 	*over = rc == RC_UNREACHABLE || rc == RC_NOTFOUND;
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED) {
 		*over = true;

@@ -23,8 +23,8 @@ launch(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t it
 	enum rc rc;
 
 	gpusim_set_timeout_ms(t->g, launch_timeout_ms(t));
-	rc = check(gpusim_graph_launch(t->comm, graph, first, iterations, GPUSIM_SYNC, t->times),
-		   err);
+	rc =
+	    api(gpusim_graph_launch(t->comm, graph, first, iterations, GPUSIM_SYNC, t->times), err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {
 		e->compute_s += (double)t->times[r].compute_ns / 1e9 / n;
@@ -91,9 +91,9 @@ read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, st
 static enum rc
 checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t *crc, struct err *err)
 {
-	return check(gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr},
-				     leaves_elements(t->task) * sizeof(int64_t), crc),
-		     err);
+	return api(gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr},
+				   leaves_elements(t->task) * sizeof(int64_t), crc),
+		   err);
 }
 
 /* Check that ranks still have their input sums. */

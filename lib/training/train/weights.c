@@ -51,7 +51,7 @@ weights_load(struct trainer *t, struct err *err)
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
 		t->addrs[q].addr = t->replica[q].net.params;
 	if (rc == RC_OK)
-		rc = check(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
+		rc = api(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
 	return rc;
 }
 
