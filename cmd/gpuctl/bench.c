@@ -215,7 +215,7 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 		rc = run_one(&j, algo[i], err);
 	if (rc == RC_OK && a->plot)
 		rc = bench_plot_show(&j.plot, a, &j.baseline, err);
-	bench_plot_fini(&j.plot);
+	plot_fini(&j.plot.plot);
 	baseline_fini(&j.baseline);
 	if (algo)
 		free(algo[0]);

@@ -101,9 +101,3 @@ bench_plot_show(struct bench_plot *p, const struct args *a, const struct baselin
 		return err_prefix(err, "--plot");
 	return RC_OK;
 }
-
-void
-bench_plot_fini(struct bench_plot *p)
-{
-	plot_fini(&p->plot);
-}

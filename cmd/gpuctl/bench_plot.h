@@ -21,6 +21,5 @@ void bench_plot_row(struct bench_plot *p, const struct bench_row *row);
 /* Draw the plot; with --json a text plot goes to standard error. Errors: those of plot_show. */
 enum rc bench_plot_show(struct bench_plot *p, const struct args *a, const struct baseline *baseline,
 			struct err *err);
-void bench_plot_fini(struct bench_plot *p);
 
 #endif

@@ -1,4 +1,3 @@
-#include "base/must.h"
 #include "io.h"
 
 #include <errno.h>
@@ -7,6 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
+#include "base/must.h"
 
 static enum rc
 failed(const char *name, struct err *err)
@@ -83,15 +85,5 @@ io_read_all(int fd, const char *name, struct buf *out, struct err *err)
 enum rc
 io_write(int fd, const char *name, const void *src, size_t nbytes, struct err *err)
 {
-	const char *p = src;
-	ssize_t k;
-
-	while (nbytes) {
-		k = write(fd, p, nbytes);
-		if (k < 0 && errno != EINTR)
-			return failed(name, err);
-		p += k > 0 ? k : 0;
-		nbytes -= k > 0 ? (size_t)k : 0;
-	}
-	return RC_OK;
+	return file_write(fd, src, nbytes) ? RC_OK : failed(name, err);
 }

@@ -143,13 +143,6 @@ find_root(struct ranks *r, struct err *err)
 	return RC_OK;
 }
 
-void
-ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin)
-{
-	r->counts = counts;
-	r->begin = begin;
-}
-
 /* Set the counts for the present ranks. The vector of a lost rank is missing in a joined result; but a part
  * from or to a lost rank has no place. */
 static enum rc

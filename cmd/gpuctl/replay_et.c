@@ -1,6 +1,4 @@
 /* gpuctl replay - replay execution traces of Chakra: one file per rank. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/must.h"
 #include "cli.h"
@@ -24,27 +23,12 @@ static enum rc
 read_file(struct et_job *job, uint32_t rank, const char *path, struct err *err)
 {
 	struct buf b = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : 1;
-	enum rc rc = RC_OK;
+	enum rc rc = file_bytes(path, ET_MAX_BYTES, &b, err);
 
-	while (n > 0 && rc == RC_OK) {
-		if (b.len > ET_MAX_BYTES) {
-			rc = err_set(err, RC_BADDATA, "too large");
-			break;
-		}
-		must_reserve(&b, 1u << 20);
-		n = read(fd, b.data + b.len, 1u << 20);
-		b.len += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
-		rc = err_set(err, RC_FAILED, "%s", strerror(errno));
-	if (rc == RC_OK)
-		rc = et_read(job, rank, b.data, b.len, err);
-	if (fd >= 0)
-		close(fd);
+	if (rc == RC_OK && (rc = et_read(job, rank, b.data, b.len, err)) != RC_OK)
+		err_prefix(err, "%s", path);
 	buf_fini(&b);
-	return rc == RC_OK ? rc : err_prefix(err, "%s", path);
+	return rc;
 }
 
 /* The file of a rank: the rank-th operand, or with one operand PREFIX the file PREFIX.RANK.et. False:

@@ -122,7 +122,7 @@ learn_free(struct cli *cli, struct topo *t, struct err *err)
 	const struct args none = {0};
 	struct gpusim_comm *comm = NULL;
 	uint32_t n;
-	enum rc rc = cli_free_devices(cli, &n, err);
+	enum rc rc = cli_count_devices(cli, false, &n, err);
 
 	if (rc != RC_OK || n < 2)
 		return rc;

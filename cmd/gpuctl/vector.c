@@ -194,7 +194,8 @@ filter_vector(struct cli *cli, enum gpusim_coll coll, const struct args *a, stru
 	if (rc == RC_OK) {
 		uint32_t nvec = ranks_take_one(coll) ? 1 : f.nranks;
 
-		ranks_count(&f.ranks, f.counts, f.begin);
+		f.ranks.counts = f.counts;
+		f.ranks.begin = f.begin;
 		rc = ranks_do(&f.ranks, f.in.data, f.begin[nvec], &f.in, &f.out, err);
 	}
 	ranks_release(&f.ranks, rc);

@@ -163,24 +163,6 @@ reason(const struct comparison *s, int status, char out[256])
 		fclose(f);
 }
 
-/* Read a file's bytes and append a NUL, which len does not count. */
-static enum rc
-read_bytes(const char *path, struct buf *out, struct err *err)
-{
-	FILE *f = fopen(path, "re");
-	size_t n = 1;
-
-	while (f && n > 0 && out->len < RESULT_MAX) {
-		must_reserve(out, 65536);
-		n = fread(out->data + out->len, 1, 65535, f);
-		out->len += n;
-		out->data[out->len] = '\0';
-	}
-	if (f)
-		fclose(f);
-	return f && n == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: cannot be read", path);
-}
-
 static enum rc
 train(struct comparison *s, const struct compare_run *r, struct err *err)
 {
@@ -209,7 +191,7 @@ run_one(struct comparison *s, struct compare_run *r, struct err *err)
 	enum rc rc = train(s, r, err);
 
 	if (rc == RC_OK)
-		rc = read_bytes(s->json, &json, err);
+		rc = file_bytes(s->json, RESULT_MAX, &json, err);
 	if (rc == RC_OK)
 		rc = compare_read(r, json.data, err);
 	buf_fini(&json);

@@ -29,8 +29,9 @@ struct json {
  *	fmt	JSON with printf's conversions for values, names without quotes, blanks between members and
  *		none of the commas: "{rank:%u name:%s steps:["
  *
- * %s: a string, quoted, or null for NULL; before a colon, a name. %hhu: true or false. %x: a string of digits, as numbers of
- * JavaScript have too few. %g, %e, %f: null where it is not finite. %d and %u, with l or z: as they are.
+ * %s: a string, quoted, or null for NULL; before a colon, a name. %hhu: true or false. %x: a string of digits,
+ * as numbers of JavaScript have too few. %g, %e, %f: null where it is not finite. %d and %u, with l or z: as
+ * they are.
  * A newline ends the document. Checked by: tests/unit/base/t_json.c
  */
 void json_put(struct json *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -27,6 +27,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
 
 #define LINE_MOST  (64 << 10) /* bytes; a longer line is printed in pieces, each with its label */
 #define SPARE_FDS  32
@@ -173,20 +174,6 @@ on_signal(struct ranks *r)
 
 /* ---- output with labels */
 
-static bool
-write_all(int fd, const char *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno != EINTR)
-			return false;
-		p += done > 0 ? done : 0;
-		n -= done > 0 ? (size_t)done : 0;
-	}
-	return true;
-}
-
 /* Print the whole lines of stream i, and with `all` the rest. False: nobody can read them, or no memory. */
 static bool
 print_lines(struct stream *s, int i, bool all)
@@ -208,7 +195,7 @@ print_lines(struct stream *s, int i, bool all)
 		     buf_add(&out, "\n", 1);
 		at = nl ? nl + 1 : end;
 	}
-	ok = ok && write_all(STDOUT_FILENO + i % 2, out.data, out.len);
+	ok = ok && file_write(STDOUT_FILENO + i % 2, out.data, out.len);
 	buf_fini(&out);
 	if (at < end)
 		memmove(s->line.data, at, (size_t)(end - at));

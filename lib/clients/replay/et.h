@@ -40,7 +40,7 @@ struct et_node {
 	uint8_t type; /* enum et_type */
 	uint8_t coll; /* of ET_COLL: enum gpusim_coll */
 	bool on_cpu;
-	bool has_size, has_coll, has_peer;
+	bool has_size, has_coll;
 	uint32_t dep, ndeps; /* in et_trace.dep */
 	uint64_t duration_us, num_ops;
 	uint64_t nbytes; /* a collective: of a rank's input; send, recv: of the message */

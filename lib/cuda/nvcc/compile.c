@@ -221,23 +221,6 @@ preprocess(struct job *j, const char *source, bool cu, const char *to, const cha
 }
 
 static enum rc
-read_whole(struct job *j, const char *path, struct buf *out)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = 1;
-
-	if (fd < 0)
-		return err_set(j->err, RC_FAILED, "%s: %s", path, strerror(errno));
-	while (got > 0) {
-		must_reserve(out, 1u << 20);
-		got = read(fd, out->data + out->len, 1u << 20);
-		out->len += got > 0 ? (size_t)got : 0;
-	}
-	close(fd);
-	return got == 0 ? RC_OK : err_set(j->err, RC_FAILED, "%s: %s", path, strerror(errno));
-}
-
-static enum rc
 write_whole(struct job *j, const char *path, const struct buf *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -259,9 +242,9 @@ rewrite_file(struct job *j, const char *source, const char *from, const char *to
 
 	if (j->n->dry)
 		return RC_OK;
-	rc = read_whole(j, from, &in);
+	rc = file_bytes(from, SIZE_MAX, &in, j->err);
 	if (rc == RC_OK)
-		rc = rewrite(in.data ? in.data : "", in.len, source, &out, j->err);
+		rc = rewrite(in.data, in.len, source, &out, j->err);
 	if (rc == RC_OK)
 		rc = write_whole(j, to, &out);
 	buf_fini(&in);

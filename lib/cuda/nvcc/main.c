@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/host.h"
 #include "base/log.h"
 #include "nvcc/compile.h"
 #include "nvcc/options.h"
@@ -13,17 +13,13 @@
 static enum rc
 find_home(char home[PATH_MAX], struct err *err)
 {
-	ssize_t n = readlink("/proc/self/exe", home, PATH_MAX - 1);
+	char *slash;
 
-	if (n < 0)
+	if (!host_own_folder(home, PATH_MAX))
 		return err_set(err, RC_FAILED, "cannot read /proc/self/exe");
-	home[n] = '\0';
-	for (int i = 0; i < 2; i++) {
-		char *slash = strrchr(home, '/');
-
-		if (slash)
-			*slash = '\0';
-	}
+	slash = strrchr(home, '/');
+	if (slash)
+		*slash = '\0';
 	return RC_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/must.h"
 #include "drain/drain.h"
 
@@ -25,19 +26,9 @@ drain_file_open(const char *path, int *fd, struct err *err)
 enum rc
 drain_file_write(void *fd, const void *data, size_t n, struct err *err)
 {
-	const char *at = data;
-
-	while (n > 0) {
-		ssize_t k = write(*(const int *)fd, at, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return err_set(err, RC_FAILED, "the trace: %s", strerror(errno));
-		at += k;
-		n -= (size_t)k;
-	}
-	return RC_OK;
+	return file_write(*(const int *)fd, data, n)
+		   ? RC_OK
+		   : err_set(err, RC_FAILED, "the trace: %s", strerror(errno));
 }
 
 void

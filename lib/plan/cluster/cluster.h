@@ -118,9 +118,6 @@ uint32_t cluster_gpus(const struct cluster *c);
 /* RC_INVAL: it has fewer than n. */
 enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err);
 
-/* The domains that the first n GPUs are in. */
-uint32_t cluster_domains(const struct cluster *c, uint32_t n);
-
 /* GB/s of the wire, all NICs of a host together. */
 double cluster_host_gbs(const struct cluster *c);
 

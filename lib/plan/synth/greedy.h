@@ -8,8 +8,6 @@
 #include "cluster/links.h"
 #include "synth/draft.h"
 
-#define GREEDY_MAX_RANKS 64u
-
 /*
  * greedy_passes - append passes that bring every chunk to all ranks.
  *

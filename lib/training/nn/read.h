@@ -28,8 +28,7 @@ bool npz_is_here(const char *path);
 bool folder_is_here(const char *path);
 
 /* Does a file of this reader's format begin with these unpacked bytes? nbytes: READ_HEAD_NBYTES, or all. */
-bool cifar10_is_file(const uint8_t *head, size_t nbytes);
-bool npz_is_file(const uint8_t *head, size_t nbytes);
+bool npz_is_file(const void *head, size_t nbytes);
 
 struct buf;
 struct ndarray;

@@ -331,12 +331,6 @@ cifar10_is_here(const char *dir)
 	return here;
 }
 
-bool
-cifar10_is_file(const uint8_t *head, size_t nbytes)
-{
-	return tar_is(head, nbytes);
-}
-
 /* Read all batches at the path. */
 static enum rc
 read_all(struct reading *r, const char *path, struct err *err)

@@ -434,7 +434,7 @@ npz_is_here(const char *dir)
 }
 
 bool
-npz_is_file(const uint8_t *head, size_t nbytes)
+npz_is_file(const void *head, size_t nbytes)
 {
 	return zip_is(head, nbytes) || npy_is(head, nbytes);
 }

@@ -84,7 +84,7 @@ outranks(const struct config_draft *d, const char *a, const char *b)
 static enum rc
 refuse(const struct config_draft *d, const char *name, struct err *err)
 {
-	return option_refuse(&d->set, name, err);
+	return option_err_at(option_from(&d->set, name), name, err);
 }
 
 /* Devices and workers mean the same; the stronger source counts. */
