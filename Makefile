@@ -71,10 +71,12 @@ PROGRAMS := gpudev gpucoord gpuctl mnist-train
 lib_src  := $(foreach r,$(ROOMS),$(sort $(foreach d,$(call room,$r),$(wildcard $d/*.c $d/*/*.c))))
 # Messages: gpusim's and those of gRPC itself, and the descriptors of all for server reflection.
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
-gen      := $(protos:%=%.pb-c) grpc_descriptors
+# And the format of traces that gpuctl replay reads.
+packed   := $(protos) chakra
+gen      := $(packed:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
-# The library serves no HTTP, and builds no plans.
-api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o,\
+# The library serves no HTTP, builds no plans, and ends no program.
+api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o %/base/must.o,\
     $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/$(call room,$r)/%) %/coll/shape.o %/gpu_sim.pb-c.o,$(lib_obj)))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
@@ -143,7 +145,7 @@ $(BUILD)/obj/page.o: $(BUILD)/gen/page.c
 	$(compile)
 $(BUILD)/bin/gpucoord: $(BUILD)/obj/page.o
 
-gen_headers := $(protos:%=$(BUILD)/gen/%.pb-c.h)
+gen_headers := $(packed:%=$(BUILD)/gen/%.pb-c.h)
 $(gen:%=$(BUILD)/obj/%.o): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
@@ -192,7 +194,7 @@ $(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o $
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libcudart.so.12 -Wl$(comma)-Bsymbolic \
 	    -Wl$(comma)--version-script=$(call room,cudart)/cudart.map $(filter %.o,$^) $(house_libs))
-nccl_also = $(filter $(foreach r,base coll,$(BUILD)/obj/$(call room,$r)/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj))
+nccl_also = $(filter-out %/base/must.o,$(filter $(foreach r,base coll,$(BUILD)/obj/$(call room,$r)/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj)))
 $(home)/lib/libnccl.so.2: $(call door_obj,nccl) $(nccl_also) $(call room,nccl)/nccl.map $(home)/lib/libcudart.so.12
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2 -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \

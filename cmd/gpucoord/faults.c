@@ -107,7 +107,7 @@ faults_delay(struct faults *t)
 		atomic_store(&t->slow, false);
 	}
 	pthread_mutex_unlock(&t->lock);
-	freeze_sleep(ns);
+	clock_sleep(ns);
 }
 
 void

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "coll/plan.h"
 
 /* The coordinator's algorithms, fetched once. */
@@ -45,9 +46,8 @@ static enum rc
 add_leased(struct cli *cli, const char *path, const char **name, struct err *err)
 {
 	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT, .life = GPUSIM_LEASE};
-	struct added *new = alloc_zeroed(1, sizeof *new);
-	enum rc rc = new ? add_text(cli, path, &cfg, &new->algo, err)
-			 : err_set(err, RC_NOMEM, "out of memory");
+	struct added *new = must_alloc(1, sizeof *new);
+	enum rc rc = add_text(cli, path, &cfg, &new->algo, err);
 
 	if (rc != RC_OK) {
 		free(new);
@@ -172,40 +172,39 @@ print_text(const struct gpusim_algo *a)
 }
 
 static void
-print_json(const struct gpusim_algo *a)
+print_json(struct json *j, const struct gpusim_algo *a)
 {
-	printf("{");
-	printf("\"collective\":\"%s\",\"ranks\":%" PRIu32, coll_name(a->coll), a->nranks);
-	json_member("name", a->name, stdout);
+	json_put(j, "{collective:%s ranks:%" PRIu32 " name:%s", coll_name(a->coll), a->nranks,
+		 a->name);
 	if (coll_has_root(a->coll))
-		printf(",\"root\":%" PRIu32, a->root);
-	printf(",\"chunks\":%" PRIu32 ",\"steps\":%" PRIu64 ",\"messages\":%" PRIu64
-	       ",\"slots\":%" PRIu32 ",\"min_bytes\":%" PRIu64 ",\"max_bytes\":%" PRIu64
-	       ",\"leased\":%s,\"digest\":\"%s\"}",
-	       a->chunks, a->steps, a->messages, a->slots, a->min_bytes, a->max_bytes,
-	       a->leased ? "true" : "false", a->digest);
+		json_put(j, "root:%" PRIu32, a->root);
+	json_put(j,
+		 "chunks:%" PRIu32 " steps:%" PRIu64 " messages:%" PRIu64 " slots:%" PRIu32
+		 " min_bytes:%" PRIu64 " max_bytes:%" PRIu64 " leased:%hhu digest:%s}",
+		 a->chunks, a->steps, a->messages, a->slots, a->min_bytes, a->max_bytes, a->leased,
+		 a->digest);
 }
 
 static enum rc
 list(struct cli *cli, const struct args *a, struct err *err)
 {
+	struct json j = {stdout, false};
 	enum rc rc = ask(cli, err);
 
 	if (rc != RC_OK)
 		return rc;
-	if (!a->json)
+	if (a->json)
+		json_put(&j, "[");
+	else
 		printf("%-24s  %-14s  %5s  %6s  %7s  %5s  %-7s  %-16s  %s\n", "name", "collective",
 		       "ranks", "chunks", "steps", "slots", "life", "digest", "bytes");
-	for (size_t i = 0; i < kept.n; i++) {
+	for (size_t i = 0; i < kept.n; i++)
 		if (a->json)
-			putchar(i ? ',' : '[');
-		if (a->json)
-			print_json(&kept.v[i]);
+			print_json(&j, &kept.v[i]);
 		else
 			print_text(&kept.v[i]);
-	}
 	if (a->json)
-		puts(kept.n ? "]" : "[]");
+		json_put(&j, "]\n");
 	return RC_OK;
 }
 
@@ -221,7 +220,7 @@ add(struct cli *cli, const struct args *a, struct err *err)
 	if (add_text(cli, a->rest[a->nrest - 1], &cfg, &out, err) != RC_OK)
 		return err->rc;
 	if (a->json) {
-		print_json(&out);
+		print_json(&(struct json){stdout, false}, &out);
 		putchar('\n');
 	} else {
 		puts(out.name);

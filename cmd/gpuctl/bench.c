@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "algo.h"
 #include "bench_cli.h"
 #include "bench_plot.h"
@@ -89,8 +89,8 @@ read_baseline(const char *path, struct baseline *out, struct err *err)
 	rc = io_read_all(fd, path, &text, err);
 	if (!dash)
 		close(fd);
-	if (rc == RC_OK && !buf_add(&text, "", 1))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_add(&text, "", 1);
 	if (rc == RC_OK && baseline_parse(text.data, out, err) != RC_OK)
 		rc = err_prefix(err, "%.200s", path);
 	buf_fini(&text);
@@ -144,7 +144,7 @@ static enum rc
 run_one(struct job *j, const char *algo, struct err *err)
 {
 	struct args a = *j->a;
-	struct bench_cli b = {.cli = j->cli, .a = &a, .baseline = j->baseline};
+	struct bench_cli b = {.cli = j->cli, .a = &a, .baseline = j->baseline, .json.f = stdout};
 	struct bench *bench = NULL;
 	enum rc rc;
 
@@ -184,12 +184,12 @@ check(struct job *j, char *const *algo, struct err *err)
 static char **
 split(const char *names)
 {
-	char *copy = strdup(names ? names : ""), **list;
+	char *copy = must_strdup(names ? names : ""), **list;
 	size_t n = 2;
 
 	for (const char *p = copy; p && *p; p++)
 		n += *p == ',';
-	list = copy ? alloc_zeroed(n, sizeof *list) : NULL;
+	list = copy ? must_alloc(n, sizeof *list) : NULL;
 	n = 0;
 	for (char *p = copy; list && p; n++)
 		list[n] = strsep(&p, ",");
@@ -207,7 +207,7 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 	char **algo = rc == RC_OK ? split(own.algo) : NULL;
 
 	if (rc == RC_OK)
-		rc = algo ? check(&j, algo, err) : err_set(err, RC_NOMEM, "out of memory");
+		rc = check(&j, algo, err);
 
 	if (rc == RC_OK && a->baseline)
 		rc = read_baseline(a->baseline, &j.baseline, err);
@@ -215,7 +215,7 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 		rc = run_one(&j, algo[i], err);
 	if (rc == RC_OK && a->plot)
 		rc = bench_plot_show(&j.plot, a, &j.baseline, err);
-	bench_plot_fini(&j.plot);
+	plot_fini(&j.plot.plot);
 	baseline_fini(&j.baseline);
 	if (algo)
 		free(algo[0]);

@@ -4,6 +4,7 @@
 #ifndef GPUCTL_BENCH_CLI_H
 #define GPUCTL_BENCH_CLI_H
 
+#include "base/json.h"
 #include "bench/bench.h"
 #include "cli.h"
 
@@ -17,7 +18,7 @@ struct bench_cli {
 	struct gpusim_comm *comm;
 	struct baseline baseline;
 	struct bench_config cfg;
-	unsigned nprinted; /* rows of bench, or rules of tune */
+	struct json json; /* with --json */
 };
 
 /* Allocate devices and buffers for the collective, by the options. Release with bench_cli_close, also after
@@ -27,8 +28,8 @@ enum rc bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench 
 void bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc);
 
 /* Print a table as nccl-tests do, each row as soon as it is measured; with --json one object. */
-void bench_print_head(const struct bench_cli *b, uint64_t max_bytes);
+void bench_print_head(struct bench_cli *b, uint64_t max_bytes);
 void bench_print_row(void *b, const struct bench_row *row);
-void bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum);
+void bench_print_foot(struct bench_cli *b, const struct bench_summary *sum);
 
 #endif

@@ -56,7 +56,7 @@ bench_plot_begin(struct bench_plot *p, const struct bench_cli *b)
 	s.colour = plot_colour((unsigned)panel->ncurves);
 	s.shape = (unsigned)panel->ncurves;
 	s.mark = free_mark(panel, b->algo);
-	p->no_memory = p->no_memory || !plot_curve_add(panel, &s);
+	plot_curve_add(panel, &s);
 }
 
 void
@@ -65,48 +65,39 @@ bench_plot_row(struct bench_plot *p, const struct bench_row *row)
 	struct plot_panel *panel = &p->plot.panel[0];
 	const struct bench_result *r = &row->result[BENCH_OUT_OF_PLACE];
 
-	if (p->no_memory || !r->ran)
+	if (!r->ran)
 		return;
 	if (r->algbw > 0)
 		p->bus_factor = r->busbw / r->algbw;
-	p->no_memory =
-	    !plot_point_add(&panel->curve[panel->ncurves - 1], (double)row->nbytes, r->busbw);
+	plot_point_add(&panel->curve[panel->ncurves - 1], (double)row->nbytes, r->busbw);
 }
 
 /* Add the baseline. It has times only; bench_run has matched its collective and ranks. */
-static bool
+static void
 add_baseline(struct bench_plot *p, const struct baseline *b)
 {
 	struct plot_curve *c;
 
 	if (!b->n)
-		return true;
+		return;
 	c = plot_curve_add(&p->plot.panel[0], &(struct plot_style){.name = "baseline",
 								   .look = PLOT_DASHED,
 								   .colour = PLOT_GREY,
 								   .mark = BASELINE_MARK});
-	for (size_t i = 0; c && i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		double us = b->row[i].us[BENCH_OUT_OF_PLACE], nbytes = (double)b->row[i].nbytes;
 
-		if (us > 0 && !plot_point_add(c, nbytes, nbytes / 1e3 / us * p->bus_factor))
-			return false;
+		if (us > 0)
+			plot_point_add(c, nbytes, nbytes / 1e3 / us * p->bus_factor);
 	}
-	return c;
 }
 
 enum rc
 bench_plot_show(struct bench_plot *p, const struct args *a, const struct baseline *baseline,
 		struct err *err)
 {
-	if (p->no_memory || !add_baseline(p, baseline))
-		return err_set(err, RC_NOMEM, "out of memory");
+	add_baseline(p, baseline);
 	if (plot_show(&p->plot, a->plot, a->json ? stderr : stdout, err) != RC_OK)
 		return err_prefix(err, "--plot");
 	return RC_OK;
-}
-
-void
-bench_plot_fini(struct bench_plot *p)
-{
-	plot_fini(&p->plot);
 }

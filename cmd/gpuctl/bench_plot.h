@@ -12,7 +12,6 @@ struct bench_plot {
 	struct plot plot;
 	char title[96];
 	double bus_factor; /* busbw divided by algbw, of the last row; 0: unknown */
-	bool no_memory;
 };
 
 /* Begin a curve for the algorithm that b measures; rows go to the last curve. */
@@ -22,6 +21,5 @@ void bench_plot_row(struct bench_plot *p, const struct bench_row *row);
 /* Draw the plot; with --json a text plot goes to standard error. Errors: those of plot_show. */
 enum rc bench_plot_show(struct bench_plot *p, const struct args *a, const struct baseline *baseline,
 			struct err *err);
-void bench_plot_fini(struct bench_plot *p);
 
 #endif

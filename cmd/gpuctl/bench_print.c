@@ -20,18 +20,18 @@ root(const struct bench_cli *b)
 }
 
 static void
-print_head_json(const struct bench_cli *b)
+print_head_json(struct bench_cli *b)
 {
-	printf("{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
-	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"iters\":%" PRIu64
-	       ",\"warmup\":%" PRIu64 ",\"rewrite\":%s,\"rows\":[",
-	       coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm),
-	       dtype_name(b->cfg.c.dtype), redop(b), root(b), b->a->iters, b->a->warmup,
-	       b->a->rewrite ? "true" : "false");
+	json_put(&b->json,
+		 "{collective:%s algo:%s nranks:%" PRIu32 " type:%s redop:%s root:%" PRId64
+		 " iters:%" PRIu64 " warmup:%" PRIu64 " rewrite:%hhu rows:[",
+		 coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm),
+		 dtype_name(b->cfg.c.dtype), redop(b), root(b), b->a->iters, b->a->warmup,
+		 b->a->rewrite);
 }
 
 void
-bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
+bench_print_head(struct bench_cli *b, uint64_t max_bytes)
 {
 	if (b->a->json) {
 		print_head_json(b);
@@ -65,31 +65,29 @@ bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
 }
 
 static void
-print_row_json(const struct bench_cli *b, const struct bench_row *row, bool first)
+print_row_json(struct bench_cli *b, const struct bench_row *row)
 {
 	static const char *const name[] = {"out_of_place", "in_place"};
 
-	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
-	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64,
-	       first ? "" : ",", row->nbytes, row->count, dtype_name(b->cfg.c.dtype), redop(b),
-	       root(b));
+	json_put(&b->json, "{size:%" PRIu64 " count:%" PRIu64 " type:%s redop:%s root:%" PRId64,
+		 row->nbytes, row->count, dtype_name(b->cfg.c.dtype), redop(b), root(b));
 	for (int p = 0; p < BENCH_NPLACES; p++) {
 		const struct bench_result *r = &row->result[p];
 
 		if (!r->ran) {
-			printf(",\"%s\":null", name[p]);
+			json_put(&b->json, "%s:null", name[p]);
 			continue;
 		}
-		printf(",\"%s\":{\"time_us\":%.6g,\"min_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,"
-		       "\"wrong\":%" PRIu64,
-		       name[p], r->time.p50_us, r->time.min_us, r->algbw, r->busbw, r->nwrong);
+		json_put(&b->json,
+			 "%s:{time_us:%.6g min_us:%.6g algbw:%.6g busbw:%.6g wrong:%" PRIu64,
+			 name[p], r->time.p50_us, r->time.min_us, r->algbw, r->busbw, r->nwrong);
 		if (r->ratio > 0)
-			printf(",\"ratio\":%.4g", r->ratio);
-		putchar('}');
+			json_put(&b->json, "ratio:%.4g", r->ratio);
+		json_put(&b->json, "}");
 	}
-	printf(",\"client\":{\"p50_us\":%.6g,\"min_us\":%.6g}}",
-	       row->result[BENCH_OUT_OF_PLACE].client.p50_us,
-	       row->result[BENCH_OUT_OF_PLACE].client.min_us);
+	json_put(&b->json, "client:{p50_us:%.6g min_us:%.6g}}",
+		 row->result[BENCH_OUT_OF_PLACE].client.p50_us,
+		 row->result[BENCH_OUT_OF_PLACE].client.min_us);
 }
 
 /* Print the ratios to the baseline in a comment, which parsers of the table skip. */
@@ -116,7 +114,7 @@ bench_print_row(void *arg, const struct bench_row *row)
 	struct bench_cli *b = arg;
 
 	if (b->a->json) {
-		print_row_json(b, row, b->nprinted++ == 0);
+		print_row_json(b, row);
 		return;
 	}
 	printf("%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6" PRId64, row->nbytes, row->count,
@@ -138,11 +136,11 @@ bench_print_row(void *arg, const struct bench_row *row)
 }
 
 void
-bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum)
+bench_print_foot(struct bench_cli *b, const struct bench_summary *sum)
 {
 	if (b->a->json)
-		printf("],\"avg_busbw\":%.6g,\"wrong\":%" PRIu64 "}\n", sum->avg_busbw,
-		       sum->nwrong);
+		json_put(&b->json, "] avg_busbw:%.6g wrong:%" PRIu64 "}\n", sum->avg_busbw,
+			 sum->nwrong);
 	else
 		printf("# client-side latency: one call of %" PRIu64
 		       " bytes: p50 %.1f us, min %.1f us\n"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "cli.h"
 #include "coll/fault.h"
 #include "launch/launch.h"
@@ -71,28 +72,30 @@ print_text(const struct chaos_config *c, const struct chaos_report *r)
 static void
 print_json(const struct chaos_config *c, const struct chaos_report *r)
 {
-	printf("{\"seed\":%" PRIu64 ",\"on_failure\":\"%s\",\"operations\":%" PRIu64
-	       ",\"right\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"wrong\":%" PRIu64
-	       ",\"stuck\":%" PRIu64 ",\"faults\":{",
-	       c->seed, gpusim_on_failure_name((int)c->comm.on_failure), r->ops, r->good, r->failed,
-	       r->wrong, r->stuck);
+	struct json j = {stdout, false};
+
+	json_put(&j,
+		 "{seed:%" PRIu64 " on_failure:%s operations:%" PRIu64 " right:%" PRIu64
+		 " failed:%" PRIu64 " wrong:%" PRIu64 " stuck:%" PRIu64 " faults:{",
+		 c->seed, gpusim_on_failure_name((int)c->comm.on_failure), r->ops, r->good,
+		 r->failed, r->wrong, r->stuck);
 	for (int k = 0; k < CHAOS_NKINDS; k++)
-		printf("%s\"%s\":%" PRIu64, k ? "," : "", fault_name((enum gpusim_fault_kind)k),
-		       r->did[k]);
-	printf("},\"missed\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"recoveries\":%" PRIu64
-	       ",\"communicators\":%" PRIu64 ",\"slowest_ms\":%" PRIu64 ",\"daemons\":[",
-	       r->missed, r->skipped, r->recovered, r->ncomms,
-	       (uint64_t)(r->slowest_ns / NS_PER_MS));
+		json_put(&j, "%s:%" PRIu64, fault_name((enum gpusim_fault_kind)k), r->did[k]);
+	json_put(&j,
+		 "} missed:%" PRIu64 " skipped:%" PRIu64 " recoveries:%" PRIu64
+		 " communicators:%" PRIu64 " slowest_ms:%" PRIu64 " daemons:[",
+		 r->missed, r->skipped, r->recovered, r->ncomms,
+		 (uint64_t)(r->slowest_ns / NS_PER_MS));
 	for (size_t i = 0; i < r->ndaemons; i++) {
 		const struct chaos_usage *b = &r->daemons[i].before, *u = &r->daemons[i].after;
 
-		printf("%s{\"device\":\"%016" PRIx64
-		       "\",\"pid\":[%u,%u],\"fds\":[%u,%u],\"threads\":[%u,%u],\"kib\":[%" PRIu64
-		       ",%" PRIu64 "]}",
-		       i ? "," : "", r->daemons[i].device.id, b->pid, u->pid, b->fds, u->fds,
-		       b->threads, u->threads, b->kib, u->kib);
+		json_put(&j,
+			 "{device:%016" PRIx64
+			 " pid:[%u %u] fds:[%u %u] threads:[%u %u] kib:[%" PRIu64 " %" PRIu64 "]}",
+			 r->daemons[i].device.id, b->pid, u->pid, b->fds, u->fds, b->threads,
+			 u->threads, b->kib, u->kib);
 	}
-	printf("]}\n");
+	json_put(&j, "]}\n");
 }
 
 /* Parse kinds of faults, separated by commas; NULL: all. */

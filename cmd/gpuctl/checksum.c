@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "cli.h"
 #include "mem/dtype.h"
 #include "mem/vectext.h"
@@ -134,8 +135,8 @@ find_first(const struct check *k, uint32_t rank, struct difference *out, struct 
 			     "rank %" PRIu32 " changed its vector while it was compared", rank);
 	if (rc == RC_OK)
 		rc = say(k, its + i * k->size, &out->text, err);
-	if (rc == RC_OK && !buf_addf(&out->text, ", not "))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_addf(&out->text, ", not ");
 	if (rc == RC_OK)
 		rc = say(k, usual + i * k->size, &out->text, err);
 	out->element = from + i;
@@ -198,9 +199,8 @@ run_checksum(struct cli *cli, const struct args *a, struct err *err)
 		k.g = cli->g;
 		k.comm = comm;
 		k.nranks = gpusim_comm_count(comm);
-		k.crc = alloc_zeroed(k.nranks, sizeof *k.crc);
-		rc = k.crc ? operation_addrs("--addr", a->addr, k.nranks, &addr, err)
-			   : err_set(err, RC_NOMEM, "out of memory");
+		k.crc = must_alloc(k.nranks, sizeof *k.crc);
+		rc = operation_addrs("--addr", a->addr, k.nranks, &addr, err);
 	}
 	k.addr = addr;
 	if (rc == RC_OK && k.count > UINT64_MAX / k.size)

@@ -255,9 +255,8 @@ cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out, str
 	return device_of_rank(cli, a->comm, a->rank, out, err);
 }
 
-/* Count the devices without spares: all, or the free ones. */
-static enum rc
-count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
+enum rc
+cli_count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t ndevices;
@@ -272,12 +271,6 @@ count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
 		*n += !list[i].spare && (all || (list[i].comm.id == 0 && !list[i].lost));
 	free(list);
 	return RC_OK;
-}
-
-enum rc
-cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
-{
-	return count_devices(cli, false, n, err);
 }
 
 static enum rc
@@ -313,7 +306,7 @@ cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err
 
 	if (rc != RC_OK || *n)
 		return rc;
-	rc = count_devices(cli, true, n, err);
+	rc = cli_count_devices(cli, true, n, err);
 	return rc != RC_OK || *n ? rc : err_set(err, RC_FAILED, "no device exists");
 }
 

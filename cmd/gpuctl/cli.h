@@ -52,8 +52,8 @@ const char *cli_own_device(const struct args *a);
 enum rc cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out,
 		   struct err *err);
 
-/* Count the live devices that are in no communicator, at the moment. */
-enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
+/* Count the devices without spares: all, or those that live and are in no communicator, at the moment. */
+enum rc cli_count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err);
 
 /*
  * The number of ranks for a verb, independent of which devices are alive: -n, else the number of devices

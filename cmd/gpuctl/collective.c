@@ -19,17 +19,6 @@ on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err
 	return rc;
 }
 
-/* Run a barrier over all ranks of --comm, or queue it there, or run it over a communicator of its own. */
-static enum rc
-barrier(struct cli *cli, const struct args *a, struct err *err)
-{
-	if (!a->async)
-		return filter_barrier(cli, a, err);
-	if (!a->comm)
-		return err_set(err, RC_INVAL, "--async: needs --comm");
-	return on_comm(cli, GPUSIM_BARRIER, a, err);
-}
-
 static enum rc
 on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
@@ -54,8 +43,15 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 static enum rc
 run(struct cli *cli, enum gpusim_coll coll, bool v, const struct args *a, struct err *err)
 {
-	if (coll == GPUSIM_BARRIER)
-		return barrier(cli, a, err);
+	if (coll == GPUSIM_BARRIER) {
+		/* Run a barrier over all ranks of --comm, or queue it there, or run it over a
+		 * communicator of its own. */
+		if (!a->async)
+			return filter_barrier(cli, a, err);
+		if (!a->comm)
+			return err_set(err, RC_INVAL, "--async: needs --comm");
+		return on_comm(cli, GPUSIM_BARRIER, a, err);
+	}
 	if (coll_is_sendrecv(coll))
 		return on_comm(cli, coll, a, err);
 	if (v && (a->addr || a->send || a->recv) && !a->counts)

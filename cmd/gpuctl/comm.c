@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/launcher.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "table.h"
@@ -17,8 +17,8 @@ named_devices(struct cli *cli, const struct args *a, int first, struct gpusim_de
 	      struct err *err)
 {
 	const struct args alone = {0};
-	struct gpusim_device *v = alloc_zeroed((size_t)(a->nrest - first), sizeof *v);
-	enum rc rc = v ? cli_open(cli, err) : err_set(err, RC_NOMEM, "out of memory");
+	struct gpusim_device *v = must_alloc((size_t)(a->nrest - first), sizeof *v);
+	enum rc rc = cli_open(cli, err);
 
 	for (int i = first; i < a->nrest && rc == RC_OK; i++)
 		rc = cli_device(cli, &alone, a->rest[i], &v[i - first], err);
@@ -136,13 +136,15 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 static void
 print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 {
+	struct json j = {stdout, false};
+
 	if (!a->json) {
 		printf("%" PRIu64 "\n", number);
 		return;
 	}
-	fputs("{", stdout);
-	json_members(comm, stdout);
-	puts("}");
+	json_put(&j, "{");
+	json_members(&j, comm);
+	json_put(&j, "}\n");
 }
 
 enum rc
@@ -167,8 +169,7 @@ run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
 	for (int i = 1; i < a->nrest && rc == RC_OK; i++)
-		if (!buf_addf(&reason, "%s%s", i > 1 ? " " : "", a->rest[i]))
-			rc = err_set(err, RC_NOMEM, "out of memory");
+		must_addf(&reason, "%s%s", i > 1 ? " " : "", a->rest[i]);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_abort(comm, reason.data), err);
 	buf_fini(&reason);
@@ -181,9 +182,9 @@ enum rc
 run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 {
 	size_t n = (size_t)(a->nrest - 1);
-	uint32_t *ranks = alloc_zeroed(n, sizeof *ranks);
+	uint32_t *ranks = must_alloc(n, sizeof *ranks);
 	struct gpusim_comm *comm = NULL, *now = NULL;
-	enum rc rc = ranks ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
 		rc = parse_u32(a->rest[i + 1], 0, UINT32_MAX, &ranks[i], err);
@@ -292,7 +293,7 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = find_comm(&s, id, &c, err);
 	if (rc == RC_OK && a->json) {
-		json_comm(c, recovered, stdout);
+		json_comm(&(struct json){stdout, false}, c, recovered);
 		putchar('\n');
 	} else if (rc == RC_OK) {
 		print_recovery(c, recovered);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "coll/parts.h"
 #include "io.h"
@@ -44,15 +44,7 @@ parse(const char *text, size_t *n, uint64_t **out, struct err *err)
 		size_t len = strcspn(p, SEPARATORS);
 		char word[NUMBER_CHARS];
 
-		if (k == cap) {
-			uint64_t *more = alloc_resize(v, cap = 2 * cap + 64, sizeof *v);
-
-			if (!more) {
-				free(v);
-				return err_set(err, RC_NOMEM, "out of memory");
-			}
-			v = more;
-		}
+		must_room(&v, k, &cap, sizeof *v);
 		snprintf(word, sizeof word, "%.*s",
 			 (int)(len < sizeof word ? len : sizeof word - 1), p);
 		rc = parse_u64(word, 0, UINT64_MAX, &v[k++], err);
@@ -85,8 +77,8 @@ parse_file(const char *path, size_t *n, uint64_t **out, struct err *err)
 			       strerror(errno));
 	rc = io_read_all(fd, path, &text, err);
 	close(fd);
-	if (rc == RC_OK && !buf_add(&text, "", 1))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_add(&text, "", 1);
 	if (rc == RC_OK && parse(text.data, n, out, err) != RC_OK)
 		rc = err_prefix(err, "%.200s", path);
 	buf_fini(&text);

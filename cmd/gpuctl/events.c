@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -13,19 +12,17 @@
 #define AWAY_MS 5000 /* for a coordinator that may be restarted */
 
 static void
-print_json(const struct gpusim_history_event *e)
+print_json(struct json *j, const struct gpusim_history_event *e)
 {
-	printf("{\"number\":%" PRIu64 ",\"at_ms\":%" PRIu64 ",\"kind\":\"%s\"", e->number, e->at_ms,
-	       gpusim_history_name(e->kind));
+	json_put(j, "{number:%" PRIu64 " at_ms:%" PRIu64 " kind:%s", e->number, e->at_ms,
+		 gpusim_history_name(e->kind));
 	if (e->device.id)
-		printf(",\"device\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32, e->device.id,
-		       e->ordinal);
+		json_put(j, "device:%016" PRIx64 " ordinal:%" PRIu32, e->device.id, e->ordinal);
 	if (e->comm.id)
-		printf(",\"comm\":%" PRIu64, e->comm.id);
+		json_put(j, "comm:%" PRIu64, e->comm.id);
 	if (e->rank >= 0)
-		printf(",\"rank\":%d", e->rank);
-	json_member("text", e->text, stdout);
-	putchar('}');
+		json_put(j, "rank:%d", e->rank);
+	json_put(j, "text:%s}", e->text);
 }
 
 static void
@@ -41,20 +38,21 @@ print_text(const struct gpusim_history_event *e)
 static void
 print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 {
-	bool json = a->json, list = json && !a->follow;
+	bool list = a->json && !a->follow;
+	struct json j = {stdout, false};
 
+	if (list)
+		json_put(&j, "[");
 	for (size_t i = 0; i < n; i++) {
-		if (list)
-			putchar(i ? ',' : '[');
-		if (json)
-			print_json(&v[i]);
+		if (a->json)
+			print_json(&j, &v[i]);
 		else
 			print_text(&v[i]);
-		if (json && !list)
-			putchar('\n');
+		if (a->json && !list)
+			json_put(&j, "\n");
 	}
 	if (list)
-		puts(n ? "]" : "[]");
+		json_put(&j, "]\n");
 }
 
 static enum rc
@@ -89,7 +87,7 @@ follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
 			until = deadline_in_ms(away_ms);
 		if (rc != RC_UNREACHABLE || deadline_left_ms(until) == 0)
 			continue;
-		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+		clock_sleep(50 * NS_PER_MS);
 		rc = RC_OK;
 	}
 	return rc;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "observe.h"
 #include "view/explain.h"
@@ -15,16 +16,17 @@ static void
 print_json(const struct world *w, uint64_t comm, const struct buf *text,
 	   const struct explanation *how)
 {
-	printf("{\"state\":\"%s\"", explain_state_name(how->state));
+	struct json j = {stdout, false};
+
+	json_put(&j, "{state:%s", explain_state_name(how->state));
 	if (*how->cause)
-		printf(",\"cause\":\"%s\"", how->cause);
-	printf(",\"at_ms\":%" PRIu64, w->now_ns / 1000000);
+		json_put(&j, "cause:%s", how->cause);
+	json_put(&j, "at_ms:%" PRIu64, w->now_ns / 1000000);
 	if (comm)
-		printf(",\"comm\":%" PRIu64, comm);
+		json_put(&j, "comm:%" PRIu64, comm);
 	if (w->report)
-		printf(",\"report\":%" PRIu64, w->report);
-	json_member("text", text->data ? text->data : "", stdout);
-	puts("}");
+		json_put(&j, "report:%" PRIu64, w->report);
+	json_put(&j, "text:%s}\n", text->data ? text->data : "");
 }
 
 /* Get the world from the coordinator. If it is stopped or does not answer in time, read the recorders of
@@ -66,17 +68,17 @@ run_explain(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = look(cli, a, &w, &c, err);
 
 	if (rc == RC_OK && c.pid)
-		rc = explain_alone(c.pid, c.process, c.tracer, &text, err);
+		explain_alone(c.pid, c.process, c.tracer, &text);
 	if (rc == RC_OK && a->report && !comm)
 		comm = w->failed_comm;
 	if (rc == RC_OK && comm)
 		rc = explain_comm(w, comm, false, &text, &how, err);
 	else if (rc == RC_OK)
-		rc = explain_world(w, &text, &how, err);
+		explain_world(w, &text, &how);
 	if (rc == RC_OK && c.pid)
 		how = (struct explanation){EXPLAIN_WAITS, "coordinator"};
-	if (rc == RC_OK && !buf_add(&text, "", 1))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_add(&text, "", 1);
 	if (rc == RC_OK && a->json)
 		print_json(w, comm, &text, &how);
 	else if (rc == RC_OK)

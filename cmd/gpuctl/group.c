@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "algo.h"
-#include "base/buf.h"
 #include "cli.h"
 #include "coll/plan.h"
 #include "counts.h"
@@ -25,13 +25,11 @@ struct lines {
 	size_t n, cap;
 };
 
-static enum rc
-add(struct lines *l, size_t number, struct operation op, struct err *err)
+static void
+add(struct lines *l, size_t number, struct operation op)
 {
-	if (!alloc_room(&l->v, l->n, &l->cap, sizeof *l->v))
-		return err_set(err, RC_NOMEM, "out of memory");
+	must_room(&l->v, l->n, &l->cap, sizeof *l->v);
 	l->v[l->n++] = (struct line){op, number};
-	return RC_OK;
 }
 
 /* Cut a line into words at blanks, in place; NULL-terminated. */
@@ -118,7 +116,7 @@ parse(struct cli *cli, char *text, struct gpusim_comm *comm, struct lines *l, st
 			*next++ = '\0';
 		rc = parse_line(cli, text, comm, &op, &empty, err);
 		if (rc == RC_OK && !empty) {
-			rc = add(l, number, op, err);
+			add(l, number, op);
 			if (rc != RC_OK)
 				operation_fini(&op);
 		}
@@ -157,8 +155,8 @@ run_group(struct cli *cli, const struct args *a, struct err *err)
 	struct buf text = {0};
 	enum rc rc = io_read_all(STDIN_FILENO, "standard input", &text, err);
 
-	if (rc == RC_OK && !buf_add(&text, "", 1))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_add(&text, "", 1);
 	if (rc == RC_OK && strlen(text.data) + 1 != text.len)
 		rc = err_set(err, RC_BADDATA, "a NUL byte on standard input");
 	if (rc == RC_OK)

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 
 #define TAKING_MS  500	/* the watcher's wait for a call that takes something */
 #define GIVING_MS  1000 /* and for each call that releases it */
@@ -214,17 +214,9 @@ hold_comm(struct cli *cli, uint32_t n, const struct gpusim_comm_config *config,
 void
 hold_remember(struct gpusim_device device, struct gpusim_addr addr)
 {
-	struct memory *memory;
-	size_t cap;
-
 	pthread_mutex_lock(&held.lock);
-	cap = held.cap ? 2 * held.cap : 16;
-	if (held.nmemory == held.cap && (memory = alloc_resize(held.memory, cap, sizeof *memory))) {
-		held.memory = memory;
-		held.cap = cap;
-	}
-	if (held.nmemory < held.cap)
-		held.memory[held.nmemory++] = (struct memory){device, addr};
+	must_room(&held.memory, held.nmemory, &held.cap, sizeof *held.memory);
+	held.memory[held.nmemory++] = (struct memory){device, addr};
 	pthread_mutex_unlock(&held.lock);
 }
 

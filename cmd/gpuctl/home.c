@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/host.h"
 #include "base/json.h"
+#include "base/env.h"
+#include "base/must.h"
 #include "cli.h"
 
 static const char *const places[] = {"../nccl", "../share/gpusim/nccl"};
@@ -47,27 +48,15 @@ home_find(char out[PATH_MAX], struct err *err)
 }
 
 /* Prepend FOLDER/SUB to a list with colons. */
-static bool
+static void
 put_first(const char *name, const char *folder, const char *sub)
 {
 	const char *old = getenv(name);
 	struct buf list = {0};
-	bool ok = buf_addf(&list, old && *old ? "%s/%s:%s" : "%s/%s", folder, sub, old);
 
-	ok = ok && setenv(name, list.data, 1) == 0;
+	must_addf(&list, old && *old ? "%s/%s:%s" : "%s/%s", folder, sub, old);
+	must(setenv(name, list.data, 1) == 0);
 	buf_fini(&list);
-	return ok;
-}
-
-/* Map NCCL_P2P_DISABLE to gpusim's variable, which devices read when they start. */
-static bool
-pass_on(void)
-{
-	const char *disable = getenv("NCCL_P2P_DISABLE");
-
-	if (!disable || !*disable || strcmp(disable, "0") == 0)
-		return true;
-	return setenv("GPUSIM_P2P_DISABLE", "1", 0) == 0;
 }
 
 enum rc
@@ -78,11 +67,13 @@ home_enter(struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	if (pass_on() && put_first("LD_LIBRARY_PATH", home, "lib") &&
-	    put_first("PATH", home, "bin") && setenv("NCCL_HOME", home, 1) == 0 &&
-	    setenv("CUDA_HOME", home, 1) == 0 && setenv("CUDA_PATH", home, 1) == 0)
-		return RC_OK;
-	return err_set(err, RC_NOMEM, "out of memory");
+	if (env_is_set("NCCL_P2P_DISABLE")) /* devices read gpusim's variable when they start */
+		must(setenv("GPUSIM_P2P_DISABLE", "1", 0) == 0);
+	put_first("LD_LIBRARY_PATH", home, "lib");
+	put_first("PATH", home, "bin");
+	must(setenv("NCCL_HOME", home, 1) == 0 && setenv("CUDA_HOME", home, 1) == 0 &&
+	     setenv("CUDA_PATH", home, 1) == 0);
+	return RC_OK;
 }
 
 enum rc
@@ -94,12 +85,9 @@ run_nccl_home(struct cli *cli, const struct args *a, struct err *err)
 	(void)cli;
 	if (rc != RC_OK)
 		return rc;
-	if (!a->json) {
+	if (a->json)
+		json_put(&(struct json){stdout, false}, "{home:%s}\n", home);
+	else
 		puts(home);
-		return RC_OK;
-	}
-	printf("{\"home\":");
-	json_string(home, stdout);
-	puts("}");
 	return RC_OK;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "coll/fault.h"
@@ -142,36 +142,23 @@ send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 }
 
 static void
-print(const char *who, const struct gpusim_injected *in)
+print_json(struct json *j, struct gpusim_device device, const struct gpusim_injected *in)
 {
-	printf("%s: %" PRIu64 " fault%s took place, %" PRIu64 " damaged frame%s arrived\n", who,
-	       in->fired, in->fired == 1 ? "" : "s", in->damaged, in->damaged == 1 ? "" : "s");
-	for (size_t i = 0; i < in->narmed; i++)
-		printf("  %s\n", in->armed[i]);
-}
-
-static void
-print_json(struct gpusim_device device, const struct gpusim_injected *in)
-{
-	fputs(device.id ? ",{\"device\":" : "[{\"device\":", stdout);
 	if (device.id)
-		printf("\"%016" PRIx64 "\"", device.id);
+		json_put(j, "{device:%016" PRIx64, device.id);
 	else
-		fputs("null", stdout);
-	printf(",\"fired\":%" PRIu64 ",\"damaged_frames\":%" PRIu64 ",\"armed\":[", in->fired,
-	       in->damaged);
-	for (size_t i = 0; i < in->narmed; i++) {
-		fputs(i ? "," : "", stdout);
-		json_string(in->armed[i], stdout);
-	}
-	fputs("]}", stdout);
+		json_put(j, "[{device:null");
+	json_put(j, "fired:%" PRIu64 " damaged_frames:%" PRIu64 " armed:[", in->fired, in->damaged);
+	for (size_t i = 0; i < in->narmed; i++)
+		json_put(j, "%s", in->armed[i]);
+	json_put(j, "]}");
 }
 
 enum visit { VISIT_CLEAR, VISIT_LIST, VISIT_LIST_JSON };
 
 /* List or disarm the faults of one target; 0: the coordinator, which comes first. */
 static enum rc
-visit(struct cli *cli, struct gpusim_device device, enum visit why, struct err *err)
+visit(struct cli *cli, struct gpusim_device device, enum visit why, struct json *j, struct err *err)
 {
 	struct gpusim_injected in;
 	char who[64] = "coordinator";
@@ -181,10 +168,14 @@ visit(struct cli *cli, struct gpusim_device device, enum visit why, struct err *
 		return rc;
 	if (device.id)
 		snprintf(who, sizeof who, "device %016" PRIx64, device.id);
-	if (why == VISIT_LIST)
-		print(who, &in);
-	else if (why == VISIT_LIST_JSON)
-		print_json(device, &in);
+	if (why == VISIT_LIST) {
+		printf("%s: %" PRIu64 " fault%s took place, %" PRIu64 " damaged frame%s arrived\n",
+		       who, in.fired, in.fired == 1 ? "" : "s", in.damaged,
+		       in.damaged == 1 ? "" : "s");
+		for (size_t i = 0; i < in.narmed; i++)
+			printf("  %s\n", in.armed[i]);
+	} else if (why == VISIT_LIST_JSON)
+		print_json(j, device, &in);
 	gpusim_injected_fini(&in);
 	return rc;
 }
@@ -194,7 +185,8 @@ visit_all(struct cli *cli, enum visit why, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t n;
-	enum rc rc = visit(cli, (struct gpusim_device){0}, why, err);
+	struct json j = {stdout, false};
+	enum rc rc = visit(cli, (struct gpusim_device){0}, why, &j, err);
 
 	if (rc == RC_OK)
 		rc = api(gpusim_devices(cli->g, &list, &n), err);
@@ -202,10 +194,10 @@ visit_all(struct cli *cli, enum visit why, struct err *err)
 		return rc;
 	for (size_t i = 0; i < n && rc == RC_OK; i++)
 		if (!list[i].lost)
-			rc = visit(cli, list[i].device, why, err);
+			rc = visit(cli, list[i].device, why, &j, err);
 	free(list);
 	if (rc == RC_OK && why == VISIT_LIST_JSON)
-		puts("]");
+		json_put(&j, "]\n");
 	return rc;
 }
 
@@ -230,8 +222,8 @@ run_inject(struct cli *cli, const struct args *a, struct err *err)
 	}
 	if (a->json)
 		return err_set(err, RC_INVAL, "--json: only for list");
-	order = alloc_zeroed((size_t)a->nrest, sizeof *order);
-	rc = order ? parse_orders(cli, a, order, &n, err) : err_set(err, RC_NOMEM, "out of memory");
+	order = must_alloc((size_t)a->nrest, sizeof *order);
+	rc = parse_orders(cli, a, order, &n, err);
 	if (rc == RC_OK)
 		rc = send_orders(cli, order, n, err);
 	free(order);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/must.h"
 
 static enum rc
 failed(const char *name, struct err *err)
@@ -71,9 +72,7 @@ io_read_all(int fd, const char *name, struct buf *out, struct err *err)
 
 	io_widen(fd);
 	do {
-		if (!buf_reserve(out, more))
-			return err_set(err, RC_NOMEM, "%s: out of memory after %zu bytes", name,
-				       out->len);
+		must_reserve(out, more);
 		room = out->cap - out->len;
 		rc = io_read(fd, name, out->data + out->len, room, &got, err);
 		if (rc == RC_OK)

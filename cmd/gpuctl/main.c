@@ -9,6 +9,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "base/nearest.h"
 #include "base/option_rows.h"
 #include "cli.h"
@@ -71,15 +72,12 @@ command_at(size_t i)
 	return i < NCOMMANDS ? &commands[i] : NULL;
 }
 
-static enum rc
-print(struct buf *text, bool good, struct err *err)
+static void
+print(struct buf *text, bool good)
 {
-	enum rc rc = good && buf_add(text, "", 1) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-
-	if (rc == RC_OK)
-		fputs(text->data, stdout);
+	must(good);
+	fwrite(text->data, 1, text->len, stdout);
 	buf_fini(text);
-	return rc;
 }
 
 /* Print usage, summary and options of one verb, or its options for programs. */
@@ -91,17 +89,19 @@ command_help(const struct command *cmd, enum args_result what, struct err *err)
 	struct buf text = {0};
 	enum rc rc = args_rows(cmd, rows, &set.n, err);
 
-	if (rc == RC_OK && what == ARGS_LIST)
-		return print(&text, option_list(&set, &text), err);
 	if (rc != RC_OK)
 		return rc;
+	if (what == ARGS_LIST) {
+		print(&text, option_list(&set, &text));
+		return RC_OK;
+	}
 	printf("usage: gpuctl %s%s%s\n", cmd->name, *cmd->synopsis ? " " : "", cmd->synopsis);
 	if (cmd->summary)
 		printf("%s\n", cmd->summary);
-	rc = print(&text, option_help(rows, set.n, &text), err);
+	print(&text, option_help(rows, set.n, &text));
 	if (cmd->run == run_inject)
 		fault_help(stdout);
-	return rc;
+	return RC_OK;
 }
 
 static const char *const group_title[COMMAND_NGROUPS] = {
@@ -140,17 +140,16 @@ help_group(enum command_group group, bool lines)
 }
 
 /* Print the first verbs, then all of them in groups; with `all` a line for each. */
-static enum rc
-help(bool all, struct err *err)
+static void
+help(bool all)
 {
 	static const char *const first[] = {"run",	 "allreduce", "memcpy", "malloc",
 					    "comm-init", "devices",   "status", "explain",
 					    "bench",	 "plan"};
 	struct buf text = {0};
-	enum rc rc;
 
 	puts("usage: gpuctl [--coordinator ADDR] [--timeout TIME] VERB [ARG...]");
-	rc = print(&text, option_help(globals, NROWS(globals), &text), err);
+	print(&text, option_help(globals, NROWS(globals), &text));
 	if (!all)
 		puts("\nTo begin with:");
 	for (size_t i = 0; i < sizeof first / sizeof *first && !all; i++)
@@ -161,7 +160,6 @@ help(bool all, struct err *err)
 		puts("\ngpuctl help VERB describes a verb, gpuctl help all lists them with a "
 		     "summary.\nman gpusim-quickref has thirty commands, man gpusim-tutorial "
 		     "teaches in an hour.");
-	return rc;
 }
 
 /* On a terminal that has man: become the page of a verb with a page of its own. */
@@ -205,8 +203,10 @@ run_help(struct cli *cli, const struct args *a, struct err *err)
 	(void)cli;
 	if (!cmd && a->nrest && strcmp(a->rest[0], "all") != 0)
 		return unknown(a->rest[0], err);
-	if (!cmd)
-		return help(a->nrest > 0, err);
+	if (!cmd) {
+		help(a->nrest > 0);
+		return RC_OK;
+	}
 	open_page(cmd);
 	return command_help(cmd, ARGS_HELP, err);
 }
@@ -221,7 +221,7 @@ global_options(struct cli *cli, int *argc, char ***argv, struct err *err)
 	enum rc rc = option_parse(&set, *argc, *argv, &ask, err);
 
 	if (rc == RC_OK && ask == OPTION_HELP) {
-		help(false, err);
+		help(false);
 		cli_end(cli, err);
 	}
 	if (rc == RC_OK && ask != OPTION_RUN)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "io.h"
@@ -116,12 +117,11 @@ static enum rc
 host_to_device(struct cli *cli, const struct end *src, struct end *dst, struct err *err)
 {
 	uint64_t done = 0, left;
-	void *room = malloc(IO_PIECE);
+	void *room = must_alloc(1, IO_PIECE);
 	const char *name;
 	size_t want, got;
 	int fd = -1;
-	enum rc rc = room ? open_end(src, O_RDONLY, STDIN_FILENO, &name, &fd, err)
-			  : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = open_end(src, O_RDONLY, STDIN_FILENO, &name, &fd, err);
 
 	if (rc == RC_OK)
 		rc = check_file(fd, name, dst, err);
@@ -155,19 +155,18 @@ host_to_device(struct cli *cli, const struct end *src, struct end *dst, struct e
 static enum rc
 device_to_host(struct cli *cli, const struct end *src, const struct end *dst, struct err *err)
 {
-	void *room = malloc(IO_PIECE);
+	void *room = must_alloc(1, IO_PIECE);
 	const char *name = NULL;
 	uint64_t done = 0;
 	size_t n;
 	int fd = -1;
-	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc;
 
 	do {
 		n = src->nbytes - done < IO_PIECE ? src->nbytes - done : IO_PIECE;
-		if (rc == RC_OK)
-			rc = api(gpusim_memcpy_d2h(cli->g, room, src->device,
-						   gpusim_addr_add(src->addr, done), n),
-				 err);
+		rc = api(gpusim_memcpy_d2h(cli->g, room, src->device,
+					   gpusim_addr_add(src->addr, done), n),
+			 err);
 		if (rc == RC_OK && fd < 0)
 			rc = open_end(dst, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO, &name, &fd,
 				      err);

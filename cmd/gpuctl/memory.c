@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/parse.h"
 #include "cli.h"
 
@@ -18,9 +19,9 @@ run_malloc(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = api(gpusim_malloc(cli->g, device, nbytes, GPUSIM_PERSIST, &addr), err);
 	if (rc == RC_OK && a->json)
-		printf("{\"device\":\"%016" PRIx64 "\",\"address\":%" PRIu64 ",\"bytes\":%" PRIu64
-		       "}\n",
-		       device.id, addr.addr, nbytes);
+		json_put(&(struct json){stdout, false},
+			 "{device:%016" PRIx64 " address:%" PRIu64 " bytes:%" PRIu64 "}\n",
+			 device.id, addr.addr, nbytes);
 	else if (rc == RC_OK)
 		printf("0x%" PRIx64 "\n", addr.addr);
 	return rc;

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/api.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/must.h"
 #include "base/rundir.h"
 #include "client/recorder.h"
 #include "mem/devmem_file.h"
@@ -29,16 +29,13 @@ struct observer {
 	size_t nopen, room;
 };
 
-enum rc
-observer_new(struct gpusim *g, struct observer **out, struct err *err)
+struct observer *
+observer_new(struct gpusim *g)
 {
-	struct observer *o = alloc_zeroed(1, sizeof *o);
+	struct observer *o = must_alloc(1, sizeof *o);
 
-	if (!o)
-		return err_set(err, RC_NOMEM, "out of memory");
 	o->g = g;
-	*out = o;
-	return RC_OK;
+	return o;
 }
 
 void
@@ -64,15 +61,6 @@ find(const struct observer *o, uint64_t device, uint64_t incarnation)
 	return i;
 }
 
-static enum rc
-keep(struct observer *o, const struct opened *what, struct err *err)
-{
-	if (!alloc_room(&o->open, o->nopen, &o->room, sizeof *o->open))
-		return err_set(err, RC_NOMEM, "out of memory");
-	o->open[o->nopen++] = *what;
-	return RC_OK;
-}
-
 /* Open the recorder of a device, or of the coordinator with meta NULL. */
 static enum rc
 recorder(struct observer *o, const GpuSim__DeviceMetadata *meta, uint64_t instance,
@@ -92,12 +80,10 @@ recorder(struct observer *o, const GpuSim__DeviceMetadata *meta, uint64_t instan
 		 err);
 	if (rc != RC_OK)
 		return rc;
-	rc = keep(o, &new, err);
-	if (rc == RC_OK)
-		*out = new.r;
-	else
-		client_recorder_close(new.r);
-	return rc;
+	must_room(&o->open, o->nopen, &o->room, sizeof *o->open);
+	o->open[o->nopen++] = new;
+	*out = new.r;
+	return RC_OK;
 }
 
 static enum rc
@@ -187,13 +173,10 @@ observer_look(struct observer *o, size_t records, struct world **out, struct err
 enum rc
 observe_world(struct gpusim *g, size_t records, struct world **out, struct err *err)
 {
-	struct observer *o;
-	enum rc rc = observer_new(g, &o, err);
+	struct observer *o = observer_new(g);
+	enum rc rc = observer_look(o, records, out, err);
 
-	if (rc == RC_OK) {
-		rc = observer_look(o, records, out, err);
-		observer_free(o);
-	}
+	observer_free(o);
 	return rc;
 }
 
@@ -245,18 +228,18 @@ device_in(const char *path, const char *coordinator, struct flight_file *f)
 	if (pread(f->fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
 	    strncmp(h.coordinator, coordinator, sizeof h.coordinator) == 0 &&
 	    devmem_file_recorder(path, f->fd, h.device_id, &f->offset, &f->nbytes, &err) == RC_OK &&
-	    flight_read_header(&s, &r, &err) == RC_OK && (id = malloc(sizeof *id)) &&
-	    (m = malloc(sizeof *m))) {
+	    flight_read_header(&s, &r, &err) == RC_OK) {
+		id = must_alloc(1, sizeof *id);
+		m = must_alloc(1, sizeof *m);
 		gpu_sim__device_metadata__init(m);
 		gpu_sim__device_id__init(id);
 		id->value = h.device_id;
 		m->deviceid = id;
-		m->host = strdup(r.host);
+		m->host = must_strdup(r.host);
 		m->pid = r.pid;
 		m->ordinal = r.ordinal;
 		return m;
 	}
-	free(id);
 	close(f->fd);
 	return NULL;
 }
@@ -264,7 +247,7 @@ device_in(const char *path, const char *coordinator, struct flight_file *f)
 enum rc
 observe_alone(const struct coordinator *c, size_t records, struct world **out, struct err *err)
 {
-	GpuSim__StatusResponse *status = calloc(1, sizeof *status);
+	GpuSim__StatusResponse *status = must_alloc(1, sizeof *status);
 	struct flight_file *f = NULL;
 	struct world *w = NULL;
 	glob_t g = {0};
@@ -272,25 +255,23 @@ observe_alone(const struct coordinator *c, size_t records, struct world **out, s
 	enum rc rc = RC_OK;
 
 	glob(SWEEP_FOLDER "/gpusim-*", 0, NULL, &g);
-	if (status)
-		gpu_sim__status_response__init(status);
-	f = alloc_zeroed(g.gl_pathc + 1, sizeof *f);
-	if (!f || !status || !(status->devices = calloc(g.gl_pathc + 1, sizeof(void *))))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	for (size_t i = 0; rc == RC_OK && i < g.gl_pathc; i++) {
+	gpu_sim__status_response__init(status);
+	f = must_alloc(g.gl_pathc + 1, sizeof *f);
+	status->devices = must_alloc(g.gl_pathc + 1, sizeof(void *));
+	for (size_t i = 0; i < g.gl_pathc; i++) {
 		size_t n = status->n_devices;
 
 		status->devices[n] = device_in(g.gl_pathv[i], c->address, &f[n]);
 		status->n_devices += status->devices[n] != NULL;
 	}
 	globfree(&g);
-	for (size_t i = 0; rc == RC_OK && i < status->n_devices; i++)
+	for (size_t i = 0; i < status->n_devices; i++)
 		lives |= world_process(status->devices[i]->pid, NULL) != 'X';
-	if (rc == RC_OK && !lives)
+	if (!lives)
 		rc = err_set(err, RC_NOTFOUND, "no device of %s runs on this host", c->address);
 	if (rc == RC_OK)
 		rc = world_new(status, NULL, clock_wall_ns(), &w, err);
-	for (size_t i = 0; status && i < status->n_devices; i++) {
+	for (size_t i = 0; i < status->n_devices; i++) {
 		struct flight_source s = flight_file_source(&f[i]);
 
 		if (rc == RC_OK)
@@ -307,7 +288,7 @@ observe_alone(const struct coordinator *c, size_t records, struct world **out, s
 		*out = w;
 	else if (w)
 		world_free(w);
-	else if (status)
+	else
 		gpu_sim__status_response__free_unpacked(status, NULL);
 	return rc;
 }

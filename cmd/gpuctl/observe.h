@@ -18,7 +18,7 @@
  *	records	last records of each ring; SIZE_MAX: all; 0: only live lines and counters
  *	out	[out] the caller's, to world_free
  *
- * Errors: the coordinator's, RC_NOMEM. A device that cannot be read is not an error: the world has the
+ * Errors: the coordinator's. A device that cannot be read is not an error: the world has the
  * reason.
  */
 enum rc observe_world(struct gpusim *g, size_t records, struct world **out, struct err *err);
@@ -28,7 +28,7 @@ enum rc observe_world(struct gpusim *g, size_t records, struct world **out, stru
  * It belongs to one thread, and ends before its connection.
  */
 struct observer;
-enum rc observer_new(struct gpusim *g, struct observer **out, struct err *err);
+struct observer *observer_new(struct gpusim *g);
 void observer_free(struct observer *o); /* NULL is legal */
 enum rc observer_look(struct observer *o, size_t records, struct world **out, struct err *err);
 
@@ -45,7 +45,7 @@ struct coordinator {
  * none. */
 enum rc observe_coordinator(const char *address, struct coordinator *out, struct err *err);
 
-/* Read the world of its devices. RC_NOTFOUND: none is alive; RC_NOMEM. */
+/* Read the world of its devices. RC_NOTFOUND: none is alive. */
 enum rc observe_alone(const struct coordinator *c, size_t records, struct world **out,
 		      struct err *err);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "algo.h"
-#include "base/buf.h"
 #include "base/parse.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
@@ -65,9 +65,7 @@ operation_scalars(const struct gpusim_collective *c, const struct args *a, uint3
 	*out = NULL;
 	if (!coll_reduces(c->coll) || c->redop != GPUSIM_PREMULSUM)
 		return RC_OK;
-	v = alloc_zeroed(nranks, size);
-	if (!v)
-		return err_set(err, RC_NOMEM, "out of memory");
+	v = must_alloc(nranks, size);
 	for (const char *p = a->scalar; p && k <= nranks; k++, p = p[len] ? p + len + 1 : NULL) {
 		len = strcspn(p, ",");
 		if (k < nranks && num_parse(c->dtype, p, len, v + k * size) != NUM_OK) {
@@ -121,10 +119,10 @@ enum rc
 operation_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr **out,
 		struct err *err)
 {
-	struct gpusim_addr *v = alloc_zeroed(n, sizeof *v);
+	struct gpusim_addr *v = must_alloc(n, sizeof *v);
 	char word[ADDR_CHARS];
 	uint32_t k = 0;
-	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
 	for (const char *p = text; rc == RC_OK && p; k++) {
 		size_t len = strcspn(p, ",");
@@ -158,9 +156,7 @@ place(struct operation *o, uint32_t nranks, struct err *err)
 	if (o->c.coll == GPUSIM_ALLTOALL)
 		return err_set(err, RC_INVAL,
 			       "--addr: alltoall has no in-place form; use --send and --recv");
-	o->recv = alloc_zeroed(nranks, sizeof *o->recv);
-	if (!o->recv)
-		return err_set(err, RC_NOMEM, "out of memory");
+	o->recv = must_alloc(nranks, sizeof *o->recv);
 	rc = parts_take_all(&all, o->counts, o->displs, NULL, &parts, err);
 	for (uint32_t r = 0; r < nranks && rc == RC_OK; r++) {
 		struct plan_args mine = all;

@@ -31,19 +31,13 @@ static const struct {
 static void
 print_json(const char *coordinator, uint32_t timeout_ms)
 {
-	printf("{\"version\":\"%s\"", GPUSIM_VERSION);
-	json_member("coordinator", coordinator, stdout);
-	printf(",\"timeout_ms\":%" PRIu32 ",\"environment\":{", timeout_ms ? timeout_ms : 60000);
-	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-		const char *value = getenv(variables[i].name);
+	struct json j = {stdout, false};
 
-		printf("%s\"%s\":", i ? "," : "", variables[i].name);
-		if (value)
-			json_string(value, stdout);
-		else
-			fputs("null", stdout);
-	}
-	puts("}}");
+	json_put(&j, "{version:%s coordinator:%s timeout_ms:%" PRIu32 " environment:{",
+		 GPUSIM_VERSION, coordinator, timeout_ms ? timeout_ms : 60000);
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+		json_put(&j, "%s:%s", variables[i].name, getenv(variables[i].name));
+	json_put(&j, "}}\n");
 }
 
 enum rc

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "coll/simulate.h"
 #include "coll/shape.h"
@@ -18,20 +18,21 @@
 #include "mem/redop.h"
 #include "plan_file.h"
 
-static enum rc
+static void
 list(bool json)
 {
-	for (const struct plan_algo *row = plan_algos; row->name && json; row++) {
-		printf("%s{\"collective\":\"%s\",\"algo\":\"%s\",\"summary\":",
-		       row == plan_algos ? "[" : ",", coll_name(row->coll), row->name);
-		json_string(row->summary, stdout);
-		fputs("}", stdout);
-	}
+	struct json j = {stdout, false};
+
 	if (json)
-		puts("]");
-	for (const struct plan_algo *row = plan_algos; row->name && !json; row++)
-		printf("%-14s  %-18s  %s\n", coll_name(row->coll), row->name, row->summary);
-	return RC_OK;
+		json_put(&j, "[");
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		if (json)
+			json_put(&j, "{collective:%s algo:%s summary:%s}", coll_name(row->coll),
+				 row->name, row->summary);
+		else
+			printf("%-14s  %-18s  %s\n", coll_name(row->coll), row->name, row->summary);
+	if (json)
+		json_put(&j, "]\n");
 }
 
 /* Without --count or --bytes each rank's part has one element. */
@@ -111,8 +112,8 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 	if (rc != RC_OK)
 		return rc;
 	if (!json)
-		buf_addf(text, "auto: %s in messages of at most %" PRIu64 " bytes, by %s\n",
-			 answer.algo->name, answer.chunk_bytes, by[answer.by]);
+		must_addf(text, "auto: %s in messages of at most %" PRIu64 " bytes, by %s\n",
+			  answer.algo->name, answer.chunk_bytes, by[answer.by]);
 	p->chunk = elements(a, p, &answer);
 	return (json ? plan_show_json : plan_show)(p, answer.algo->name, text, err);
 }
@@ -136,19 +137,19 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	p.canonical = false; /* same messages, and the sums take as long */
 	rc = predict(&p, row->name, dtype_size(a->dtype), &t->model[TUNE_NET], &f, err);
 	if (rc == RC_OK && a->json)
-		buf_addf(text,
-			 "%s{\"algo\":\"%s\",\"simulated_us\":%.9g,\"formula_us\":%.9g,\"rounds\":"
-			 "%" PRIu32 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64
-			 ",\"auto\":%s,\"extrapolated\":%s}",
-			 text->data[text->len - 1] == '[' ? "" : ",", row->name, f.us,
-			 isnan(answer.us) ? f.us : answer.us, f.rounds, f.max_messages,
-			 answer.chunk_bytes, taken ? "true" : "false",
-			 f.how == PREDICT_WHOLE ? "false" : "true");
+		must_addf(text,
+			  "%s{\"algo\":\"%s\",\"simulated_us\":%.9g,\"formula_us\":%.9g,\"rounds\":"
+			  "%" PRIu32 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64
+			  ",\"auto\":%s,\"extrapolated\":%s}",
+			  text->data[text->len - 1] == '[' ? "" : ",", row->name, f.us,
+			  isnan(answer.us) ? f.us : answer.us, f.rounds, f.max_messages,
+			  answer.chunk_bytes, taken ? "true" : "false",
+			  f.how == PREDICT_WHOLE ? "false" : "true");
 	else if (rc == RC_OK)
-		buf_addf(text,
-			 "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s%s\n",
-			 row->name, f.us, isnan(answer.us) ? f.us : answer.us, f.rounds,
-			 f.max_messages, answer.chunk_bytes, taken ? "  auto" : "", how[f.how]);
+		must_addf(text,
+			  "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s%s\n",
+			  row->name, f.us, isnan(answer.us) ? f.us : answer.us, f.rounds,
+			  f.max_messages, answer.chunk_bytes, taken ? "  auto" : "", how[f.how]);
 	return rc;
 }
 
@@ -164,21 +165,21 @@ simulate_all(const struct tuner *t, struct plan_args *p, const struct args *a,
 	if (rc == RC_OK && !file && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		rc = plan_algo_find(p->coll, a->algo, &only, err);
 	if (a->json)
-		buf_addf(text,
-			 "{\"collective\":\"%s\",\"nranks\":%" PRIu32 ",\"bytes\":%" PRIu64
-			 ",\"alpha_us\":%g,\"host_us\":%g,\"beta_ns\":%g,\"gamma_ns\":%g,"
-			 "\"algorithms\":[",
-			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
-			 m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us);
+		must_addf(text,
+			  "{\"collective\":\"%s\",\"nranks\":%" PRIu32 ",\"bytes\":%" PRIu64
+			  ",\"alpha_us\":%g,\"host_us\":%g,\"beta_ns\":%g,\"gamma_ns\":%g,"
+			  "\"algorithms\":[",
+			  coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
+			  m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us);
 	else
-		buf_addf(text,
-			 "%s, ranks %" PRIu32 ", bytes %" PRIu64
-			 "; per message %g us, and %g us on each host; per byte %g ns; per byte "
-			 "reduced %g ns\n"
-			 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
-			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
-			 m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm",
-			 "simulated us", "formula us", "rounds", "messages", "chunk");
+		must_addf(text,
+			  "%s, ranks %" PRIu32 ", bytes %" PRIu64
+			  "; per message %g us, and %g us on each host; per byte %g ns; per byte "
+			  "reduced %g ns\n"
+			  "%-18s  %12s  %12s  %8s  %8s  %10s\n",
+			  coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
+			  m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm",
+			  "simulated us", "formula us", "rounds", "messages", "chunk");
 	if (rc == RC_OK && file)
 		rc = plan_file_simulate(file, p, a, m, text, err);
 	for (const struct plan_algo *row = plan_algos; row->name && !file && rc == RC_OK; row++) {
@@ -188,7 +189,7 @@ simulate_all(const struct tuner *t, struct plan_args *p, const struct args *a,
 			rc = simulate(t, *p, a, row, row == answer.algo, text, err);
 	}
 	if (a->json)
-		buf_addf(text, "]}\n");
+		must_addf(text, "]}\n");
 	return rc;
 }
 
@@ -208,8 +209,10 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc;
 
 	(void)cli;
-	if (a->list)
-		return list(a->json);
+	if (a->list) {
+		list(a->json);
+		return RC_OK;
+	}
 	if (a->nrest < 1)
 		return err_set(err, RC_INVAL,
 			       "a collective is missing; --list lists the collectives");

@@ -5,15 +5,10 @@
 
 #include "algo/algo.h"
 #include "base/file.h"
+#include "base/must.h"
 #include "coll/check.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"
-
-static enum rc
-no_memory(struct err *err)
-{
-	return err_set(err, RC_NOMEM, "out of memory");
-}
 
 static enum rc
 load(const char *path, struct algo **out, struct err *err)
@@ -54,21 +49,6 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 	return RC_OK;
 }
 
-static enum rc
-print(const struct algo *f, const struct proof *proof, const struct args *a, struct buf *out,
-      struct err *err)
-{
-	bool good;
-
-	if (a->format == PLAN_AS_TEXT)
-		good = text_print(f, out);
-	else if (a->format == PLAN_AS_XML)
-		good = msccl_print(f, out);
-	else
-		good = (a->json ? algo_show_json : algo_show)(f, proof, out);
-	return good ? RC_OK : no_memory(err);
-}
-
 enum rc
 plan_file_load(const struct args *a, struct algo **out, struct proof *proof, struct err *err)
 {
@@ -95,8 +75,14 @@ plan_file_show(const struct args *a, struct buf *out, struct err *err)
 	struct proof proof;
 	enum rc rc = plan_file_load(a, &f, &proof, err);
 
-	if (rc == RC_OK)
-		rc = print(f, &proof, a, out, err);
+	if (rc == RC_OK) {
+		if (a->format == PLAN_AS_TEXT)
+			must(text_print(f, out));
+		else if (a->format == PLAN_AS_XML)
+			must(msccl_print(f, out));
+		else
+			must((a->json ? algo_show_json : algo_show)(f, &proof, out));
+	}
 	algo_free(f);
 	return rc;
 }
@@ -128,12 +114,12 @@ plan_file_simulate(const struct algo *f, struct plan_args *p, const struct args 
 	schedule_free_all(s, f->nranks);
 	if (rc != RC_OK)
 		return rc;
-	buf_addf(out,
-		 a->json ? "{\"algo\":\"%s\",\"simulated_us\":%.9g,\"rounds\":%" PRIu32
-			   ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64 "}"
-			 : "%-18s  %12.1f             -  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64
-			   "\n",
-		 f->name, us, n.rounds, n.max_messages, chunk);
+	must_addf(out,
+		  a->json ? "{\"algo\":\"%s\",\"simulated_us\":%.9g,\"rounds\":%" PRIu32
+			    ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64 "}"
+			  : "%-18s  %12.1f             -  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64
+			    "\n",
+		  f->name, us, n.rounds, n.max_messages, chunk);
 	return RC_OK;
 }
 
@@ -146,11 +132,11 @@ plan_file_convert(const struct plan_args *p, const struct args *a, const char *a
 	enum rc rc = text_print_plans(p, algo, &text, err);
 
 	if (rc == RC_OK && a->format == PLAN_AS_TEXT)
-		rc = buf_add(out, text.data, text.len) ? RC_OK : no_memory(err);
+		must_add(out, text.data, text.len);
 	else if (rc == RC_OK)
 		rc = text_parse(text.data, text.len, algo, NULL, &f, err);
 	if (f)
-		rc = msccl_print(f, out) ? RC_OK : no_memory(err);
+		must(msccl_print(f, out));
 	algo_free(f);
 	buf_fini(&text);
 	return rc;

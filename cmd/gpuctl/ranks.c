@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/must.h"
 #include "coll/parts.h"
 #include "coll/plan.h"
 #include "hold.h"
@@ -53,20 +54,17 @@ ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct
 /* ---- the communicator */
 
 /* Allocate arrays by rank: there are never more ranks than at first. */
-static enum rc
-make_room(struct ranks *r, uint32_t n, struct err *err)
+static void
+make_room(struct ranks *r, uint32_t n)
 {
-	r->vector = alloc_zeroed(n, sizeof *r->vector);
-	r->was = alloc_zeroed(n, sizeof *r->was);
-	r->device = alloc_zeroed(n, sizeof *r->device);
-	r->base = alloc_zeroed(n, sizeof *r->base);
-	r->send = alloc_zeroed(n, sizeof *r->send);
-	r->recv = alloc_zeroed(n, sizeof *r->recv);
-	if (!r->vector || !r->was || !r->device || !r->base || !r->send || !r->recv)
-		return err_set(err, RC_NOMEM, "out of memory");
+	r->vector = must_alloc(n, sizeof *r->vector);
+	r->was = must_alloc(n, sizeof *r->was);
+	r->device = must_alloc(n, sizeof *r->device);
+	r->base = must_alloc(n, sizeof *r->base);
+	r->send = must_alloc(n, sizeof *r->send);
+	r->recv = must_alloc(n, sizeof *r->recv);
 	r->want = n;
 	ranks_all(r);
-	return RC_OK;
 }
 
 void
@@ -89,7 +87,8 @@ open_comm(struct ranks *r, uint32_t n, const char *what, struct err *err)
 		return err_set(err, r->a->nranks ? RC_INVAL : RC_BADDATA,
 			       "%s, but communicator %" PRIu64 " has %" PRIu32 " ranks", what, id,
 			       gpusim_comm_count(r->comm));
-	return make_room(r, gpusim_comm_count(r->comm), err);
+	make_room(r, gpusim_comm_count(r->comm));
+	return RC_OK;
 }
 
 static enum rc
@@ -99,17 +98,8 @@ take_factors(struct ranks *r, struct err *err)
 
 	if (rc != RC_OK || !r->factor)
 		return rc;
-	r->scalar = alloc_zeroed(r->want, r->size);
-	r->c.scalar = r->scalar;
-	return r->scalar ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-}
-
-static void
-place_factors(struct ranks *r)
-{
-	for (uint32_t i = 0; r->factor && i < gpusim_comm_count(r->comm); i++)
-		memcpy((char *)r->scalar + i * r->size,
-		       (const char *)r->factor + r->vector[i] * r->size, r->size);
+	r->c.scalar = r->scalar = must_alloc(r->want, r->size);
+	return RC_OK;
 }
 
 enum rc
@@ -121,7 +111,7 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 	if (rc == RC_OK && r->a->comm)
 		rc = open_comm(r, n, what, err);
 	else if (rc == RC_OK)
-		rc = make_room(r, n, err);
+		make_room(r, n);
 	if (rc == RC_OK && !r->comm)
 		rc = ranks_lease(r, err);
 	ranks_begin(r);
@@ -153,13 +143,6 @@ find_root(struct ranks *r, struct err *err)
 	return RC_OK;
 }
 
-void
-ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin)
-{
-	r->counts = counts;
-	r->begin = begin;
-}
-
 /* Set the counts for the present ranks. The vector of a lost rank is missing in a joined result; but a part
  * from or to a lost rank has no place. */
 static enum rc
@@ -175,9 +158,7 @@ set_counts(struct ranks *r, struct err *err)
 			       " ranks, but %" PRIu32 " are left",
 			       gpusim_comm_id(r->comm).id, r->want, n);
 	if (!r->now)
-		r->now = alloc_zeroed(ncounts, sizeof *r->now);
-	if (!r->now)
-		return err_set(err, RC_NOMEM, "out of memory");
+		r->now = must_alloc(ncounts, sizeof *r->now);
 	for (size_t i = 0; i < ncounts; i++)
 		r->now[i] = joins ? r->counts[r->vector[i]] : r->counts[i];
 	free(r->parts);
@@ -337,8 +318,7 @@ download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *e
 	size_t nbytes = nelem * r->size;
 	enum rc rc = RC_OK;
 
-	if (!buf_reserve(&out->data, nbytes))
-		return err_set(err, RC_NOMEM, "no memory for %zu bytes of results", nbytes);
+	must_reserve(&out->data, nbytes);
 	out->v[out->n++] = (struct result){out->data.len, nelem};
 	if (nbytes)
 		rc =
@@ -364,9 +344,7 @@ download(struct ranks *r, struct buf *spent, struct results *out, struct err *er
 	}
 	out->data.len = out->n = 0;
 	if (!out->v)
-		out->v = alloc_zeroed(r->want, sizeof *out->v);
-	if (!out->v)
-		return err_set(err, RC_NOMEM, "out of memory");
+		out->v = must_alloc(r->want, sizeof *out->v);
 	for (uint32_t i = 0; i < gpusim_comm_count(r->comm) && rc == RC_OK; i++)
 		if (prints(r, i))
 			rc = download_rank(r, i, out, err);
@@ -429,8 +407,11 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 		rc = find_root(r, err);
 	if (rc == RC_OK)
 		rc = set_nelem(r, nelem, err);
-	if (rc == RC_OK)
-		place_factors(r);
+	if (rc == RC_OK) {
+		for (uint32_t i = 0; r->factor && i < gpusim_comm_count(r->comm); i++)
+			memcpy((char *)r->scalar + i * r->size,
+			       (const char *)r->factor + r->vector[i] * r->size, r->size);
+	}
 	if (rc == RC_OK)
 		rc = make_buffers(r, nelem, err);
 	if (rc == RC_OK)

@@ -47,7 +47,8 @@ struct ranks {
 	struct gpusim_device *device;
 	struct gpusim_addr *base, *send, *recv; /* by rank */
 	/* v-variants, or NULL: the caller's counts as in gpusim_collective, by vector, and offsets of the
-	 * vectors in the data, with one more for the end. */
+	 * vectors in the data, with one more for the end. Set before ranks_do, whose nelem then counts all
+	 * vectors' elements. */
 	const uint64_t *counts, *begin;
 	uint64_t *now; /* counts for the present ranks */
 	struct plan_part *parts;
@@ -84,9 +85,6 @@ enum rc ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *er
  */
 enum rc ranks_do(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent,
 		 struct results *out, struct err *err);
-
-/* Set the counts of a v-variant before ranks_do, whose nelem then counts all vectors' elements. */
-void ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin);
 
 /* The elements that rank i reads and writes in the present operation. */
 struct shape ranks_shape(const struct ranks *r, uint32_t i);

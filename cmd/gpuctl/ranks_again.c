@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -166,7 +165,7 @@ wait_for_devices(struct ranks *r)
 	int possible;
 
 	do {
-		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * NS_PER_MS}, NULL);
+		clock_sleep(POLL_MS * NS_PER_MS);
 		if (!take_census(r, &c))
 			return false;
 		possible = is_possible(r, &c);

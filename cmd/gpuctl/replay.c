@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "launch/launch.h"
 #include "replay.h"
@@ -40,10 +40,9 @@ enum rc
 replay_devices(struct gpusim *g, size_t n, struct gpusim_device **out, struct err *err)
 {
 	struct gpusim_device_info *v = NULL;
-	struct gpusim_device *list = alloc_zeroed(n + 1, sizeof *list);
+	struct gpusim_device *list = must_alloc(n + 1, sizeof *list);
 	size_t have = 0;
-	enum rc rc =
-	    list ? api(gpusim_devices(g, &v, &have), err) : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = api(gpusim_devices(g, &v, &have), err);
 
 	for (size_t i = 0; rc == RC_OK && i < have && i < n; i++)
 		list[i] = v[i].device; /* sorted by ordinal */
@@ -149,18 +148,6 @@ say_result(const struct story *s, const struct replay_map *map, const struct rep
 		printf("first difference: %s\n", r->first);
 }
 
-static void
-say_json(const struct story *s, const struct replay_result *r)
-{
-	printf("{\"devices\":%zu,\"communicators\":%zu,\"operations\":%zu,\"incomplete\":%s,"
-	       "\"data\":%s,\"same\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"differ\":%" PRIu64
-	       ",\"faults\":%" PRIu64 ",\"met\":%" PRIu64 ",\"first\":",
-	       s->nprocs, s->ncomms, s->nops, s->cut ? "true" : "false",
-	       s->with_data ? "true" : "false", r->same, r->failed, r->differ, r->nfaults, r->met);
-	json_string(r->first, stdout);
-	printf("}\n");
-}
-
 static enum rc
 play(const struct args *a, struct story *s, struct err *err)
 {
@@ -186,9 +173,15 @@ play(const struct args *a, struct story *s, struct err *err)
 		rc = story_read(st.dir, &now, err);
 	if (rc == RC_OK) {
 		replay_compare(s, now, &map, &result);
-		if (a->json)
-			say_json(s, &result);
-		else
+		if (a->json) {
+			json_put(&(struct json){stdout, false},
+				 "{devices:%zu communicators:%zu operations:%zu incomplete:%hhu "
+				 "data:%hhu same:%" PRIu64 " failed:%" PRIu64 " differ:%" PRIu64
+				 " faults:%" PRIu64 " met:%" PRIu64 " first:%s}\n",
+				 s->nprocs, s->ncomms, s->nops, s->cut, s->with_data, result.same,
+				 result.failed, result.differ, result.nfaults, result.met,
+				 result.first);
+		} else
 			say_result(s, &map, &result);
 		if (result.differ)
 			rc = err_set(err, RC_FAILED, "%" PRIu64 " operations or faults differ",
@@ -213,7 +206,7 @@ replay_folder(const struct args *a, struct err *err)
 	enum rc rc = story_read(a->rest[0], &s, err);
 
 	if (rc == RC_OK)
-		rc = story_units(s, err);
+		story_units(s);
 	if (rc == RC_OK && s->nops == 0)
 		rc = err_set(err, RC_BADDATA, "%s: no operation was recorded", a->rest[0]);
 	if (rc == RC_OK && !a->json)

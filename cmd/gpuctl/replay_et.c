@@ -1,6 +1,4 @@
 /* gpuctl replay - replay execution traces of Chakra: one file per rank. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "coll/plan.h"
 #include "launch/launch.h"
@@ -23,26 +23,12 @@ static enum rc
 read_file(struct et_job *job, uint32_t rank, const char *path, struct err *err)
 {
 	struct buf b = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : 1;
-	enum rc rc = RC_OK;
+	enum rc rc = file_bytes(path, ET_MAX_BYTES, &b, err);
 
-	while (n > 0 && rc == RC_OK) {
-		if (b.len > ET_MAX_BYTES || !buf_reserve(&b, 1u << 20)) {
-			rc = err_set(err, RC_BADDATA, "too large");
-			break;
-		}
-		n = read(fd, b.data + b.len, 1u << 20);
-		b.len += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
-		rc = err_set(err, RC_FAILED, "%s", strerror(errno));
-	if (rc == RC_OK)
-		rc = et_read(job, rank, b.data, b.len, err);
-	if (fd >= 0)
-		close(fd);
+	if (rc == RC_OK && (rc = et_read(job, rank, b.data, b.len, err)) != RC_OK)
+		err_prefix(err, "%s", path);
 	buf_fini(&b);
-	return rc == RC_OK ? rc : err_prefix(err, "%s", path);
+	return rc;
 }
 
 /* The file of a rank: the rank-th operand, or with one operand PREFIX the file PREFIX.RANK.et. False:
@@ -67,9 +53,7 @@ read_all(const struct args *a, struct et_job *job, struct err *err)
 	char path[PATH_MAX];
 	enum rc rc = RC_OK;
 
-	job->rank = alloc_zeroed(ET_MAX_RANKS, sizeof *job->rank);
-	if (!job->rank)
-		return err_set(err, RC_NOMEM, "out of memory");
+	job->rank = must_alloc(ET_MAX_RANKS, sizeof *job->rank);
 	while (rc == RC_OK && path_of(a, job->nranks, path)) {
 		if (job->nranks == ET_MAX_RANKS)
 			return err_set(err, RC_INVAL, "more than %d ranks", ET_MAX_RANKS);
@@ -100,7 +84,7 @@ whole(const struct et_node *n, uint32_t nranks)
 }
 
 static void
-say_row(const struct et_job *job, const struct et_row *r, bool json, bool first)
+say_row(const struct et_job *job, const struct et_row *r, struct json *j)
 {
 	const char *group = r->node->type != ET_COLL || r->node->group == ET_NONE
 				? "all"
@@ -112,12 +96,11 @@ say_row(const struct et_job *job, const struct et_row *r, bool json, bool first)
 
 	if (r->node->type == ET_COLL && r->want > 1)
 		bus *= coll_bus_factor(r->node->coll, r->want);
-	if (json)
-		printf("%s{\"coll\":\"%s\",\"node\":%" PRIu64 ",\"rank\":%u,\"size\":%" PRIu64
-		       ",\"ranks\":%u,\"wait_us\":%.1f,\"time_us\":%.1f,\"algbw\":%.3f,\"busbw\":%."
-		       "3f}",
-		       first ? "" : ",", what(r->node), r->node->id, r->rank, size, r->want, skew,
-		       us, alg, bus);
+	if (j)
+		json_put(j,
+			 "{coll:%s node:%" PRIu64 " rank:%u size:%" PRIu64
+			 " ranks:%u wait_us:%.1f time_us:%.1f algbw:%.3f busbw:%.3f}",
+			 what(r->node), r->node->id, r->rank, size, r->want, skew, us, alg, bus);
 	else
 		printf("%12" PRIu64 "  %-14s %6u  %-10.10s %12.1f %12.1f %8.2f %8.2f  %s\n", size,
 		       what(r->node), r->want, group, skew, us, alg, bus, r->node->name);
@@ -128,6 +111,7 @@ say_result(const struct et_job *job, const struct et_result *r, bool json)
 {
 	double comm = 0, compute = 0;
 	size_t nnodes = 0;
+	struct json j = {stdout, false};
 
 	for (uint32_t k = 0; k < job->nranks; k++) {
 		nnodes += job->rank[k].nnodes;
@@ -135,7 +119,7 @@ say_result(const struct et_job *job, const struct et_result *r, bool json)
 			compute = (double)r->compute_ns[k];
 	}
 	if (json)
-		printf("{\"rows\":[");
+		json_put(&j, "{rows:[");
 	else
 		printf("%12s  %-14s %6s  %-10s %12s %12s %8s %8s  %s\n%12s  %-14s %6s  %-10s %12s "
 		       "%12s %8s "
@@ -143,13 +127,14 @@ say_result(const struct et_job *job, const struct et_result *r, bool json)
 		       "size", "operation", "ranks", "group", "wait", "time", "algbw", "busbw",
 		       "node", "(B)", "", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");
 	for (size_t i = 0; i < r->nrows; i++) {
-		say_row(job, &r->row[i], json, i == 0);
+		say_row(job, &r->row[i], json ? &j : NULL);
 		comm += (double)(r->row[i].end_ns - r->row[i].last_ns);
 	}
 	if (json)
-		printf("],\"ranks\":%u,\"nodes\":%zu,\"total_us\":%.1f,\"communication_us\":%.1f,"
-		       "\"compute_us\":%.1f}\n",
-		       job->nranks, nnodes, (double)r->total_ns / 1e3, comm / 1e3, compute / 1e3);
+		json_put(
+		    &j,
+		    "] ranks:%u nodes:%zu total_us:%.1f communication_us:%.1f compute_us:%.1f}\n",
+		    job->nranks, nnodes, (double)r->total_ns / 1e3, comm / 1e3, compute / 1e3);
 	else
 		printf("total: %.1f us, %u ranks, %zu nodes; operations took %.1f us together, "
 		       "compute nodes %.1f us on the rank that computed most\n",

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "home.h"
@@ -83,19 +83,18 @@ is_pinned(const struct args *a)
 }
 
 /* Add the options' kernels to $GPUSIM_KERNELS, for `gpuctl launch --list` in the command. */
-static enum rc
-name_kernels(const struct args *a, struct err *err)
+static void
+name_kernels(const struct args *a)
 {
 	const char *env = getenv("GPUSIM_KERNELS");
 	char path[PATH_MAX];
 	struct buf list = {0};
-	bool ok = buf_addf(&list, "%s", env ? env : "");
 
-	for (size_t i = 0; ok && i < a->nkernels; i++)
-		ok = buf_addf(&list, ":%s", realpath(a->kernels[i], path) ? path : a->kernels[i]);
-	ok = ok && (a->nkernels == 0 || setenv("GPUSIM_KERNELS", list.data, 1) == 0);
+	must_addf(&list, "%s", env ? env : "");
+	for (size_t i = 0; i < a->nkernels; i++)
+		must_addf(&list, ":%s", realpath(a->kernels[i], path) ? path : a->kernels[i]);
+	must(a->nkernels == 0 || setenv("GPUSIM_KERNELS", list.data, 1) == 0);
 	buf_fini(&list);
-	return ok ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 /* Suggest the verb that was written in place of a command. */
@@ -206,7 +205,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 		add(&dev, "--kernels", a->kernels[i]);
 	if (add_record(a, &dev, &coord, record, err) != RC_OK)
 		return err->rc;
-	if (name_kernels(a, err) != RC_OK || (a->nccl && home_enter(err) != RC_OK))
+	name_kernels(a);
+	if (a->nccl && home_enter(err) != RC_OK)
 		return err->rc;
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "base/must.h"
 #include "cli.h"
 #include "cluster/scheme.h"
 #include "mem/dtype.h"
@@ -128,16 +129,16 @@ no_algorithm(const struct table *t, const char *name, struct err *err)
 	tuning_ranks(&t->c, t->ask.ngpus, &r);
 	for (int i = 0; i < CLUSTER_NALGOS; i++)
 		if (tuning_choose(&t->c, &r, coll, i, -1, 1, &choice, NULL) == RC_OK)
-			(void)buf_addf(&all, ", %s", cluster_algo_name((unsigned)i));
+			(void)must_addf(&all, ", %s", cluster_algo_name((unsigned)i));
 	for (char *p = all.data; p && *p; p++)
 		*p = (char)tolower((unsigned char)*p);
 	for (const struct scheme *s = schemes; s->name; s++)
 		if (s->coll == coll)
-			(void)buf_addf(&all, ", %s", s->name);
+			(void)must_addf(&all, ", %s", s->name);
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
 		if (row->coll == coll && traffic_knows(coll, row->name) &&
 		    cluster_algo_parse(row->name, &(int){0}, NULL) != RC_OK)
-			(void)buf_addf(&all, ", %s", row->name);
+			(void)must_addf(&all, ", %s", row->name);
 	rc = err_set(err, RC_INVAL,
 		     "'%.64s' is not an algorithm of %s on this cluster; must be one of auto%s",
 		     name, t->coll, all.len ? all.data : "");
@@ -216,7 +217,8 @@ by_file(struct table *t, struct err *err)
 static enum rc
 on_cluster(const struct args *a, struct err *err)
 {
-	struct table t = {.a = a, .ask = {.proto = a->proto, .channels = a->channels}};
+	struct table t = {
+	    .a = a, .json.f = stdout, .ask = {.proto = a->proto, .channels = a->channels}};
 	enum rc rc = check_sizes(a, err);
 
 	t.dtype = a->typed ? a->dtype : GPUSIM_F32;

@@ -4,17 +4,19 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/must.h"
 #include "simulate_table.h"
 
 #define HOPS  4 /* the longest hops of the critical path that are printed */
 #define LINKS 4
 
-/* The name of a link; without memory for it, "a link". */
+/* The name of a link. */
 static const char *
 link_text(const struct traffic_answer *t, uint32_t link, struct buf *text)
 {
 	text->len = 0;
-	return links_name(&t->links, link, text) ? text->data : "a link";
+	links_name(&t->links, link, text);
+	return text->data;
 }
 
 static int
@@ -80,14 +82,13 @@ show_hop(const struct traffic_answer *t, const struct flow_report *r, const stru
 static void
 by_step(const struct traffic_answer *t, const struct flow_report *r)
 {
-	const struct flow_hop **hop = alloc_zeroed(r->nhops + 1, sizeof *hop);
+	const struct flow_hop **hop = must_alloc(r->nhops + 1, sizeof *hop);
 	struct buf name = {0};
 
-	for (size_t i = 0; hop && i < r->nhops; i++)
+	for (size_t i = 0; i < r->nhops; i++)
 		hop[i] = &r->hop[i];
-	if (hop)
-		qsort(hop, r->nhops, sizeof *hop, longer);
-	for (size_t i = 0; hop && i < r->nhops && i < HOPS; i++)
+	qsort(hop, r->nhops, sizeof *hop, longer);
+	for (size_t i = 0; i < r->nhops && i < HOPS; i++)
 		show_hop(t, r, hop[i], &name);
 	free(hop);
 	buf_fini(&name);
@@ -119,24 +120,19 @@ explain_traffic(const struct traffic_answer *t, const struct flow_report *r)
 }
 
 void
-explain_traffic_json(const struct traffic_answer *t, const struct flow_report *r)
+explain_traffic_json(struct json *j, const struct traffic_answer *t, const struct flow_report *r)
 {
 	struct buf name = {0};
 
-	printf(",\"messages\":");
-	json_string(t->algo, stdout);
-	printf(",\"links_us\":{\"launch\":%.6g", t->launch_us);
+	json_put(j, "messages:%s links_us:{launch:%.6g", t->algo, t->launch_us);
 	for (int w = 0; w < FLOW_NWHY; w++)
-		printf(",\"%s\":%.6g", flow_why_name((enum flow_why)w), r->why_us[w]);
-	printf("},\"simulated\":%" PRIu32 ",\"extrapolated\":%s,\"message_bytes\":%" PRIu64
-	       ",\"busiest\":[",
-	       t->simulated, t->extrapolated ? "true" : "false", t->message_bytes);
-	for (size_t i = 0; i < r->nlinks && i < LINKS; i++) {
-		printf("%s{\"link\":", i ? "," : "");
-		json_string(link_text(t, r->link[i].link, &name), stdout);
-		printf(",\"bytes\":%.6g,\"busy_us\":%.6g,\"bottleneck_us\":%.6g}",
-		       r->link[i].nbytes, r->link[i].busy_us, r->link[i].bottleneck_us);
-	}
-	fputs("]", stdout);
+		json_put(j, "%s:%.6g", flow_why_name((enum flow_why)w), r->why_us[w]);
+	json_put(j, "} simulated:%" PRIu32 " extrapolated:%hhu message_bytes:%" PRIu64 " busiest:[",
+		 t->simulated, t->extrapolated, t->message_bytes);
+	for (size_t i = 0; i < r->nlinks && i < LINKS; i++)
+		json_put(j, "{link:%s bytes:%.6g busy_us:%.6g bottleneck_us:%.6g}",
+			 link_text(t, r->link[i].link, &name), r->link[i].nbytes,
+			 r->link[i].busy_us, r->link[i].bottleneck_us);
+	json_put(j, "]");
 	buf_fini(&name);
 }

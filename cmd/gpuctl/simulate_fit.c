@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cluster/measured.h"
 #include "simulate_training.h"
 
@@ -120,46 +121,44 @@ print_text(const struct measured_fit *f, const struct measured *t, int n, const 
 static void
 print_json(const struct measured_fit *f, const struct measured *t, int n, const struct cluster *was)
 {
-	printf("{\"constants\":[");
+	static const char *const keys[] = {"small_slower", "large_slower", "small_was",
+					   "large_was",	   "small",	   "large"};
+	struct json j = {stdout, false};
+
+	json_put(&j, "{constants:[");
 	for (int k = 0; k < MEASURED_CONSTANTS; k++) {
 		const struct measured_constant *c = &f->constant[k];
 
-		printf("%s{\"name\":\"%s\",\"was\":%.6g,\"now\":%.6g,\"told\":%s}", k ? "," : "",
-		       c->name, c->was, c->now, c->told ? "true" : "false");
+		json_put(&j, "{name:%s was:%.6g now:%.6g told:%hhu}", c->name, c->was, c->now,
+			 c->told);
 	}
-	printf("],\"one_number\":%s,\"tables\":[", f->one_number ? "true" : "false");
+	json_put(&j, "] one_number:%hhu tables:[", f->one_number);
 	for (int i = 0; i < n; i++) {
-		printf("%s{\"name\":", i ? "," : "");
-		json_string(t[i].name, stdout);
-		printf(",\"collective\":\"%s\",\"nranks\":%u", coll_word(&t[i]), t[i].ngpus);
-		for (int k = 0; k < 6; k++) {
-			static const char *const keys[] = {"small_slower", "large_slower",
-							   "small_was",	   "large_was",
-							   "small",	   "large"};
-			double v = measured_median(&t[i], k < 4 ? was : &f->c, k % 2, k > 1, NULL);
-
-			printf(isnan(v) ? ",\"%s\":null" : ",\"%s\":%.6g", keys[k], v);
-		}
-		putchar('}');
+		json_put(&j, "{name:%s collective:%s nranks:%u", t[i].name, coll_word(&t[i]),
+			 t[i].ngpus);
+		for (int k = 0; k < 6; k++)
+			json_put(&j, "%s:%.6g", keys[k],
+				 measured_median(&t[i], k < 4 ? was : &f->c, k % 2, k > 1, NULL));
+		json_put(&j, "}");
 	}
-	puts("]}");
+	json_put(&j, "]}\n");
 }
 
 static enum rc
 write_cluster(const struct args *a, const struct cluster *c, struct err *err)
 {
 	struct buf text = {0};
-	bool good = buf_addf(&text, "# Fitted by gpuctl simulate --fit to");
 	enum rc rc;
 
-	for (int i = 0; i < a->nrest && good; i++)
-		good = buf_addf(&text, " %s", a->rest[i]);
+	must_addf(&text, "# Fitted by gpuctl simulate --fit to");
+	for (int i = 0; i < a->nrest; i++)
+		must_addf(&text, " %s", a->rest[i]);
 	/* A name is one line. */
 	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)text.data[i] < ' ')
 			text.data[i] = ' ';
-	rc = good && buf_addf(&text, "\n") ? cluster_print(c, &text, err)
-					   : err_set(err, RC_NOMEM, "out of memory");
+	must_addf(&text, "\n");
+	rc = cluster_print(c, &text, err);
 	if (rc == RC_OK)
 		rc = file_replace(a->output, text.data, text.len, err);
 	buf_fini(&text);
@@ -178,9 +177,7 @@ simulate_fit(const struct args *a, struct err *err)
 	if (!a->cluster)
 		return err_set(err, RC_INVAL,
 			       "--fit: needs --cluster, the hardware that was measured");
-	t = alloc_zeroed((size_t)a->nrest, sizeof *t);
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
+	t = must_alloc((size_t)a->nrest, sizeof *t);
 	rc = cluster_load(a->cluster, &c, err);
 	if (rc == RC_OK)
 		rc = read_tables(a, t, err);

@@ -35,17 +35,16 @@ table_size(const struct table *t, uint64_t nbytes, uint64_t *count)
 }
 
 static void
-print_head(const struct table *t)
+print_head(struct table *t)
 {
 	const struct cluster *c = &t->c;
 
 	if (t->a->json) {
-		printf("{\"collective\":\"%s\",\"cluster\":", t->coll);
-		json_string(c->name, stdout);
-		printf(",\"gpu\":\"%s\",\"network\":\"%s\",\"nranks\":%" PRIu32
-		       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"rows\":[",
-		       cluster_gpu_name(c), cluster_network_name(c), t->ask.ngpus,
-		       dtype_name(t->dtype), redop(t), root(t));
+		json_put(&t->json,
+			 "{collective:%s cluster:%s gpu:%s network:%s nranks:%" PRIu32
+			 " type:%s redop:%s root:%" PRId64 " rows:[",
+			 t->coll, c->name, cluster_gpu_name(c), cluster_network_name(c),
+			 t->ask.ngpus, dtype_name(t->dtype), redop(t), root(t));
 		return;
 	}
 	printf("# %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64 " step: %" PRIu64
@@ -74,28 +73,27 @@ explain(const struct cluster_answer *s)
 }
 
 static void
-print_json(const struct table *t, const struct row *r, double algbw, double busbw)
+print_json(struct json *j, const struct row *r, double algbw, double busbw)
 {
 	const struct cluster_answer *s = &r->model;
 
-	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
-	       ",\"time_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,\"algo\":",
-	       t->nrows ? "," : "", r->size, r->count, r->us, algbw, busbw);
-	json_string(r->algo, stdout);
-	printf(",\"proto\":\"%s\",\"channels\":%" PRIu32 ",\"model\":\"%s\"", r->proto, r->channels,
-	       s->us > 0 ? "nccl" : "links");
-	printf(",\"time_low_us\":%.6g,\"time_high_us\":%.6g", r->us * r->bar.low,
-	       r->us * r->bar.high);
+	json_put(j,
+		 "{size:%" PRIu64 " count:%" PRIu64
+		 " time_us:%.6g algbw:%.6g busbw:%.6g algo:%s proto:%s channels:%" PRIu32
+		 " model:%s time_low_us:%.6g time_high_us:%.6g",
+		 r->size, r->count, r->us, algbw, busbw, r->algo, r->proto, r->channels,
+		 s->us > 0 ? "nccl" : "links", r->us * r->bar.low, r->us * r->bar.high);
 	if (r->bound.us > 0)
-		printf(",\"bound_us\":%.6g,\"bound\":\"%s\"", r->bound.us, r->bound.name);
+		json_put(j, "bound_us:%.6g bound:%s", r->bound.us, r->bound.name);
 	if (s->us > 0)
-		printf(",\"launch_us\":%.6g,\"latency_us\":%.6g,\"bytes_us\":%.6g,"
-		       "\"fill_us\":%.6g,\"limit\":\"%s\",\"limit_gbs\":%.6g",
-		       s->launch_us, s->latency_us, s->bytes_us, s->fill_us, cluster_limit_name(s),
-		       s->limit_gbs);
+		json_put(j,
+			 "launch_us:%.6g latency_us:%.6g bytes_us:%.6g fill_us:%.6g limit:%s "
+			 "limit_gbs:%.6g",
+			 s->launch_us, s->latency_us, s->bytes_us, s->fill_us,
+			 cluster_limit_name(s), s->limit_gbs);
 	if (r->traffic.algo)
-		explain_traffic_json(&r->traffic, &r->report);
-	fputs("}", stdout);
+		explain_traffic_json(j, &r->traffic, &r->report);
+	json_put(j, "}");
 }
 
 static void
@@ -131,18 +129,21 @@ table_row(struct table *t, const struct row *row)
 
 	if (!t->nrows)
 		print_head(t);
-	(t->a->json ? print_json : print_text)(t, row, algbw, busbw);
+	if (t->a->json)
+		print_json(&t->json, row, algbw, busbw);
+	else
+		print_text(t, row, algbw, busbw);
 	t->busbw += busbw;
 	t->nrows++;
 }
 
 void
-table_end(const struct table *t)
+table_end(struct table *t)
 {
 	double avg = t->nrows ? t->busbw / (double)t->nrows : 0;
 
 	if (t->a->json)
-		printf("],\"avg_busbw\":%.6g}\n", avg);
+		json_put(&t->json, "] avg_busbw:%.6g}\n", avg);
 	else
 		printf("# Avg bus bandwidth    : %g\n#\n", avg);
 }

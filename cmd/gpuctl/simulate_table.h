@@ -6,6 +6,7 @@
 
 #include "algo/algo.h"
 #include "args.h"
+#include "base/json.h"
 #include "cluster/predict.h"
 #include "cluster/traffic.h"
 
@@ -21,7 +22,8 @@ struct table {
 	/* A file's algorithm that is not of a known collective; else NULL */
 	const struct algo *custom;
 	uint64_t nrows;
-	double busbw; /* sum of all rows */
+	double busbw;	  /* sum of all rows */
+	struct json json; /* with --json */
 };
 
 /* One size, timed by NCCL's model or by the links. */
@@ -42,10 +44,11 @@ uint64_t table_size(const struct table *t, uint64_t nbytes, uint64_t *count);
 
 /* Print a row, and the head before the first one. */
 void table_row(struct table *t, const struct row *row);
-void table_end(const struct table *t);
+void table_end(struct table *t);
 
 /* Explain the time of simulated messages: comment lines below the row; keys in its object. */
 void explain_traffic(const struct traffic_answer *t, const struct flow_report *r);
-void explain_traffic_json(const struct traffic_answer *t, const struct flow_report *r);
+void explain_traffic_json(struct json *j, const struct traffic_answer *t,
+			  const struct flow_report *r);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cluster/predict.h"
 #include "plot/plot.h"
@@ -354,61 +355,48 @@ print_text(const struct training *t)
 /* ---- as JSON */
 
 static void
-json_kinds(const struct training *t, const struct whatif_answer *a)
-{
-	printf(",\"kinds\":[");
-	for (size_t k = 0; k < t->rates.nkinds; k++) {
-		printf("%s{\"kind\":", k ? "," : "");
-		json_string(t->rates.kind[k].name, stdout);
-		printf(",\"count\":%" PRIu64 ",\"lost\":%.9g}", a->count_kind[k], a->lost_kind[k]);
-	}
-	printf("]}");
-}
-
-static void
 print_json(const struct training *t)
 {
-	const char *comma = "";
+	struct json j = {stdout, false};
 
-	printf("{\"cluster\":");
-	json_string(t->c.name, stdout);
-	printf(",\"nranks\":%" PRIu32 ",\"hosts\":%" PRIu32
-	       ",\"days\":%.9g,\"step_s\":%.9g,\"reduce_s\":%.9g,\"exposed_s\":%.9g,\"mtbf_s\":"
-	       "%.9g,\"failures\":%.9g,\"interval_s\":%.9g,\"best_s\":%.9g,\"young_s\":%.9g,"
-	       "\"daly_s\":%.9g,\"spares_worth\":",
-	       t->ngpus, t->w.hosts, t->w.seconds / DAY, t->w.step_s, t->reduce_s, t->exposed_s,
-	       t->mtbf_s, t->w.seconds / t->mtbf_s, t->w.interval_s, t->best_s, t->young_s,
-	       t->daly_s);
+	json_put(&j,
+		 "{cluster:%s nranks:%" PRIu32 " hosts:%" PRIu32
+		 " days:%.9g step_s:%.9g reduce_s:%.9g exposed_s:%.9g mtbf_s:%.9g failures:%.9g "
+		 "interval_s:%.9g best_s:%.9g young_s:%.9g daly_s:%.9g",
+		 t->c.name, t->ngpus, t->w.hosts, t->w.seconds / DAY, t->w.step_s, t->reduce_s,
+		 t->exposed_s, t->mtbf_s, t->w.seconds / t->mtbf_s, t->w.interval_s, t->best_s,
+		 t->young_s, t->daly_s);
 	if (wanted(t, WHATIF_SPARE))
-		printf("%" PRIu32, t->best_spares);
+		json_put(&j, "spares_worth:%" PRIu32, t->best_spares);
 	else
-		printf("null");
-	printf(",\"tp\":%" PRIu32 ",\"pp\":%" PRIu32 ",\"dp\":%" PRIu32 ",\"seeds\":%d", t->tp,
-	       t->pp, t->dp, WHATIF_SEEDS);
-	printf(",\"params\":%.9g,\"bucket\":%" PRIu64 ",\"overlap\":%.9g,\"seed\":%" PRIu64
-	       ",\"detect_s\":%.9g,\"restart_s\":%.9g,\"recover_s\":%.9g,\"repair_s\":%.9g,"
-	       "\"checkpoint_s\":%.9g,\"spares\":%" PRIu32 ",\"fail_rate\":",
-	       t->a->params, (uint64_t)t->a->bucket, t->a->overlap, (uint64_t)t->a->seed,
-	       t->w.detect_s, t->w.restart_s, t->w.recover_s, t->w.repair_s, t->w.checkpoint_s,
-	       t->w.spares);
-	json_string(t->rates.source, stdout);
-	printf(",\"policies\":[");
+		json_put(&j, "spares_worth:null");
+	json_put(&j,
+		 "tp:%" PRIu32 " pp:%" PRIu32 " dp:%" PRIu32 " seeds:%d params:%.9g bucket:%" PRIu64
+		 " overlap:%.9g seed:%" PRIu64
+		 " detect_s:%.9g restart_s:%.9g recover_s:%.9g repair_s:%.9g checkpoint_s:%.9g "
+		 "spares:%" PRIu32 " fail_rate:%s policies:[",
+		 t->tp, t->pp, t->dp, WHATIF_SEEDS, t->a->params, (uint64_t)t->a->bucket,
+		 t->a->overlap, (uint64_t)t->a->seed, t->w.detect_s, t->w.restart_s, t->w.recover_s,
+		 t->w.repair_s, t->w.checkpoint_s, t->w.spares, t->rates.source);
 	for (int p = 0; p < WHATIF_NPOLICIES; p++) {
 		const struct whatif_answer *a = &t->answer[p];
 
 		if (!wanted(t, p))
 			continue;
-		printf(
-		    "%s{\"policy\":\"%s\",\"goodput\":%.9g,\"training\":%.9g,\"happened\":%" PRIu64
-		    ",\"lost\":{\"comm\":%.9g,\"detect\":%.9g,\"restart\":%.9g,\"again\":%.9g,"
-		    "\"ckpt\":%.9g,\"hosts\":%.9g}",
-		    comma, whatif_policy_name((unsigned)p), a->goodput * computing(t), a->goodput,
-		    a->happened, a->goodput * (1 - computing(t)), a->lost_detect, a->lost_restart,
-		    a->lost_again, a->lost_checkpoint, a->lost_hosts);
-		json_kinds(t, a);
-		comma = ",";
+		json_put(&j,
+			 "{policy:%s goodput:%.9g training:%.9g happened:%" PRIu64
+			 " lost:{comm:%.9g detect:%.9g restart:%.9g again:%.9g ckpt:%.9g "
+			 "hosts:%.9g}",
+			 whatif_policy_name((unsigned)p), a->goodput * computing(t), a->goodput,
+			 a->happened, a->goodput * (1 - computing(t)), a->lost_detect,
+			 a->lost_restart, a->lost_again, a->lost_checkpoint, a->lost_hosts);
+		json_put(&j, "kinds:[");
+		for (size_t k = 0; k < t->rates.nkinds; k++)
+			json_put(&j, "{kind:%s count:%" PRIu64 " lost:%.9g}", t->rates.kind[k].name,
+				 a->count_kind[k], a->lost_kind[k]);
+		json_put(&j, "]}");
 	}
-	printf("]}\n");
+	json_put(&j, "]}\n");
 }
 
 /* ---- as a plot: the goodput by the interval and by the number of hosts */
@@ -425,7 +413,7 @@ curve(struct training *t, struct plot_panel *panel, int p, bool by_hosts, struct
 	snprintf(s.name, sizeof s.name, "%s", whatif_policy_name((unsigned)p));
 	c = plot_curve_add(panel, &s);
 	w.policy = (enum whatif_policy)p;
-	for (int i = -8; c && i <= 8 && rc == RC_OK; i++) {
+	for (int i = -8; i <= 8 && rc == RC_OK; i++) {
 		double factor = pow(2, i / 2.0);
 		struct whatif_answer a;
 
@@ -437,13 +425,12 @@ curve(struct training *t, struct plot_panel *panel, int p, bool by_hosts, struct
 			w.interval_s = t->w.interval_s * factor;
 		}
 		rc = whatif_run(&w, &a, err);
-		if (rc == RC_OK &&
-		    !plot_point_add(c,
-				    by_hosts ? (double)w.hosts * t->c.gpus_per_host : w.interval_s,
-				    100 * a.goodput))
-			c = NULL;
+		if (rc == RC_OK)
+			plot_point_add(
+			    c, by_hosts ? (double)w.hosts * t->c.gpus_per_host : w.interval_s,
+			    100 * a.goodput);
 	}
-	return rc != RC_OK ? rc : c ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return rc;
 }
 
 static enum rc
@@ -479,9 +466,7 @@ simulate_training(const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "training: needs --cluster");
 	if (a->plot && plot_check(a->plot, err) != RC_OK)
 		return err_prefix(err, "--plot");
-	t = calloc(1, sizeof *t);
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
+	t = must_alloc(1, sizeof *t);
 	t->a = a;
 	rc = prepare(t, err);
 	if (rc == RC_OK)

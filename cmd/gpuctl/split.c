@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "table.h"
@@ -16,11 +16,11 @@
 static enum rc
 parse_list(const char *text, const char *none, uint32_t n, int **out, struct err *err)
 {
-	int *v = alloc_zeroed(n, sizeof *v);
+	int *v = must_alloc(n, sizeof *v);
 	char word[WORD_CHARS];
 	uint64_t x;
 	uint32_t k = 0;
-	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
 	for (const char *p = text; rc == RC_OK && p; k++) {
 		size_t len = strcspn(p, ",");
@@ -61,17 +61,17 @@ parse_lists(const struct args *a, uint32_t n, int **color, int **key, struct err
 static void
 print_split(const struct args *a, const struct gpusim_split *made, size_t n)
 {
-	bool json = a->json;
+	struct json j = {stdout, false};
 
-	for (size_t i = 0; i < n && !json; i++)
+	for (size_t i = 0; i < n && !a->json; i++)
 		printf("%d %" PRIu64 "\n", made[i].color, gpusim_comm_id(made[i].comm).id);
-	for (size_t i = 0; i < n && json; i++) {
-		printf("%s{\"color\":%d,", i ? "," : "[", made[i].color);
-		json_members(made[i].comm, stdout);
-		fputs("}", stdout);
+	for (size_t i = 0; i < n && a->json; i++) {
+		json_put(&j, i ? "{color:%d" : "[{color:%d", made[i].color);
+		json_members(&j, made[i].comm);
+		json_put(&j, "}");
 	}
-	if (json)
-		puts("]");
+	if (a->json)
+		json_put(&j, "]\n");
 }
 
 enum rc

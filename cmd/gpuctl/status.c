@@ -17,19 +17,17 @@
 static void
 print_json(const struct gpusim_status *s)
 {
-	printf("{\"version\":");
-	json_string(s->version, stdout);
-	json_member("address", s->address, stdout);
-	printf(",\"instance\":\"%016" PRIx64 "\",\"pid\":%" PRIu32 ",\"uptime_ms\":%" PRIu64
-	       ",\"waiting\":%" PRIu32 ",\"devices\":",
-	       s->instance, s->pid, s->uptime_ms, s->waiting);
-	json_devices(s->devices, NULL, s->ndevices, stdout);
-	printf(",\"comms\":[");
-	for (size_t i = 0; i < s->ncomms; i++) {
-		fputs(i ? "," : "", stdout);
-		json_comm(&s->comms[i], NULL, stdout);
-	}
-	puts("]}");
+	struct json j = {stdout, false};
+
+	json_put(&j,
+		 "{version:%s address:%s instance:%016" PRIx64 " pid:%" PRIu32 " uptime_ms:%" PRIu64
+		 " waiting:%" PRIu32 " devices:",
+		 s->version, s->address, s->instance, s->pid, s->uptime_ms, s->waiting);
+	json_devices(&j, s->devices, NULL, s->ndevices);
+	json_put(&j, "comms:[");
+	for (size_t i = 0; i < s->ncomms; i++)
+		json_comm(&j, &s->comms[i], NULL);
+	json_put(&j, "]}\n");
 }
 
 static bool
@@ -133,7 +131,7 @@ run_devices(struct cli *cli, const struct args *a, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (a->json) {
-		json_devices(list, NULL, n, stdout);
+		json_devices(&(struct json){stdout, false}, list, NULL, n);
 		putchar('\n');
 	} else {
 		table_devices(list, n, stdout);

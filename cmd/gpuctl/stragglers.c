@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "cli.h"
 
 static double
@@ -24,13 +25,15 @@ print_text(const struct gpusim_lateness *v, uint32_t nranks)
 static void
 print_json(const struct gpusim_lateness *v, uint32_t nranks)
 {
-	putchar('[');
+	struct json j = {stdout, false};
+
+	json_put(&j, "[");
 	for (uint32_t r = 0; r < nranks; r++)
-		printf("%s{\"rank\":%" PRIu32 ",\"device\":\"%016" PRIx64
-		       "\",\"operations\":%" PRIu64 ",\"sum_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64
-		       "}",
-		       r ? "," : "", r, v[r].device.id, v[r].operations, v[r].sum_ns, v[r].max_ns);
-	puts("]");
+		json_put(&j,
+			 "{rank:%" PRIu32 " device:%016" PRIx64 " operations:%" PRIu64
+			 " sum_ns:%" PRIu64 " max_ns:%" PRIu64 "}",
+			 r, v[r].device.id, v[r].operations, v[r].sum_ns, v[r].max_ns);
+	json_put(&j, "]\n");
 }
 
 enum rc

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "filter.h"
 #include "io.h"
 #include "mem/dtype.h"
@@ -56,8 +57,7 @@ read_some(struct stream *s, bool *end, struct err *err)
 	s->in.len = left;
 	s->looked -= s->at;
 	s->at = 0;
-	if (!buf_reserve(&s->in, IO_PIECE))
-		return err_set(err, RC_NOMEM, FILTER_STDIN ": out of memory");
+	must_reserve(&s->in, IO_PIECE);
 	rc = io_read_some(STDIN_FILENO, FILTER_STDIN, s->in.data + left, s->in.cap - left, &got,
 			  err);
 	if (rc == RC_OK)

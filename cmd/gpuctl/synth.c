@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "coll/tune.h"
 
@@ -75,10 +76,10 @@ write_file(const char *path, const struct synth_result *r, struct err *err)
 	if (!is_xml(path))
 		return file_replace(path, r->text.data, r->text.len, err);
 	rc = algo_parse(r->text.data, r->text.len, path, NULL, &algo, err);
-	if (!rc && !msccl_print(algo, &xml))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (!rc)
+	if (!rc) {
+		must(msccl_print(algo, &xml));
 		rc = file_replace(path, xml.data, xml.len, err);
+	}
 	algo_free(algo);
 	buf_fini(&xml);
 	return rc;
@@ -88,10 +89,11 @@ static void
 print_rows(const struct synth_result *r, bool json)
 {
 	size_t n = r->nrow < SHOWN ? r->nrow : SHOWN;
+	struct json j = {stdout, false};
 
 	if (json)
-		printf("{\"tried\":%zu,\"min_slots\":%" PRIu32 ",\"steps\":%zu,\"candidates\":[",
-		       r->tried, r->proof.min_slots, r->proof.nsteps);
+		json_put(&j, "{tried:%zu min_slots:%" PRIu32 " steps:%zu candidates:[", r->tried,
+			 r->proof.min_slots, r->proof.nsteps);
 	else
 		printf("%-32s  %12s\n", "candidate", "simulated us");
 	for (size_t i = 0; i < r->nrow; i++) {
@@ -101,14 +103,14 @@ print_rows(const struct synth_result *r, bool json)
 		if (i >= n && !best_builtin)
 			continue;
 		if (json)
-			printf("%s{\"name\":\"%s\",\"simulated_us\":%.9g,\"builtin\":%s}",
-			       i ? "," : "", row->name, row->us, row->builtin ? "true" : "false");
+			json_put(&j, "{name:%s simulated_us:%.9g builtin:%hhu}", row->name, row->us,
+				 row->builtin);
 		else
 			printf("%-32s  %12.1f%s\n", row->name, row->us,
 			       row->builtin ? "  built-in" : "");
 	}
 	if (json)
-		printf("],\"builtin_wins\":%s}\n", synth_builtin_wins(r) ? "true" : "false");
+		json_put(&j, "] builtin_wins:%hhu}\n", synth_builtin_wins(r));
 	else {
 		if (synth_builtin_wins(r))
 			printf("%s, built-in, is faster than the best file: --algo %s\n",

@@ -92,37 +92,29 @@ table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
 }
 
 static void
-json_device(const struct gpusim_device_info *d, size_t index, FILE *f)
+json_device(struct json *j, const struct gpusim_device_info *d, size_t index)
 {
-	fprintf(f,
-		"{\"index\":%zu,\"id\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32
-		",\"state\":\"%s\",\"spare\":%s,\"join\":%s,\"comm\":%" PRIu64 ",\"pid\":%" PRIu32
-		",\"min_addr\":%" PRIu64 ",\"max_addr\":%" PRIu64 ",\"used_bytes\":%" PRIu64,
-		index, d->device.id, d->ordinal, device_state(d), d->spare ? "true" : "false",
-		d->join ? "true" : "false", d->comm.id, d->pid, d->min_addr.addr, d->max_addr.addr,
-		d->used_bytes);
-	json_member("address", d->address, f);
-	json_member("data_address", d->data_address, f);
-	json_member("mem_path", d->mem_path, f);
-	json_member("host", d->host, f);
-	json_member("mem_private", d->mem_private, f);
-	if (d->lost) {
-		fprintf(f, ",\"lost_at_ms\":%" PRIu64, d->lost_at_ms);
-		json_member("lost_why", d->lost_why, f);
-		json_member("lost_remedy", d->lost_remedy, f);
-	}
-	putc('}', f);
+	json_put(j,
+		 "{index:%zu id:%016" PRIx64 " ordinal:%" PRIu32
+		 " state:%s spare:%hhu join:%hhu comm:%" PRIu64 " pid:%" PRIu32 " min_addr:%" PRIu64
+		 " max_addr:%" PRIu64 " used_bytes:%" PRIu64
+		 " address:%s data_address:%s mem_path:%s host:%s mem_private:%s",
+		 index, d->device.id, d->ordinal, device_state(d), d->spare, d->join, d->comm.id,
+		 d->pid, d->min_addr.addr, d->max_addr.addr, d->used_bytes, d->address,
+		 d->data_address, d->mem_path, d->host, d->mem_private);
+	if (d->lost)
+		json_put(j, "lost_at_ms:%" PRIu64 " lost_why:%s lost_remedy:%s", d->lost_at_ms,
+			 d->lost_why, d->lost_remedy);
+	json_put(j, "}");
 }
 
 void
-json_devices(const struct gpusim_device_info *d, const size_t *index, size_t n, FILE *f)
+json_devices(struct json *j, const struct gpusim_device_info *d, const size_t *index, size_t n)
 {
-	putc('[', f);
-	for (size_t i = 0; i < n; i++) {
-		fputs(i ? "," : "", f);
-		json_device(&d[i], index ? index[i] : i, f);
-	}
-	putc(']', f);
+	json_put(j, "[");
+	for (size_t i = 0; i < n; i++)
+		json_device(j, &d[i], index ? index[i] : i);
+	json_put(j, "]");
 }
 
 void
@@ -146,46 +138,42 @@ table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f)
 }
 
 static void
-json_progress(const struct gpusim_progress *p, size_t i, FILE *f)
+json_progress(struct json *j, const struct gpusim_progress *p)
 {
-	fprintf(f,
-		"%s{\"rank\":%" PRIu32 ",\"device\":\"%016" PRIx64 "\",\"operation\":%" PRIu64
-		",\"step\":%" PRIu32 ",\"steps\":%" PRIu32 ",\"idle_ms\":%" PRIu64
-		",\"waits_for\":%d}",
-		i ? "," : "", p->rank, p->device.id, p->operation, p->step, p->steps, p->idle_ms,
-		p->waits_for);
+	json_put(j,
+		 "{rank:%" PRIu32 " device:%016" PRIx64 " operation:%" PRIu64 " step:%" PRIu32
+		 " steps:%" PRIu32 " idle_ms:%" PRIu64 " waits_for:%d}",
+		 p->rank, p->device.id, p->operation, p->step, p->steps, p->idle_ms, p->waits_for);
 }
 
 void
-json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
+json_comm(struct json *j, const struct gpusim_comm_info *c, const char *recovered)
 {
-	fprintf(f,
-		"{\"id\":%" PRIu64 ",\"state\":\"%s\",\"epoch\":%" PRIu32 ",\"nranks\":%" PRIu32
-		",\"on_failure\":\"%s\",\"recoveries\":%" PRIu32 ",\"pending\":%" PRIu64
-		",\"operations\":%" PRIu64 ",\"devices\":[",
-		c->id.id, state_name(c->state), c->epoch, c->nranks,
-		gpusim_on_failure_name(c->on_failure), c->recoveries, c->pending, c->operations);
+	json_put(j,
+		 "{id:%" PRIu64 " state:%s epoch:%" PRIu32 " nranks:%" PRIu32
+		 " on_failure:%s recoveries:%" PRIu32 " pending:%" PRIu64 " operations:%" PRIu64
+		 " devices:[",
+		 c->id.id, state_name(c->state), c->epoch, c->nranks,
+		 gpusim_on_failure_name(c->on_failure), c->recoveries, c->pending, c->operations);
 	for (uint32_t r = 0; r < c->nranks; r++)
-		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", c->devices[r].id);
-	fputs("]", f);
-	json_member("reason", c->reason, f);
+		json_put(j, "%016" PRIx64, c->devices[r].id);
+	json_put(j, "] reason:%s", c->reason);
 	if (recovered) {
-		json_member("recovered", recovered, f);
-	} else {
-		fputs(",\"progress\":[", f);
-		for (size_t i = 0; i < c->nprogress; i++)
-			json_progress(&c->progress[i], i, f);
-		putc(']', f);
+		json_put(j, "recovered:%s}", recovered);
+		return;
 	}
-	putc('}', f);
+	json_put(j, "progress:[");
+	for (size_t i = 0; i < c->nprogress; i++)
+		json_progress(j, &c->progress[i]);
+	json_put(j, "]}");
 }
 
 void
-json_members(struct gpusim_comm *comm, FILE *f)
+json_members(struct json *j, struct gpusim_comm *comm)
 {
-	fprintf(f, "\"comm\":%" PRIu64 ",\"nranks\":%" PRIu32 ",\"devices\":[",
-		gpusim_comm_id(comm).id, gpusim_comm_count(comm));
+	json_put(j, "comm:%" PRIu64 " nranks:%" PRIu32 " devices:[", gpusim_comm_id(comm).id,
+		 gpusim_comm_count(comm));
 	for (uint32_t r = 0; r < gpusim_comm_count(comm); r++)
-		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", gpusim_comm_device(comm, r).id);
-	fputs("]", f);
+		json_put(j, "%016" PRIx64, gpusim_comm_device(comm, r).id);
+	json_put(j, "]");
 }

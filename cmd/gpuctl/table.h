@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/json.h"
 #include "gpusim.h"
 
 /* "in-progress", "success", "failed": enum gpusim_state. Static storage. */
@@ -23,10 +24,11 @@ void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
 /* Print JSON without a newline. Ids of devices are strings of 16 hexadecimal digits. index: of each device,
  * as options accept it; NULL: its position. recovered: the communicator's latest recovery; NULL omits it. */
-void json_devices(const struct gpusim_device_info *d, const size_t *index, size_t n, FILE *f);
-void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
+void json_devices(struct json *j, const struct gpusim_device_info *d, const size_t *index,
+		  size_t n);
+void json_comm(struct json *j, const struct gpusim_comm_info *c, const char *recovered);
 
 /* Print a new communicator as members of an object: comm, nranks, devices. */
-void json_members(struct gpusim_comm *comm, FILE *f);
+void json_members(struct json *j, struct gpusim_comm *comm);
 
 #endif

@@ -73,11 +73,10 @@ view_open(struct top_view *v, struct cli *cli, bool json, struct err *err)
 	enum rc rc = cli_open(cli, err);
 
 	*v = (struct top_view){.cli = cli, .records = json ? JSON_RECORDS : 0};
-	if (rc == RC_OK)
-		rc = observer_new(cli->g, &v->observer, err);
-	if (rc == RC_OK)
-		rc = look(v, true, err);
-	return rc;
+	if (rc != RC_OK)
+		return rc;
+	v->observer = observer_new(cli->g);
+	return look(v, true, err);
 }
 
 static void
@@ -131,15 +130,6 @@ print_json(const struct top_view *v, struct err *err)
 	return rc;
 }
 
-static void
-sleep_ms(uint32_t ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * (long)NS_PER_MS};
-
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
 /* Print tables, an interval apart. Each has rates, so the first comes after an interval. */
 static enum rc
 batch(struct top_view *v, const struct args *a, struct err *err)
@@ -150,7 +140,7 @@ batch(struct top_view *v, const struct args *a, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (uint64_t i = 0; rc == RC_OK && i < n; i++) {
-		sleep_ms(ms);
+		clock_sleep(ms * NS_PER_MS);
 		rc = look(v, true, err);
 		if (rc != RC_OK)
 			break;
@@ -210,14 +200,6 @@ wait_for_more(const struct top_view *v, uint64_t until, const sigset_t *outside)
 	return !caught && !(p[0].revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
-static void
-show(struct top_view *v, struct top_settings *s, const char *message)
-{
-	if (v->top)
-		top_sort(v->top, s->sort, s->reverse);
-	top_screen_draw(v->top, s, message);
-}
-
 static enum rc
 run_screen(struct top_view *v, struct top_settings *s, const sigset_t *outside, struct err *err)
 {
@@ -228,7 +210,9 @@ run_screen(struct top_view *v, struct top_settings *s, const sigset_t *outside, 
 	while (!s->quit && rc != RC_NOMEM) {
 		bool now, news;
 
-		show(v, s, why.text);
+		if (v->top)
+			top_sort(v->top, s->sort, s->reverse);
+		top_screen_draw(v->top, s, why.text);
 		if (!wait_for_more(v, due, outside))
 			break;
 		top_screen_keys(s, v->top->ndevices);

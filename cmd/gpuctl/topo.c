@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "cli.h"
 #include "hold.h"
 #include "table.h"
@@ -48,18 +48,15 @@ place_of(const struct gpusim_device_info *list, size_t n, struct gpusim_device d
 	return i;
 }
 
-static enum rc
-topo_room(struct topo *t, struct err *err)
+static void
+topo_room(struct topo *t)
 {
-	t->index = alloc_zeroed(t->n, sizeof *t->index);
-	t->cell = alloc_zeroed(t->n * t->n, sizeof *t->cell);
-	if (!t->index || !t->cell)
-		return err_set(err, RC_NOMEM, "out of memory");
+	t->index = must_alloc(t->n, sizeof *t->index);
+	t->cell = must_alloc(t->n * t->n, sizeof *t->cell);
 	for (size_t i = 0; i < t->n; i++) {
 		t->index[i] = i;
 		t->cell[i * t->n + i] = CELL_SELF;
 	}
-	return RC_OK;
 }
 
 static void
@@ -75,12 +72,11 @@ static enum rc
 learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(comm);
-	uint8_t *path = alloc_zeroed((size_t)n * n, 1);
-	size_t *at = alloc_zeroed(n, sizeof *at);
-	enum rc rc = path && at ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	uint8_t *path = must_alloc((size_t)n * n, 1);
+	size_t *at = must_alloc(n, sizeof *at);
+	enum rc rc;
 
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_paths(comm, path), err);
+	rc = api(gpusim_comm_paths(comm, path), err);
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
 		at[r] = place_of(t->device, t->n, gpusim_comm_device(comm, r));
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
@@ -126,7 +122,7 @@ learn_free(struct cli *cli, struct topo *t, struct err *err)
 	const struct args none = {0};
 	struct gpusim_comm *comm = NULL;
 	uint32_t n;
-	enum rc rc = cli_free_devices(cli, &n, err);
+	enum rc rc = cli_count_devices(cli, false, &n, err);
 
 	if (rc != RC_OK || n < 2)
 		return rc;
@@ -143,7 +139,7 @@ topo_all(struct cli *cli, struct topo *t, struct err *err)
 	enum rc rc = api(gpusim_devices(cli->g, &t->device, &t->n), err);
 
 	if (rc == RC_OK)
-		rc = topo_room(t, err);
+		topo_room(t);
 	if (rc == RC_OK)
 		rc = learn_busy(cli, t, err);
 	return rc == RC_OK ? learn_free(cli, t, err) : rc;
@@ -161,11 +157,9 @@ topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 	if (rc == RC_OK)
 		rc = api(gpusim_devices(cli->g, &all, &nall), err);
 	t->n = rc == RC_OK ? gpusim_comm_count(comm) : 0;
-	t->device = alloc_zeroed(t->n, sizeof *t->device);
-	if (rc == RC_OK && !t->device)
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	t->device = must_alloc(t->n, sizeof *t->device);
 	if (rc == RC_OK)
-		rc = topo_room(t, err);
+		topo_room(t);
 	for (uint32_t i = 0; rc == RC_OK && i < t->n; i++) {
 		t->device[i] = *gpusim_comm_device_info(comm, i);
 		t->index[i] = place_of(all, nall, t->device[i].device);
@@ -332,66 +326,57 @@ print_group(const struct topo *t, const size_t *group, size_t g, size_t *label)
 	putchar('\n');
 }
 
-static enum rc
-print_groups(const struct topo *t, struct err *err)
+static void
+print_groups(const struct topo *t)
 {
-	size_t *group = alloc_zeroed(t->n, sizeof *group);
-	size_t *label = alloc_zeroed(t->n, sizeof *label);
-	enum rc rc = RC_OK;
+	size_t *group = must_alloc(t->n, sizeof *group);
+	size_t *label = must_alloc(t->n, sizeof *label);
 
-	for (size_t i = 0; group && label && i < t->n; i++) {
+	for (size_t i = 0; i < t->n; i++) {
 		group[i] = 0;
 		while (group[i] < i && (group[group[i]] != group[i] || !are_alike(t, group[i], i)))
 			group[i]++;
 	}
-	for (size_t i = 0; group && label && i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++)
 		if (group[i] == i)
 			print_group(t, group, i, label);
-	if (!group || !label)
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	free(group);
 	free(label);
-	return rc;
 }
 
-static enum rc
-print_matrix(const struct topo *t, int width, struct err *err)
+static void
+print_matrix(const struct topo *t, int width)
 {
-	const char **word = alloc_zeroed(t->n, sizeof *word);
-	char(*name)[LABEL_MAX] = alloc_zeroed(t->n, sizeof *name);
-	enum rc rc = name && word ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	const char **word = must_alloc(t->n, sizeof *word);
+	char(*name)[LABEL_MAX] = must_alloc(t->n, sizeof *name);
 
-	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
+	for (size_t i = 0; i < t->n; i++) {
 		snprintf(name[i], LABEL_MAX, "dev%zu", t->index[i]);
 		word[i] = name[i];
 	}
-	if (rc == RC_OK)
-		print_row(t, width, "", word);
-	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
+	print_row(t, width, "", word);
+	for (size_t i = 0; i < t->n; i++) {
 		for (size_t j = 0; j < t->n; j++)
 			word[j] = cell_text[cell_at(t, i, j)];
 		print_row(t, width, name[i], word);
 	}
 	free(word);
 	free(name);
-	return rc;
 }
 
 /* Print a maker's notes: a line for each device, or one for all devices with the same note. */
-static enum rc
-print_notes(const struct topo *t, note_maker *make, bool together, const char **lead,
-	    struct err *err)
+static void
+print_notes(const struct topo *t, note_maker *make, bool together, const char **lead)
 {
-	char(*note)[NOTE_MAX] = alloc_zeroed(t->n, sizeof *note), name[NAMES_MAX];
-	size_t *label = alloc_zeroed(t->n, sizeof *label);
-	enum rc rc = note && label ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	char(*note)[NOTE_MAX] = must_alloc(t->n, sizeof *note), name[NAMES_MAX];
+	size_t *label = must_alloc(t->n, sizeof *label);
 
-	for (size_t i = 0; rc == RC_OK && i < t->n; i++) {
+	for (size_t i = 0; i < t->n; i++) {
 		make(t, i, note[i]);
 		for (label[i] = together ? 0 : i; strcmp(note[label[i]], note[i]) != 0;)
 			label[i]++;
 	}
-	for (size_t i = 0; rc == RC_OK && i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++)
 		if (*note[i] && label[i] == i) {
 			name_all(t, label, i, name);
 			printf("%s%s: %s\n", *lead, name, note[i]);
@@ -399,69 +384,61 @@ print_notes(const struct topo *t, note_maker *make, bool together, const char **
 		}
 	free(note);
 	free(label);
-	return rc;
 }
 
-static enum rc
-print_text(const struct topo *t, bool all, struct err *err)
+static void
+print_text(const struct topo *t, bool all)
 {
 	int width = name_width(t);
 	bool groups = !all && (t->n + 1) * ((size_t)width + 2) > COLUMNS + 2;
-	enum rc rc = groups ? print_groups(t, err) : print_matrix(t, width, err);
 	const char *lead = "\n";
 
-	if (rc != RC_OK)
-		return rc;
+	if (groups)
+		print_groups(t);
+	else
+		print_matrix(t, width);
 	printf("\n%s"
 	       "P2P  through memory: each has mapped the other's\n"
 	       "NET  through sockets\n"
 	       "-    unknown: no communicator has both devices\n",
 	       groups ? "" : "X    itself\n");
-	for (size_t k = 0; k < NMAKERS && rc == RC_OK; k++)
-		rc = print_notes(t, makers[k], groups, &lead, err);
+	for (size_t k = 0; k < NMAKERS; k++)
+		print_notes(t, makers[k], groups, &lead);
 	if (groups)
 		puts("\nUse --all for the table of all pairs.");
-	return rc;
 }
 
 static void
-json_notes(const struct topo *t)
+json_notes(struct json *j, const struct topo *t)
 {
-	const char *lead = "";
 	char note[NOTE_MAX];
 
 	for (size_t i = 0; i < t->n; i++)
 		for (size_t k = 0; k < NMAKERS; k++)
-			if (makers[k](t, i, note)) {
-				printf("%s{\"index\":%zu", lead, t->index[i]);
-				json_member("note", note, stdout);
-				putchar('}');
-				lead = ",";
-			}
+			if (makers[k](t, i, note))
+				json_put(j, "{index:%zu note:%s}", t->index[i], note);
 }
 
 static void
 print_json(const struct topo *t)
 {
-	printf("{\"devices\":");
-	json_devices(t->device, t->index, t->n, stdout);
-	printf(",\"paths\":[");
-	for (size_t i = 0; i < t->n; i++) {
-		fputs(i ? ",[" : "[", stdout);
-		for (size_t j = 0; j < t->n; j++) {
-			enum cell c = cell_at(t, i, j);
+	struct json j = {stdout, false};
 
-			fputs(j ? "," : "", stdout);
-			if (c == CELL_UNKNOWN)
-				fputs("null", stdout);
-			else
-				json_string(cell_text[c], stdout);
+	json_put(&j, "{devices:");
+	json_devices(&j, t->device, t->index, t->n);
+	json_put(&j, "paths:[");
+	for (size_t i = 0; i < t->n; i++) {
+		json_put(&j, "[");
+		for (size_t k = 0; k < t->n; k++) {
+			enum cell c = cell_at(t, i, k);
+
+			json_put(&j, "%s", c == CELL_UNKNOWN ? NULL : cell_text[c]);
 		}
-		putchar(']');
+		json_put(&j, "]");
 	}
-	printf("],\"notes\":[");
-	json_notes(t);
-	puts("]}");
+	json_put(&j, "] notes:[");
+	json_notes(&j, t);
+	json_put(&j, "]}\n");
 }
 
 enum rc
@@ -475,7 +452,7 @@ run_topo(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK && a->json)
 		print_json(&t);
 	else if (rc == RC_OK)
-		rc = print_text(&t, a->all, err);
+		print_text(&t, a->all);
 	topo_fini(&t);
 	return rc;
 }

@@ -67,10 +67,9 @@ run_stream_status(struct cli *cli, const struct args *a, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (a->json) {
-		printf("{\"stream\":%" PRIu64 ",\"state\":\"%s\"", a->stream,
-		       state_name((int)state));
-		json_member("reason", state == GPUSIM_STATE_FAILED ? gpusim_error() : "", stdout);
-		puts("}");
+		json_put(&(struct json){stdout, false}, "{stream:%" PRIu64 " state:%s reason:%s}\n",
+			 a->stream, state_name((int)state),
+			 state == GPUSIM_STATE_FAILED ? gpusim_error() : "");
 	} else if (state == GPUSIM_STATE_FAILED)
 		printf("failed: %s\n", gpusim_error());
 	else

@@ -12,22 +12,20 @@ static void
 print_rule(void *arg, const struct bench_rule *rule)
 {
 	struct bench_cli *b = arg;
-	bool json = b->a->json;
 	const char *name = coll_name(b->cfg.c.coll);
-	char max[24] = "-1";
+	uint64_t max = rule->max_bytes;
 
-	if (rule->max_bytes != UINT64_MAX)
-		snprintf(max, sizeof max, "%" PRIu64, rule->max_bytes);
-	else if (json)
-		snprintf(max, sizeof max, "null");
-	if (json)
-		printf("%s{\"collective\":\"%s\",\"min_bytes\":%" PRIu64
-		       ",\"max_bytes\":%s,\"algo\":\"%s\",\"nranks\":%" PRIu32 "}",
-		       b->nprinted++ ? "," : "", name, rule->min_bytes, max, rule->algo,
+	if (b->a->json) {
+		json_put(&b->json, "{collective:%s min_bytes:%" PRIu64, name, rule->min_bytes);
+		json_put(&b->json, max == UINT64_MAX ? "max_bytes:null" : "max_bytes:%" PRIu64,
+			 max);
+		json_put(&b->json, "algo:%s nranks:%" PRIu32 "}", rule->algo,
+			 gpusim_comm_count(b->comm));
+	} else {
+		printf("%s,%" PRIu64 ",%" PRId64 ",%s,-1,-1,-1,%" PRIu32 ",-1,-1\n", name,
+		       rule->min_bytes, max == UINT64_MAX ? -1 : (int64_t)max, rule->algo,
 		       gpusim_comm_count(b->comm));
-	else
-		printf("%s,%" PRIu64 ",%s,%s,-1,-1,-1,%" PRIu32 ",-1,-1\n", name, rule->min_bytes,
-		       max, rule->algo, gpusim_comm_count(b->comm));
+	}
 	fflush(stdout);
 }
 
@@ -47,7 +45,7 @@ enum rc
 run_tune(struct cli *cli, const struct args *a, struct err *err)
 {
 	enum gpusim_coll coll[GPUSIM_NCOLLS];
-	struct bench_cli b = {.cli = cli, .a = a};
+	struct bench_cli b = {.cli = cli, .a = a, .json.f = stdout};
 	int n = 0;
 	enum rc rc = RC_OK;
 
@@ -72,13 +70,13 @@ run_tune(struct cli *cli, const struct args *a, struct err *err)
 		if (bench_has_choice((enum gpusim_coll)c))
 			coll[n++] = (enum gpusim_coll)c;
 	if (rc == RC_OK && a->json)
-		fputs("[", stdout);
+		json_put(&b.json, "[");
 	else if (rc == RC_OK)
 		printf("# collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,"
 		       "numPipeOps,regBuff\n");
 	for (int i = 0; i < n && rc == RC_OK; i++)
 		rc = tune(&b, coll[i], err);
 	if (rc == RC_OK && a->json)
-		puts("]");
+		json_put(&b.json, "]\n");
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/must.h"
 #include "bench_cli.h"
 #include "coll/tune.h"
 
@@ -31,11 +32,9 @@ static enum tune_transport
 transport_of(const struct gpusim_comm *comm)
 {
 	size_t n = gpusim_comm_count(comm);
-	uint8_t *path = malloc(n * n + 1);
-	enum tune_transport by = TUNE_P2P;
+	uint8_t *path = must_alloc(n, n);
+	enum tune_transport by = gpusim_comm_paths(comm, path) == GPUSIM_OK ? TUNE_P2P : TUNE_NET;
 
-	if (!path || gpusim_comm_paths(comm, path) != GPUSIM_OK)
-		by = TUNE_NET;
 	for (size_t i = 0; by == TUNE_P2P && i < n * n; i++)
 		if (path[i] != GPUSIM_PATH_P2P)
 			by = TUNE_NET;
@@ -101,10 +100,8 @@ tune_costs(struct cli *cli, const struct args *a, struct err *err)
 			       "a barrier took %.1f us, and broadcasts of %u and %u bytes %.1f and "
 			       "%.1f us: the machine is too busy to measure",
 			       barrier, MESSAGES * SMALL, MESSAGES * LARGE, us[1], us[2]);
-	if (!tune_show_sent(c.by, &m, &text))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	else
-		fwrite(text.data, 1, text.len, stdout);
+	must(tune_show_sent(c.by, &m, &text));
+	fwrite(text.data, 1, text.len, stdout);
 	buf_fini(&text);
-	return rc;
+	return RC_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "coll/plan.h"
 #include "counts.h"
 #include "filter.h"
@@ -42,11 +43,10 @@ add_line(struct vector *f, const char *line, size_t nbytes, struct err *err)
 
 	if (f->nvec == PLAN_MAX_RANKS)
 		return err_set(err, RC_FAILED, "more than %u vectors", PLAN_MAX_RANKS);
-	if (!alloc_room(&f->len, f->nvec, &f->cap, sizeof *f->len))
-		return err_set(err, RC_NOMEM, "out of memory");
+	must_room(&f->len, f->nvec, &f->cap, sizeof *f->len);
 	rc = vectext_parse(f->a->dtype, line, nbytes, f->nvec + 1, &text, err);
-	if (rc == RC_OK && !buf_add(&f->in, text.data, text.nelem * dtype_size(f->a->dtype)))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		must_add(&f->in, text.data, text.nelem * dtype_size(f->a->dtype));
 	if (rc == RC_OK)
 		f->len[f->nvec++] = text.nelem;
 	vectext_fini(&text);
@@ -114,9 +114,7 @@ take_counts(struct vector *f, struct err *err)
 static enum rc
 count_lines(struct vector *f, struct err *err)
 {
-	f->counts = alloc_zeroed(f->nvec, sizeof *f->counts);
-	if (!f->counts)
-		return err_set(err, RC_NOMEM, "out of memory");
+	f->counts = must_alloc(f->nvec, sizeof *f->counts);
 	memcpy(f->counts, f->len, f->nvec * sizeof *f->counts);
 	f->ncounts = f->nvec;
 	return find_nranks(f, err);
@@ -144,9 +142,7 @@ cut(struct vector *f, struct err *err)
 	uint32_t n = ranks_take_one(f->coll) ? 1 : f->nranks;
 	size_t size = dtype_size(f->a->dtype);
 
-	f->begin = alloc_zeroed(n + 1, sizeof *f->begin);
-	if (!f->begin)
-		return err_set(err, RC_NOMEM, "out of memory");
+	f->begin = must_alloc(n + 1, sizeof *f->begin);
 	if (!f->a->raw && f->nvec != n)
 		return err_set(err, RC_BADDATA,
 			       "%zu vector%s, but --counts are for %" PRIu32 " rank%s", f->nvec,
@@ -198,7 +194,8 @@ filter_vector(struct cli *cli, enum gpusim_coll coll, const struct args *a, stru
 	if (rc == RC_OK) {
 		uint32_t nvec = ranks_take_one(coll) ? 1 : f.nranks;
 
-		ranks_count(&f.ranks, f.counts, f.begin);
+		f.ranks.counts = f.counts;
+		f.ranks.begin = f.begin;
 		rc = ranks_do(&f.ranks, f.in.data, f.begin[nvec], &f.in, &f.out, err);
 	}
 	ranks_release(&f.ranks, rc);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "mem/crc64.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
@@ -101,8 +102,8 @@ lies(const struct verify *v, uint32_t rank, const char *what, uint64_t i, const 
 
 	if (rc == RC_OK) {
 		text.len--;
-		rc = buf_addf(&text, ", not ") ? vectext_format(v->r->c.dtype, want, 1, &text, err)
-					       : err_set(err, RC_NOMEM, "out of memory");
+		must_addf(&text, ", not ");
+		rc = vectext_format(v->r->c.dtype, want, 1, &text, err);
 	}
 	if (rc == RC_OK)
 		rc = err_set(err, RC_BADDATA,
@@ -246,8 +247,8 @@ odd_one(const struct verify *v, const uint64_t *crc)
 static enum rc
 check_equal(const struct verify *v, struct err *err)
 {
-	uint64_t *crc = alloc_zeroed(v->n, sizeof *crc);
-	enum rc rc = crc ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	uint64_t *crc = must_alloc(v->n, sizeof *crc);
+	enum rc rc = RC_OK;
 	uint32_t odd;
 
 	for (uint32_t r = 0; r < v->n && rc == RC_OK; r++)
@@ -273,11 +274,11 @@ verify_ranks(const struct ranks *r, const char *data, uint64_t nelem, struct err
 			   .step = nelem / VERIFY_ALL + 1,
 			   .n = gpusim_comm_count(r->comm),
 			   .exact = r->c.deterministic && gpusim_comm_count(r->comm) > 1};
-	unsigned char *room = malloc(PIECE_BYTES);
+	unsigned char *room = must_alloc(1, PIECE_BYTES);
 	enum rc rc;
 
-	v.x = alloc_zeroed(v.n, sizeof *v.x);
-	rc = room && v.x ? check_inputs(&v, room, err) : err_set(err, RC_NOMEM, "out of memory");
+	v.x = must_alloc(v.n, sizeof *v.x);
+	rc = check_inputs(&v, room, err);
 	for (uint32_t i = 0; i < v.n && rc == RC_OK; i++)
 		rc = check_result(&v, i, room, err);
 	if (rc == RC_OK && r->c.coll == GPUSIM_ALLREDUCE)

@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 
 #define WAIT_MS	 1000 /* for an event, in one call */
 #define AGAIN_MS 100  /* after a call that failed */
@@ -35,7 +35,7 @@ listen_on(void *arg)
 		size_t n;
 
 		if (gpusim_history(w->g, after, wait_ms, &v, &n, &last) != GPUSIM_OK) {
-			nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
+			clock_sleep(AGAIN_MS * NS_PER_MS);
 			continue;
 		}
 		free(v);
@@ -66,11 +66,9 @@ begin(struct watch *w, struct err *err)
 enum rc
 watch_new(const struct cli *cli, struct watch **out, struct err *err)
 {
-	struct watch *w = calloc(1, sizeof *w);
+	struct watch *w = must_alloc(1, sizeof *w);
 	enum rc rc;
 
-	if (!w)
-		return err_set(err, RC_NOMEM, "out of memory");
 	if (pipe2(w->pipe, O_NONBLOCK | O_CLOEXEC) != 0) {
 		free(w);
 		return err_set(err, RC_FAILED, "cannot create the pipe for events: %m");

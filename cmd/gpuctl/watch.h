@@ -12,7 +12,7 @@
  * watch_new - watch for events of the history: a device lost or back, a communicator failed or recovered.
  *
  * It has its own thread and connection, which end with the process. While the coordinator is away there is
- * no news. RC_UNREACHABLE, RC_NOMEM, RC_FAILED: no thread.
+ * no news. RC_UNREACHABLE, RC_FAILED: no thread.
  */
 struct watch;
 enum rc watch_new(const struct cli *cli, struct watch **out, struct err *err);

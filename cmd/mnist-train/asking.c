@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/json.h"
+#include "base/must.h"
 #include "nn/samples.h"
 #include "report.h"
 
@@ -144,29 +144,21 @@ print_evaluation(const struct model *m, const struct evaluation *e)
 static void
 write_evaluation(const struct model *m, const struct evaluation *e, FILE *f)
 {
+	struct json j = {f, false};
 	char number[16];
 
-	fprintf(f, "{\"test_accuracy\":");
-	json_real((double)e->right / (double)e->nitems, f);
-	fprintf(f, ",\"loss\":");
-	json_real(e->loss, f);
-	fprintf(f, ",\"items\":%" PRIu64 ",\"right\":%" PRIu64 ",\"classes\":[", e->nitems,
-		e->right);
-	for (uint32_t k = 0; k < e->nclasses; k++) {
-		fputs(k ? "," : "", f);
-		json_string(model_class(m, k, number), f);
+	json_put(&j, "{test_accuracy:%.9g loss:%.9g items:%" PRIu64 " right:%" PRIu64 " classes:[",
+		 (double)e->right / (double)e->nitems, e->loss, e->nitems, e->right);
+	for (uint32_t k = 0; k < e->nclasses; k++)
+		json_put(&j, "%s", model_class(m, k, number));
+	json_put(&j, "] taken:[");
+	for (uint64_t k = 0; k < e->nlabels; k++) {
+		json_put(&j, "[");
+		for (uint32_t i = 0; i < e->nclasses; i++)
+			json_put(&j, "%" PRIu64, e->taken[k * e->nclasses + i]);
+		json_put(&j, "]");
 	}
-	fprintf(f, "],\"taken\":[");
-	for (uint32_t k = 0; k < e->nlabels; k++) {
-		for (uint32_t j = 0; j < e->nclasses; j++)
-			fprintf(f, "%s%" PRIu64,
-				j   ? ","
-				: k ? ",["
-				    : "[",
-				e->taken[(uint64_t)k * e->nclasses + j]);
-		fputs("]", f);
-	}
-	fprintf(f, "]}\n");
+	json_put(&j, "]}\n");
 }
 
 static enum rc
@@ -300,9 +292,13 @@ answer_samples(const struct asking *a, struct batch_io *io, struct err *err)
 					  .values = a->model.items,
 					  .text = model_wants(&a->model, text)};
 	bool more = true;
-	enum rc rc = c->nfiles ? samples_open_files(c->files, c->nfiles, &want, &io->samples, err)
-			       : samples_open(STDIN_FILENO, "standard input", SAMPLES_STREAM, &want,
-					      &io->samples, err);
+	enum rc rc = RC_OK;
+
+	if (c->nfiles)
+		io->samples = samples_open_files(c->files, c->nfiles, &want);
+	else
+		rc = samples_open(STDIN_FILENO, "standard input", SAMPLES_STREAM, &want,
+				  &io->samples, err);
 
 	while (rc == RC_OK && more)
 		rc = answer_batch(&a->model, io, &more, err);
@@ -318,11 +314,9 @@ asking_infer(const struct asking *a, struct gpusim *g, struct err *err)
 	enum rc rc = predictor_new(g, &a->model, a->config->wait_ms, &io.predictor, err);
 	uint64_t rows = rc == RC_OK ? predictor_rows(io.predictor) : 0;
 
-	io.items = alloc_zeroed(rows * net_shape_size(net->input), sizeof(float));
-	io.values = alloc_zeroed(rows * net->nclasses, sizeof *io.values);
-	io.p = alloc_zeroed(net->nclasses, sizeof *io.p);
-	if (rc == RC_OK && (!io.items || !io.values || !io.p))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	io.items = must_alloc(rows * net_shape_size(net->input), sizeof(float));
+	io.values = must_alloc(rows * net->nclasses, sizeof *io.values);
+	io.p = must_alloc(net->nclasses, sizeof *io.p);
 	if (rc == RC_OK)
 		rc = a->config->data ? answer_data(&a->model, &io, &a->data, err)
 				     : answer_samples(a, &io, err);

@@ -13,7 +13,7 @@ struct asking {
 };
 
 /* Read the model, and for --eval the data set. Release with asking_fini in any case. RC_BADDATA: they are
- * damaged, or do not fit each other; RC_FAILED, RC_NOMEM. */
+ * damaged, or do not fit each other; RC_FAILED. */
 enum rc asking_open(struct asking *a, const struct train_config *config, struct err *err);
 void asking_fini(struct asking *a);
 

@@ -82,12 +82,6 @@ children_caught(struct children *c)
 	return c->caught;
 }
 
-static int
-exit_of(int status)
-{
-	return WIFSIGNALED(status) ? SIGNAL_EXITS + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 int
 children_run(struct children *c, char *const *argv, const char *out, const char *err,
 	     uint32_t timeout_ms)
@@ -115,5 +109,5 @@ children_run(struct children *c, char *const *argv, const char *out, const char 
 			deadline = deadline_in_ms(KILL_MS);
 		}
 	}
-	return exit_of(status);
+	return WIFSIGNALED(status) ? SIGNAL_EXITS + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "child.h"
 #include "train/compare.h"
 
@@ -67,11 +68,9 @@ remove_folder(const struct comparison *s)
 static enum rc
 check_prefix(const char *prefix, struct err *err)
 {
-	char *folder = strdup(prefix), *slash;
+	char *folder = must_strdup(prefix), *slash;
 	enum rc rc = RC_OK;
 
-	if (!folder)
-		return err_set(err, RC_NOMEM, "out of memory");
 	slash = strrchr(folder, '/');
 	if (slash)
 		slash[slash == folder] = '\0';
@@ -164,23 +163,6 @@ reason(const struct comparison *s, int status, char out[256])
 		fclose(f);
 }
 
-/* Read a file's bytes and append a NUL, which len does not count. */
-static enum rc
-read_bytes(const char *path, struct buf *out, struct err *err)
-{
-	FILE *f = fopen(path, "re");
-	size_t n = 1;
-
-	while (f && n > 0 && out->len < RESULT_MAX && buf_reserve(out, 65536)) {
-		n = fread(out->data + out->len, 1, 65535, f);
-		out->len += n;
-		out->data[out->len] = '\0';
-	}
-	if (f)
-		fclose(f);
-	return f && n == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: cannot be read", path);
-}
-
 static enum rc
 train(struct comparison *s, const struct compare_run *r, struct err *err)
 {
@@ -209,7 +191,7 @@ run_one(struct comparison *s, struct compare_run *r, struct err *err)
 	enum rc rc = train(s, r, err);
 
 	if (rc == RC_OK)
-		rc = read_bytes(s->json, &json, err);
+		rc = file_bytes(s->json, RESULT_MAX, &json, err);
 	if (rc == RC_OK)
 		rc = compare_read(r, json.data, err);
 	buf_fini(&json);
@@ -244,40 +226,28 @@ run_all(struct comparison *s)
 }
 
 static enum rc
-write_result(const struct comparison *s, const char *suffix, const struct buf *text,
-	     struct err *err)
-{
-	char *path = NULL;
-	enum rc rc;
-
-	if (asprintf(&path, "%s.%s", s->prefix, suffix) < 0)
-		return err_set(err, RC_NOMEM, "out of memory");
-	rc = file_replace(path, text->data, text->len, err);
-	free(path);
-	return rc;
-}
-
-static enum rc
 write_csv(const struct comparison *s, struct err *err)
 {
 	struct buf text = {0};
-	enum rc rc = compare_csv(&s->c, &text) ? write_result(s, "csv", &text, err)
-					       : err_set(err, RC_NOMEM, "out of memory");
+	char *path = must_printf("%s.csv", s->prefix);
+	enum rc rc;
 
+	compare_csv(&s->c, &text);
+	rc = file_replace(path, text.data, text.len, err);
 	buf_fini(&text);
+	free(path);
 	return rc;
 }
 
 static enum rc
 write_png(struct comparison *s, const struct plot *plot, struct err *err)
 {
-	char *path = NULL;
+	char *path;
 	enum rc rc;
 
 	if (!plot_has_points(plot))
 		return RC_OK;
-	if (asprintf(&path, "%s.png", s->prefix) < 0)
-		return err_set(err, RC_NOMEM, "out of memory");
+	path = must_printf("%s.png", s->prefix);
 	rc = plot_save(plot, path, err);
 	if (rc == RC_NOTFOUND)
 		log_line(LOG_WARN, "gnuplot not found: %s is not written", path);
@@ -292,11 +262,11 @@ print(const struct comparison *s, const struct plot *plot, struct err *err)
 	struct buf text = {0};
 	enum rc rc = RC_OK;
 
-	if (!compare_rounding(&s->c, &text) || !compare_table(&s->c, &text) ||
-	    !plot_text(plot, PLOT_ROWS, &text))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	else if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0 ||
-		 close(STDOUT_FILENO) != 0)
+	compare_rounding(&s->c, &text);
+	compare_table(&s->c, &text);
+	plot_text(plot, PLOT_ROWS, &text);
+	if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0 ||
+	    close(STDOUT_FILENO) != 0)
 		rc = err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
 	buf_fini(&text);
 	return rc;
@@ -324,15 +294,6 @@ plan(struct comparison *s, const struct train_config *o, bool batchnorm, struct 
 	return rc == RC_OK ? make_folder(s, err) : rc;
 }
 
-/* Allow more ranks than processors, and give each run its own coordinator. */
-static void
-set_environment(void)
-{
-	unsetenv("GPUSIM_COORD");
-	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
-}
-
 static void
 note(enum rc rc, const struct err *err, enum rc *worst)
 {
@@ -351,9 +312,8 @@ tell(struct comparison *s, enum rc *worst)
 
 	compare_speedups(&s->c);
 	note(write_csv(s, &err), &err, worst);
-	if (!compare_plot(&s->c, &plot))
-		note(err_set(&err, RC_NOMEM, "out of memory"), &err, worst);
-	else if (!s->children.caught)
+	compare_plot(&s->c, &plot);
+	if (!s->children.caught)
 		note(write_png(s, &plot, &err), &err, worst);
 	remove_folder(s);
 	note(print(s, &plot, &err), &err, worst);
@@ -370,7 +330,10 @@ compare_main(const struct train_config *o, bool batchnorm, const char *self)
 
 	note(rc, &err, &worst);
 	if (rc == RC_OK) {
-		set_environment();
+		/* Allow more ranks than processors, and give each run its own coordinator. */
+		unsetenv("GPUSIM_COORD");
+		setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+		setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
 		children_begin(&s.children);
 		run_all(&s);
 		tell(&s, &worst);

@@ -57,10 +57,10 @@ curves_open(struct curves *c, const struct train_config *o, struct err *err)
 					  .text = "accuracy in % over epochs: * test, v validation",
 					  .x = {.label = "epoch", .counts = true},
 					  .y = {.label = "accuracy (%)", .whole = true}};
-	return plot_curve_add(&p[LOSS], &loss) && plot_curve_add(&p[ACCURACY], &test) &&
-		       plot_curve_add(&p[ACCURACY], &validation)
-		   ? RC_OK
-		   : err_set(err, RC_NOMEM, "out of memory");
+	plot_curve_add(&p[LOSS], &loss);
+	plot_curve_add(&p[ACCURACY], &test);
+	plot_curve_add(&p[ACCURACY], &validation);
+	return RC_OK;
 }
 
 void
@@ -76,7 +76,8 @@ curves_drop(struct curves *c)
 {
 	struct buf text = {0};
 
-	if (c->rows && plot_text(&c->plot, c->rows, &text)) {
+	if (c->rows) {
+		plot_text(&c->plot, c->rows, &text);
 		for (size_t i = 0; i < text.len; i++)
 			c->drawn += text.data[i] == '\n';
 		fwrite(text.data, 1, text.len, stdout);
@@ -85,18 +86,16 @@ curves_drop(struct curves *c)
 	buf_fini(&text);
 }
 
-enum rc
-curves_epoch(struct curves *c, uint32_t number, const struct epoch *e, struct err *err)
+void
+curves_epoch(struct curves *c, uint32_t number, const struct epoch *e)
 {
 	struct plot_panel *p = c->plot.panel;
 
 	if (!c->path)
-		return RC_OK;
-	return plot_point_add(&p[LOSS].curve[0], number, e->loss) &&
-		       plot_point_add(&p[ACCURACY].curve[TEST], number, e->accuracy * 100) &&
-		       plot_point_add(&p[ACCURACY].curve[VALIDATION], number, e->validation * 100)
-		   ? RC_OK
-		   : err_set(err, RC_NOMEM, "out of memory");
+		return;
+	plot_point_add(&p[LOSS].curve[0], number, e->loss);
+	plot_point_add(&p[ACCURACY].curve[TEST], number, e->accuracy * 100);
+	plot_point_add(&p[ACCURACY].curve[VALIDATION], number, e->validation * 100);
 }
 
 enum rc

@@ -5,13 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "asking.h"
 #include "compare.h"
 #include "drain/drain.h"
@@ -104,11 +103,7 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	while (own_args[n_own])
 		n_own++;
 	/* "--" twice, this program, and the NULL. */
-	args = alloc_zeroed(nhead + nspare + n_own + o->nfiles + 4, sizeof *args);
-	if (!args) {
-		option_args_free(own_args);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
+	args = must_alloc(nhead + nspare + n_own + o->nfiles + 4, sizeof *args);
 	for (; k < nhead; k++)
 		args[k] = (char *)head[k];
 	for (size_t i = 0; o->on_failure == GPUSIM_ON_FAILURE_SPARE && i < nspare; i++)
@@ -174,17 +169,13 @@ become_rank(const struct train_config *o, struct err *err)
 		n++;
 	host_own_folder(own, sizeof own);
 	snprintf(program, sizeof program, "%s/mnist-train-mpi", own);
-	args = alloc_zeroed(n + 2, sizeof *args);
-	if (args) {
-		args[0] = program;
-		memcpy(args + 1, options, n * sizeof *args);
-		execv(program, args);
-		rc = errno == ENOENT ? err_set(err, RC_FAILED,
-					       "--backend mpi: built without MPI: no %s", program)
-				     : err_set(err, RC_FAILED, "%s: %s", program, strerror(errno));
-	} else {
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	}
+	args = must_alloc(n + 2, sizeof *args);
+	args[0] = program;
+	memcpy(args + 1, options, n * sizeof *args);
+	execv(program, args);
+	rc = errno == ENOENT
+		 ? err_set(err, RC_FAILED, "--backend mpi: built without MPI: no %s", program)
+		 : err_set(err, RC_FAILED, "%s: %s", program, strerror(errno));
 	free(args);
 	option_args_free(options);
 	return rc;
@@ -260,7 +251,7 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	if (rc == RC_OK && o->resume && c.free < wanted && c.busy)
 		log_line(LOG_WARN, "waiting for devices: %u of %u are free", c.free, wanted);
 	while (rc == RC_OK && c.free < wanted && c.busy && deadline_left_ms(patience) > 0) {
-		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+		clock_sleep(20 * NS_PER_MS);
 		rc = count(g, &c, err);
 	}
 	if (rc != RC_OK)
@@ -273,11 +264,9 @@ static enum rc
 keep_weights(struct trainer *t, const struct task *task, struct err *err)
 {
 	const struct train_config *o = task->config;
-	float *params = malloc(task_values(task) * sizeof *params);
-	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	float *params = must_alloc(task_values(task), sizeof *params);
+	enum rc rc = trainer_weights(t, params, err);
 
-	if (rc == RC_OK)
-		rc = trainer_weights(t, params, err);
 	if (rc == RC_OK && o->save)
 		rc = model_save(o->save, task, params, err);
 	if (rc == RC_OK)
@@ -331,7 +320,7 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 static void
 publish(struct session *s, struct trainer *t, const struct task *task)
 {
-	float *values = s->publisher.off ? NULL : malloc(task_values(task) * sizeof *values);
+	float *values = s->publisher.off ? NULL : must_alloc(task_values(task), sizeof *values);
 	struct err err = {0};
 
 	if (values && trainer_weights(t, values, &err) == RC_OK)

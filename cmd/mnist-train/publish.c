@@ -30,7 +30,7 @@ publisher_put(void *arg, uint64_t version, const float *values)
 	if (p->off)
 		return;
 	n = model_arrays(p->task, values, &text, arrays);
-	rc = n ? npz_pack(arrays, n, &bytes, &err) : err_set(&err, RC_NOMEM, "out of memory");
+	rc = npz_pack(arrays, n, &bytes, &err);
 	if (rc == RC_OK)
 		rc = (enum rc)gpusim_model_put(p->g, p->training, version, bytes.data, bytes.len);
 	p->off = rc == RC_INVAL;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "train/differ.h"
 
 #define BAR_WIDTH 40
@@ -95,12 +96,13 @@ report_differs(const struct task *task, uint32_t nworkers)
 	/* Deterministic training uses leaves with every --sync. */
 	if (task->config->deterministic)
 		return;
-	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM &&
-	    differ_text(DIFFER_BATCHNORM, &text) && buf_add(&text, "", 1))
+	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM) {
+		differ_text(DIFFER_BATCHNORM, &text);
 		log_line(LOG_WARN,
 			 "--sync %s: %s: --sync allreduce and sendrecv use all images of a "
 			 "step",
 			 task->config->sync == SYNC_PS ? "ps" : "local", text.data);
+	}
 	buf_fini(&text);
 }
 
@@ -139,26 +141,16 @@ report_event(struct report *r, const char *text)
 static void
 write_epoch(const struct report *r, const struct epoch *e)
 {
-	const struct {
-		const char *name;
-		double value;
-	} numbers[] = {
-	    {"loss", e->loss},
-	    {"test_accuracy", e->accuracy},
-	    {"images_per_s", e->images_per_s},
-	    {"seconds", e->seconds},
-	    {"compute_s", e->compute_s},
-	    {"comm_s", e->comm_s},
-	    {"validation_accuracy", e->validation},
-	};
-	size_t n = sizeof numbers / sizeof numbers[0] - (isnan(e->validation) ? 1 : 0);
+	struct json j = {r->json, false};
 
-	fprintf(r->json, "{\"epoch\":%u", r->epoch);
-	for (size_t i = 0; i < n; i++) {
-		fprintf(r->json, ",\"%s\":", numbers[i].name);
-		json_real(numbers[i].value, r->json);
-	}
-	fprintf(r->json, "}\n");
+	json_put(&j,
+		 "{epoch:%u loss:%.9g test_accuracy:%.9g images_per_s:%.9g seconds:%.9g "
+		 "compute_s:%.9g comm_s:%.9g",
+		 r->epoch, e->loss, e->accuracy, e->images_per_s, e->seconds, e->compute_s,
+		 e->comm_s);
+	if (!isnan(e->validation))
+		json_put(&j, "validation_accuracy:%.9g", e->validation);
+	json_put(&j, "}\n");
 }
 
 enum rc
@@ -166,8 +158,7 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 {
 	if (r->bar)
 		fprintf(stderr, "\r\033[K");
-	if (curves_epoch(&r->curves, r->epoch, e, err) != RC_OK)
-		return err->rc;
+	curves_epoch(&r->curves, r->epoch, e);
 	curves_lift(&r->curves);
 	printf("epoch %u/%u  loss %.4f  ", r->epoch, r->epochs, isnan(e->loss) ? NAN : e->loss);
 	if (!isnan(e->validation))

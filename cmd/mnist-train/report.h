@@ -23,15 +23,14 @@ struct curves {
 	unsigned drawn; /* lines on the terminal, above the cursor */
 };
 
-/* Check --plot before hours are spent. RC_INVAL, RC_FAILED: the file cannot be made; RC_NOMEM. */
+/* Check --plot before hours are spent. RC_INVAL, RC_FAILED: the file cannot be made. */
 enum rc curves_open(struct curves *c, const struct train_config *o, struct err *err);
 
 /* Erase the curves from the terminal before anything else is printed there, and draw them again after it. */
 void curves_lift(struct curves *c);
 void curves_drop(struct curves *c);
 
-/* RC_NOMEM. */
-enum rc curves_epoch(struct curves *c, uint32_t number, const struct epoch *e, struct err *err);
+void curves_epoch(struct curves *c, uint32_t number, const struct epoch *e);
 
 /* Draw, if an epoch has ended. Errors: those of plot_show. */
 enum rc curves_close(struct curves *c, struct err *err);

@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/must.h"
 #include "ps/ps.h"
 #include "train/model.h"
 
@@ -41,8 +40,8 @@ on_publish(void *arg, uint64_t version, const float *values)
 static enum rc
 keep_weights(struct ps *ps, const struct task *task, struct err *err)
 {
-	float *values = alloc_zeroed(task_values(task), sizeof *values);
-	enum rc rc = values ? ps_weights(ps, values, err) : err_set(err, RC_NOMEM, "out of memory");
+	float *values = must_alloc(task_values(task), sizeof *values);
+	enum rc rc = ps_weights(ps, values, err);
 
 	if (rc == RC_OK && task->config->save)
 		rc = model_save(task->config->save, task, values, err);
@@ -170,7 +169,7 @@ server_open(const char *who, struct gpusim **g, struct err *err)
 			log_line(LOG_WARN, "%swaiting for the coordinator: %s", who,
 				 gpusim_error());
 		waits = true;
-		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+		clock_sleep(50 * NS_PER_MS);
 	}
 	if (rc != RC_OK)
 		return err_set(err, rc, "%s", gpusim_error());

@@ -1,6 +1,5 @@
 #include "base/buf.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,21 +74,31 @@ buf_add(struct buf *b, const void *src, size_t nbytes)
 }
 
 bool
+buf_addv(struct buf *b, const char *fmt, va_list ap)
+{
+	va_list again;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	if (n < 0 || !buf_reserve(b, (size_t)n + 1))
+		return false;
+	vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+	b->len += (size_t)n;
+	return true;
+}
+
+bool
 buf_addf(struct buf *b, const char *fmt, ...)
 {
 	va_list ap;
-	int n;
+	bool good;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	good = buf_addv(b, fmt, ap);
 	va_end(ap);
-	if (n < 0 || !buf_reserve(b, (size_t)n + 1))
-		return false;
-	va_start(ap, fmt);
-	vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
-	va_end(ap);
-	b->len += (size_t)n;
-	return true;
+	return good;
 }
 
 void

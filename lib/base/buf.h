@@ -4,6 +4,7 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,6 +20,7 @@ bool buf_reserve(struct buf *b, size_t more);
 /* Append; false: out of memory, nothing appended. */
 bool buf_add(struct buf *b, const void *src, size_t nbytes);
 bool buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool buf_addv(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 /* Release the memory and make it {0}. */
 void buf_fini(struct buf *b);

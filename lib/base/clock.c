@@ -1,5 +1,7 @@
 #include "base/clock.h"
 
+#include <errno.h>
+
 uint64_t
 clock_now_ns(void)
 {
@@ -53,4 +55,14 @@ deadline_timespec(uint64_t deadline_ns)
 
 	return (struct timespec){.tv_sec = sec > INT32_MAX ? INT32_MAX : (time_t)sec,
 				 .tv_nsec = (long)(deadline_ns % NS_PER_SEC)};
+}
+
+void
+clock_sleep(uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / NS_PER_SEC),
+			      .tv_nsec = (long)(ns % NS_PER_SEC)};
+
+	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
 }

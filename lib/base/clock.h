@@ -26,4 +26,7 @@ int32_t deadline_left_ms(uint64_t deadline_ns);
 /* deadline_ns as the absolute timespec for pthread_cond_clockwait. */
 struct timespec deadline_timespec(uint64_t deadline_ns);
 
+/* The calling thread sleeps for ns, whatever signals come. */
+void clock_sleep(uint64_t ns);
+
 #endif

@@ -27,12 +27,12 @@ file_odd_text(const char *text, size_t n)
 	return NULL;
 }
 
-enum rc
-file_text_upto(const char *path, const char *what, size_t most, struct buf *out, struct err *err)
+/* At most a piece more than `most` bytes, with room for another. */
+static enum rc
+read_upto(const char *path, size_t most, struct buf *out, struct err *err)
 {
 	FILE *f = fopen(path, "re");
 	size_t n, first = out->len;
-	const char *odd;
 	enum rc rc = RC_OK;
 
 	if (!f)
@@ -47,6 +47,30 @@ file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
 	} while (n > 0 && out->len - first <= most);
 	if (rc == RC_OK && ferror(f))
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	fclose(f);
+	return rc;
+}
+
+enum rc
+file_bytes(const char *path, size_t most, struct buf *out, struct err *err)
+{
+	size_t first = out->len;
+	enum rc rc = read_upto(path, most, out, err);
+
+	if (rc == RC_OK && out->len - first > most)
+		return err_set(err, RC_BADDATA, "%s: too large", path);
+	if (rc == RC_OK)
+		out->data[out->len] = '\0';
+	return rc;
+}
+
+enum rc
+file_text_upto(const char *path, const char *what, size_t most, struct buf *out, struct err *err)
+{
+	size_t first = out->len;
+	const char *odd;
+	enum rc rc = read_upto(path, most, out, err);
+
 	odd = rc == RC_OK ? file_odd_text(out->data + first, out->len - first) : NULL;
 	if (odd && strcmp(odd, "UTF-16") == 0) {
 		rc = err_set(err, RC_BADDATA, "%s: not %s: it is UTF-16; save it as UTF-8", path,
@@ -60,7 +84,6 @@ file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
 	else if (rc == RC_OK && out->len - first > most)
 		rc = err_set(err, RC_BADDATA, "%s: not %s: more than %zu KiB", path, what,
 			     most >> 10);
-	fclose(f);
 	if (rc == RC_OK)
 		out->data[out->len++] = '\0';
 	return rc;

@@ -26,6 +26,9 @@ enum rc file_text(const char *path, const char *what, struct buf *out, struct er
 enum rc file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
 		       struct err *err);
 
+/* Append a file's bytes, and a NUL, which len does not count. RC_FAILED, RC_BADDATA more than `most`, RC_NOMEM. */
+enum rc file_bytes(const char *path, size_t most, struct buf *out, struct err *err);
+
 /* A file that is being written beside the one it is to replace. */
 struct file_new {
 	char *target, *temp;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,22 +16,12 @@ freeze_kill(void)
 		pause();
 }
 
-void
-freeze_sleep(uint64_t ns)
-{
-	struct timespec ts = {.tv_sec = (time_t)(ns / NS_PER_SEC),
-			      .tv_nsec = (long)(ns % NS_PER_SEC)};
-
-	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-		;
-}
-
 /* The helper: it holds nothing of its parent's, and continues no other process. */
 static void __attribute__((noreturn)) wake_parent(pid_t parent, uint64_t ns)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close_range(0, ~0u, 0);
-	freeze_sleep(ns);
+	clock_sleep(ns);
 	if (getppid() == parent)
 		kill(parent, SIGCONT);
 	_exit(0);

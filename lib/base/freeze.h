@@ -13,7 +13,4 @@ void freeze_kill(void) __attribute__((noreturn));
  * when another process continues it. Returns then. */
 void freeze_stop(uint64_t ns);
 
-/* Only the calling thread sleeps for ns. */
-void freeze_sleep(uint64_t ns);
-
 #endif

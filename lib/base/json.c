@@ -1,8 +1,11 @@
 #include "base/json.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Bytes of the character of UTF-8 beyond ASCII that s begins with; 0: there is none. */
 static size_t
@@ -57,4 +60,67 @@ json_real(double v, FILE *f)
 		fprintf(f, "%.9g", v);
 	else
 		fputs("null", f);
+}
+
+/* ---- documents */
+
+/* A conversion's value; `spec` has all of it, with its last character. */
+static void
+put_value(struct json *j, const char *spec, va_list *ap)
+{
+	const char last = spec[strlen(spec) - 1];
+	const char *s;
+	double v;
+
+	if (last == 's') {
+		s = va_arg(*ap, const char *);
+		if (s)
+			json_string(s, j->f);
+		else
+			fputs("null", j->f);
+	} else if (strchr("gef", last)) {
+		v = va_arg(*ap, double);
+		fprintf(j->f, isfinite(v) ? spec : "null", v);
+	} else if (strstr(spec, "hh")) {
+		fputs(va_arg(*ap, int) ? "true" : "false", j->f);
+	} else {
+		fputs(last == 'x' ? "\"" : "", j->f);
+		if (strchr(spec, 'l') || strchr(spec, 'z'))
+			fprintf(j->f, spec, va_arg(*ap, unsigned long));
+		else
+			fprintf(j->f, spec, va_arg(*ap, unsigned));
+		fputs(last == 'x' ? "\"" : "", j->f);
+	}
+}
+
+void
+json_put(struct json *j, const char *fmt, ...)
+{
+	char spec[16];
+	va_list ap;
+
+	va_start(ap, fmt);
+	for (size_t n; *fmt; fmt += n) {
+		bool name;
+
+		n = *fmt == '%' ? strcspn(fmt, "sdugefx") + 1 : 1;
+		while (isalnum((unsigned char)*fmt) &&
+		       (isalnum((unsigned char)fmt[n]) || fmt[n] == '_'))
+			n++;
+		if (*fmt == ' ')
+			continue;
+		if (j->behind && !strchr("]}\n", *fmt))
+			putc(',', j->f);
+		name = fmt[n] == ':';
+		if (*fmt == '%') {
+			snprintf(spec, sizeof spec, "%.*s", (int)n, fmt);
+			put_value(j, spec, &ap);
+		} else {
+			fprintf(j->f, name ? "\"%.*s\"" : "%.*s", (int)n, fmt);
+		}
+		if (name)
+			putc(fmt[n++], j->f);
+		j->behind = !name && !strchr("[{\n", *fmt);
+	}
+	va_end(ap);
 }

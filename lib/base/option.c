@@ -85,12 +85,6 @@ option_err_at(const struct option_from *from, const char *name, struct err *err)
 }
 
 enum rc
-option_refuse(const struct option_set *s, const char *name, struct err *err)
-{
-	return option_err_at(option_from(s, name), name, err);
-}
-
-enum rc
 option_set_row(struct option_set *s, unsigned row, const char *name, const char *text,
 	       const struct option_from *from, struct err *err)
 {

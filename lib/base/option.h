@@ -158,9 +158,6 @@ enum rc option_set_row(struct option_set *s, unsigned row, const char *name, con
 /* Put "FILE:LINE: name: ", "--name: " or "VARIABLE: " before *err. Returns err->rc. */
 enum rc option_err_at(const struct option_from *from, const char *name, struct err *err);
 
-/* The same for a row by its name. */
-enum rc option_refuse(const struct option_set *s, const char *name, struct err *err);
-
 /* Copy a string that lives until the texts are freed. NULL: out of memory. */
 const char *option_copy(struct option_text **texts, const char *text);
 void option_texts_free(struct option_text *texts);

@@ -157,3 +157,12 @@ allows() {
 	assert_match 'HACKING.md: make gone: no such target'
 	assert_match 'HACKING.md: more than 250 lines'
 }
+
+@test "only programs end because memory is out: daemons and libraries have nothing of base/must.h" {
+	run nm "$BUILD/bin/gpuctl"
+	assert_match ' must_fail'
+	for f in bin/gpucoord bin/gpudev libgpusim.so nccl/lib/libcudart.so.12 nccl/lib/libnccl.so.2; do
+		run nm "$BUILD/$f"
+		[[ $output != *' must_'* ]] || fail "$f has must_..."
+	done
+}

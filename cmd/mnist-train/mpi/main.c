@@ -53,14 +53,6 @@ agree(enum rc rc, uint32_t rank, const struct err *err)
 	return !any;
 }
 
-/* End the job: the other ranks must not wait for this one. */
-static void
-give_up(enum rc rc, const struct err *err)
-{
-	log_line(LOG_ERROR, "%s", err->text);
-	MPI_Abort(MPI_COMM_WORLD, rc_exit(rc));
-}
-
 /* Train; only rank 0 has a report. */
 static void
 train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
@@ -74,8 +66,11 @@ train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
 		job_times(j, &e.compute_s, &e.comm_s);
 		rank_test(r, &e);
 		job_times(j, &rest, &rest);
-		if (report && report_epoch(report, &e, &err) != RC_OK)
-			give_up(err.rc, &err);
+		if (report && report_epoch(report, &e, &err) != RC_OK) {
+			/* End the job: the other ranks must not wait for this one. */
+			log_line(LOG_ERROR, "%s", err.text);
+			MPI_Abort(MPI_COMM_WORLD, rc_exit(err.rc));
+		}
 	}
 }
 

@@ -1,10 +1,9 @@
 #include "bench/bench.h"
+#include "base/must.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/buf.h"
 
 #define MAX_DEPTH 8
 #define KEY_MAX	  32
@@ -13,7 +12,6 @@
 struct reader {
 	const char *p; /* ends with a NUL */
 	struct baseline *out;
-	bool no_memory;
 };
 
 static void
@@ -60,10 +58,9 @@ take_number(struct reader *r, const char *parent, const char *key, double v)
 	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0) {
 		if (!(v >= 0 && v < 0x1p63))
 			return false;
-		r->no_memory = !alloc_room(&b->row, b->n, &b->cap, sizeof *b->row);
-		if (!r->no_memory)
-			b->row[b->n++] = (struct baseline_row){.nbytes = (uint64_t)v};
-		return !r->no_memory;
+		must_room(&b->row, b->n, &b->cap, sizeof *b->row);
+		b->row[b->n++] = (struct baseline_row){.nbytes = (uint64_t)v};
+		return true;
 	}
 	if (b->n == 0 || strcmp(key, "time_us") != 0)
 		return true;
@@ -135,8 +132,7 @@ baseline_parse(const char *text, struct baseline *out, struct err *err)
 		return RC_OK;
 	}
 	baseline_fini(&b);
-	return r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
-			   : err_set(err, RC_BADDATA, "not the output of gpuctl bench --json");
+	return err_set(err, RC_BADDATA, "not the output of gpuctl bench --json");
 }
 
 void

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/api.h"
-#include "base/buf.h"
+#include "base/must.h"
 #include "bench/bench_impl.h"
 #include "coll/plan.h"
 #include "coll/shape.h"
@@ -163,8 +163,8 @@ compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
 			      .root = b->c.root,
 			      .nelem = b->c.nelem};
 	struct shape_source s;
-	char *room = malloc(BENCH_PIECE);
-	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	char *room = must_alloc(1, BENCH_PIECE);
+	enum rc rc = RC_OK;
 
 	for (; a.rank < a.nranks && rc == RC_OK; a.rank++) {
 		uint64_t before = *nwrong;
@@ -257,13 +257,13 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 static enum rc
 go_on(struct bench *b, enum rc rc, struct err *err)
 {
-	uint32_t *was = alloc_zeroed(gpusim_comm_count(b->comm), sizeof *was);
+	uint32_t *was = must_alloc(gpusim_comm_count(b->comm), sizeof *was);
 
-	if (was && b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX) {
+	if (b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX) {
 		rc = b->cfg.recover(b->cfg.arg, b->cfg.comm, was, rc, err);
 		b->comm = *b->cfg.comm; /* a new handle even where it did not recover */
 	}
-	if (was && rc == RC_OK) {
+	if (rc == RC_OK) {
 		b->recoveries++;
 		for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++)
 			for (int p = 0; p < BENCH_NPLACES; p++)
@@ -276,7 +276,7 @@ go_on(struct bench *b, enum rc rc, struct err *err)
 		bench_data_fini(&b->data);
 		b->data.nranks = gpusim_comm_count(b->comm);
 		b->data.filled = 0;
-		rc = bench_data_init(&b->data, err);
+		bench_data_init(&b->data);
 	}
 	free(was);
 	return rc;
@@ -346,9 +346,9 @@ static void *
 factors(const struct gpusim_collective *c, uint32_t n)
 {
 	size_t size = dtype_size(c->dtype);
-	char *v = alloc_zeroed(n, size);
+	char *v = must_alloc(n, size);
 
-	for (uint32_t r = 0; v && r < n; r++)
+	for (uint32_t r = 0; r < n; r++)
 		number_put(c->dtype, v + r * size, bench_factor(c->dtype, r));
 	return v;
 }
@@ -356,28 +356,23 @@ factors(const struct gpusim_collective *c, uint32_t n)
 enum rc
 bench_open(const struct bench_config *cfg, struct bench **out, struct err *err)
 {
-	struct bench *b = alloc_zeroed(1, sizeof *b);
+	struct bench *b = must_alloc(1, sizeof *b);
 	uint32_t n = gpusim_comm_count(*cfg->comm);
 	enum rc rc;
 
-	if (!b)
-		return err_set(err, RC_NOMEM, "out of memory");
 	b->cfg = *cfg;
 	b->comm = *cfg->comm;
 	b->c = cfg->c;
 	b->max_bytes = cfg->max_bytes;
-	b->base[0] = alloc_zeroed(n, sizeof *b->base[0]);
-	b->base[1] = alloc_zeroed(n, sizeof *b->base[1]);
-	b->send = alloc_zeroed(n, sizeof *b->send);
-	b->recv = alloc_zeroed(n, sizeof *b->recv);
+	b->base[0] = must_alloc(n, sizeof *b->base[0]);
+	b->base[1] = must_alloc(n, sizeof *b->base[1]);
+	b->send = must_alloc(n, sizeof *b->send);
+	b->recv = must_alloc(n, sizeof *b->recv);
 	b->data =
 	    (struct bench_data){b->c.coll, b->c.dtype, b->c.redop, n, b->c.root, NULL, 0, 0, 0};
 	b->c.scalar = b->scalar = factors(&b->c, n);
-	rc = b->base[0] && b->base[1] && b->send && b->recv && b->scalar
-		 ? bench_data_init(&b->data, err)
-		 : err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
-		rc = fit_buffers(b, err);
+	bench_data_init(&b->data);
+	rc = fit_buffers(b, err);
 	if (rc == RC_OK)
 		*out = b;
 	else

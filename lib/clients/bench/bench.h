@@ -56,8 +56,8 @@ struct bench_data {
 
 #define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
 
-/* coll, dtype, op, nranks, root are set by the caller. RC_NOMEM. */
-enum rc bench_data_init(struct bench_data *d, struct err *err);
+/* coll, dtype, op, nranks, root are set by the caller. */
+void bench_data_init(struct bench_data *d);
 void bench_data_fini(struct bench_data *d);
 
 /* nelem <= d->most elements of a sequence, from `from` on. Valid until the next call. */
@@ -121,7 +121,7 @@ struct bench_summary {
 
 struct bench;
 
-/* Errors: those of gpusim_malloc; RC_NOMEM. */
+/* Errors: those of gpusim_malloc. */
 enum rc bench_open(const struct bench_config *cfg, struct bench **out, struct err *err);
 
 /* The largest size that fits: cfg->max_bytes, or less with `fits`. */

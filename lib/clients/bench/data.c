@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/mix.h"
+#include "base/must.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
@@ -14,13 +15,12 @@
 #define SMALL_RANKS 6 /* as redop.h counts them */
 #define MAX_MOVED   101
 
-enum rc
-bench_data_init(struct bench_data *d, struct err *err)
+void
+bench_data_init(struct bench_data *d)
 {
 	d->most = BENCH_PIECE / dtype_size(d->dtype);
 	d->which = NO_WHICH;
-	d->room = alloc_zeroed(PERIOD + d->most, dtype_size(d->dtype));
-	return d->room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	d->room = must_alloc(PERIOD + d->most, dtype_size(d->dtype));
 }
 
 void
@@ -33,11 +33,7 @@ bench_data_fini(struct bench_data *d)
 static uint32_t
 scramble(uint32_t a, uint32_t b)
 {
-	uint64_t x = ((uint64_t)a << 32 | b) + UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)(x >> 33);
+	return (uint32_t)(mix64((uint64_t)a << 32 | b) >> 33);
 }
 
 /* Element i of a rank's input. A few ranks have small numbers and the others the redop's

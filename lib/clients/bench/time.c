@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/api.h"
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "bench/bench_impl.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
@@ -57,13 +57,13 @@ launch(struct bench *b, struct gpusim_graph graph, uint64_t n, struct gpusim_tim
 static enum rc
 run_batches(struct bench *b, struct gpusim_graph graph, struct bench_time *out, struct err *err)
 {
-	struct gpusim_times *times = alloc_zeroed(gpusim_comm_count(b->comm), sizeof *times);
+	struct gpusim_times *times = must_alloc(gpusim_comm_count(b->comm), sizeof *times);
 	double us[BENCH_BATCHES];
 	uint64_t start;
 	size_t n = 0;
-	enum rc rc = times ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
-	if (rc == RC_OK && b->cfg.warmup)
+	if (b->cfg.warmup)
 		rc = launch(b, graph, b->cfg.warmup, NULL, err);
 	start = clock_now_ns();
 	/* Each batch is one run of the graph: the time of a repetition at the slowest rank. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/api.h"
-#include "base/buf.h"
+#include "base/must.h"
 #include "bench/bench_impl.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
@@ -46,8 +46,8 @@ enum rc
 bench_blame(struct bench *b, const struct bench_wrong *w, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(b->comm);
-	char *room = malloc(BENCH_PIECE);
-	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	char *room = must_alloc(1, BENCH_PIECE);
+	enum rc rc = RC_OK;
 
 	/* Out of place the inputs are unchanged. */
 	for (uint32_t r = 0; r < n && rc == RC_OK; r++)

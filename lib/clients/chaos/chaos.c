@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 
 #define WARMUP_OPS 48		       /* before daemons are measured: they keep memory for later */
 #define WARMUP_AT  (UINT64_C(1) << 40) /* their numbers, apart from the others */
@@ -179,19 +179,17 @@ look_before(struct chaos *c, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	r->daemons = alloc_zeroed(s.ndevices + 1, sizeof *r->daemons);
-	if (r->daemons) {
-		r->ndaemons = s.ndevices + 1;
-		c->ndevices = (uint32_t)s.ndevices;
-		chaos_usage(s.pid, &r->daemons[0].before);
-		for (size_t i = 0; i < s.ndevices; i++) {
-			r->daemons[i + 1].device = s.devices[i].device;
-			if (!s.devices[i].lost)
-				chaos_usage(s.devices[i].pid, &r->daemons[i + 1].before);
-		}
+	r->daemons = must_alloc(s.ndevices + 1, sizeof *r->daemons);
+	r->ndaemons = s.ndevices + 1;
+	c->ndevices = (uint32_t)s.ndevices;
+	chaos_usage(s.pid, &r->daemons[0].before);
+	for (size_t i = 0; i < s.ndevices; i++) {
+		r->daemons[i + 1].device = s.devices[i].device;
+		if (!s.devices[i].lost)
+			chaos_usage(s.devices[i].pid, &r->daemons[i + 1].before);
 	}
 	gpusim_status_fini(&s);
-	return r->daemons ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return RC_OK;
 }
 
 static void
@@ -259,9 +257,7 @@ chaos_run(const struct chaos_config *cfg, struct chaos_report *out, struct err *
 	gpusim_set_timeout_ms(c.side, CHAOS_SIDE_MS);
 	rc = api(gpusim_inject(c.side, (struct gpusim_device){0}, 1, NULL, 0, NULL),
 		 err); /* RC_FAILED where daemons allow no faults */
-	c.room = malloc((size_t)CHAOS_MAX_RANKS * CHAOS_BYTES);
-	if (rc == RC_OK && !c.room)
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	c.room = must_alloc(CHAOS_MAX_RANKS, CHAOS_BYTES);
 	if (rc == RC_OK)
 		rc = chaos_begin(&c, err);
 	if (rc == RC_OK)

@@ -198,7 +198,6 @@ make(struct chaos *c, const struct gpusim_device *devices, uint32_t n, struct er
 enum rc
 chaos_settle(struct chaos *c, struct err *err)
 {
-	const struct timespec pause = {.tv_nsec = CHAOS_POLL_MS * NS_PER_MS};
 	struct gpusim_device devices[CHAOS_MAX_RANKS];
 	uint64_t began = clock_now_ns(), now;
 	struct err last = {0};
@@ -223,6 +222,6 @@ chaos_settle(struct chaos *c, struct err *err)
 		if (now - began > c->bound_ns)
 			return err_set(err, RC_FAILED, "no two devices can work together%s%s",
 				       last.rc == RC_OK ? "" : ": ", last.text);
-		nanosleep(&pause, NULL);
+		clock_sleep(CHAOS_POLL_MS * NS_PER_MS);
 	}
 }

@@ -1,25 +1,17 @@
 /* Elements of chaos's operations, and their expected results. */
 #include <string.h>
 
+#include "base/mix.h"
 #include "chaos/chaos_impl.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
 
-static uint64_t
-mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 /* Element i of a rank's input: any number of the type. */
 static union number
 element(const struct chaos_op *o, uint32_t rank, uint64_t i)
 {
-	return number_of(o->dtype, (int64_t)mix(o->seed ^ mix((uint64_t)rank << 40 ^ i)));
+	return number_of(o->dtype, (int64_t)mix64(o->seed ^ mix64((uint64_t)rank << 40 ^ i)));
 }
 
 static union number

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "chaos/chaos_impl.h"
 #include "coll/fault.h"
 #include "coll/plan.h"
@@ -12,28 +13,17 @@
 
 #define MS UINT64_C(1000000)
 
-/* splitmix64 */
-static uint64_t
-draw(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static uint64_t
 between(uint64_t *state, uint64_t lo, uint64_t hi)
 {
-	return lo + draw(state) % (hi - lo + 1);
+	return lo + splitmix64(state) % (hi - lo + 1);
 }
 
 /* (0, 1) */
 static double
 unit(uint64_t *state)
 {
-	return ((double)(draw(state) >> 11) + 0.5) * 0x1p-53;
+	return ((double)(splitmix64(state) >> 11) + 0.5) * 0x1p-53;
 }
 
 static uint64_t
@@ -41,8 +31,8 @@ begin(uint64_t seed, uint64_t what, uint64_t i)
 {
 	uint64_t state = seed;
 
-	state = draw(&state) ^ what;
-	return draw(&state) ^ i * UINT64_C(0xd1342543de82ef95);
+	state = splitmix64(&state) ^ what;
+	return splitmix64(&state) ^ i * UINT64_C(0xd1342543de82ef95);
 }
 
 /* An algorithm that does not store into peers: a frozen rank may resume at any time. */
@@ -50,7 +40,7 @@ static const char *
 draw_algo(uint64_t *state, enum gpusim_coll coll, bool one_sided)
 {
 	const struct plan_algo *fit[32];
-	uint64_t n = 0, which = draw(state);
+	uint64_t n = 0, which = splitmix64(state);
 
 	for (const struct plan_algo *row = plan_algos; row->name && n < 32; row++)
 		if (row->coll == coll && !plan_algo_stores(row) &&
@@ -68,20 +58,20 @@ chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided, struct
 	uint64_t state = begin(seed, 'o', i), size;
 
 	*out = (struct chaos_op){.nranks = nranks};
-	out->seed = draw(&state);
+	out->seed = splitmix64(&state);
 	out->coll = (enum gpusim_coll)between(&state, 0, GPUSIM_SEND); /* SEND: a ring of pairs */
-	if (draw(&state) % 3 == 0)
+	if (splitmix64(&state) % 3 == 0)
 		out->coll = GPUSIM_ALLREDUCE;
 	out->dtype = types[between(&state, 0, 5)];
 	out->redop = (enum gpusim_redop)between(&state, 0, GPUSIM_NREDOPS - 1);
-	out->root = (uint32_t)(draw(&state) % nranks);
+	out->root = (uint32_t)(splitmix64(&state) % nranks);
 	if (!coll_has_root(out->coll))
 		out->root = 0;
 	size = dtype_size(out->dtype);
 	/* Few elements are as likely as many. */
 	out->nelem = (uint64_t)exp(unit(&state) * log((double)(CHAOS_BYTES / size)));
 	out->in_place =
-	    draw(&state) % 2 && out->coll != GPUSIM_ALLTOALL && out->coll != GPUSIM_SEND;
+	    splitmix64(&state) % 2 && out->coll != GPUSIM_ALLTOALL && out->coll != GPUSIM_SEND;
 	out->chunk_bytes = chunks[between(&state, 0, 4)];
 	/* Chunks are not so small that there are too many of them. */
 	if (out->nelem * size > 64 * out->chunk_bytes)
@@ -110,7 +100,7 @@ chaos_show_op(const struct chaos_op *o, char *out, size_t n)
 static void
 draw_details(uint64_t *state, bool frames_of_sends, struct gpusim_fault *f)
 {
-	uint64_t a = draw(state), b = draw(state);
+	uint64_t a = splitmix64(state), b = splitmix64(state);
 
 	switch (f->kind) {
 	case GPUSIM_FAULT_STOP:
@@ -146,15 +136,16 @@ chaos_draw_fault(uint64_t seed, uint64_t i, unsigned kinds, bool frames_of_sends
 	int kind = 0;
 
 	*out = (struct chaos_fault){.after = -log(unit(&state))};
-	out->victim = (uint32_t)draw(&state);
-	which = draw(&state) % (unsigned)__builtin_popcount(kinds);
+	out->victim = (uint32_t)splitmix64(&state);
+	which = splitmix64(&state) % (unsigned)__builtin_popcount(kinds);
 	while (!(kinds >> kind & 1) || which-- > 0)
 		kind++;
 	out->f = (struct gpusim_fault){.kind = (enum gpusim_fault_kind)kind, .coll = -1, .next = 1};
-	out->f.at = draw(&state) % 2 != 0;
+	out->f.at = splitmix64(&state) % 2 != 0;
 	out->f.step = (uint32_t)between(&state, 0, 6);
 	draw_details(&state, frames_of_sends, &out->f);
-	if ((kind == GPUSIM_FAULT_STOP || kind == GPUSIM_FAULT_SLOW) && draw(&state) % 10 == 0) {
+	if ((kind == GPUSIM_FAULT_STOP || kind == GPUSIM_FAULT_SLOW) &&
+	    splitmix64(&state) % 10 == 0) {
 		out->coordinator = true;
 		out->f.at = 0;
 		if (out->f.for_ns > 500 * MS)

@@ -201,18 +201,6 @@ check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places
 	chaos_say(c, CHAOS_ALARM, "operation %" PRIu64 ": wrong result: %s", i, text);
 }
 
-static void
-fail(struct chaos *c, uint64_t i, uint64_t ns, const struct err *err)
-{
-	bool stuck = ns >= c->bound_ns;
-
-	c->sum->failed++;
-	c->sum->stuck += stuck;
-	chaos_say(c, stuck ? CHAOS_ALARM : CHAOS_DETAIL, "operation %" PRIu64 " %s after %.3fs: %s",
-		  i, stuck ? "was stuck, given up" : "failed", (double)ns / 1e9, err->text);
-	chaos_mend(c);
-}
-
 void
 chaos_operate(struct chaos *c, uint64_t i)
 {
@@ -241,6 +229,14 @@ chaos_operate(struct chaos *c, uint64_t i)
 		c->sum->slowest_ns = ns;
 	if (rc == RC_OK)
 		check(c, i, &o, &p, devices);
-	else
-		fail(c, i, ns, &err);
+	else {
+		bool stuck = ns >= c->bound_ns;
+
+		c->sum->failed++;
+		c->sum->stuck += stuck;
+		chaos_say(c, stuck ? CHAOS_ALARM : CHAOS_DETAIL,
+			  "operation %" PRIu64 " %s after %.3fs: %s", i,
+			  stuck ? "was stuck, given up" : "failed", (double)ns / 1e9, err.text);
+		chaos_mend(c);
+	}
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "coll/fault.h"
 #include "replay/replay.h"
 
@@ -54,16 +54,15 @@ same_place(const struct place *x, const struct place *y)
 static struct place *
 places_then(const struct story *s)
 {
-	struct place *v = alloc_zeroed(s->nops + 1, sizeof *v);
+	struct place *v = must_alloc(s->nops + 1, sizeof *v);
 
-	for (size_t i = 0; v && i < s->nops; i++)
+	for (size_t i = 0; i < s->nops; i++)
 		v[i] = (struct place){.proc = s->op[i].proc,
 				      .comm = s->op[i].comm,
 				      .op = (uint32_t)i,
 				      .lane = s->op[i].lane,
 				      .by_queue = s->op[i].by_queue};
-	if (v)
-		qsort(v, s->nops, sizeof *v, by_place);
+	qsort(v, s->nops, sizeof *v, by_place);
 	return v;
 }
 
@@ -73,9 +72,9 @@ static struct place *
 places_now(const struct match *m)
 {
 	const struct story *s = m->now;
-	struct place *v = alloc_zeroed(s->nops + 1, sizeof *v);
+	struct place *v = must_alloc(s->nops + 1, sizeof *v);
 
-	for (size_t i = 0; v && i < s->nops; i++) {
+	for (size_t i = 0; i < s->nops; i++) {
 		const struct story_op *o = &s->op[i];
 		uint64_t id = s->comm[o->comm].id;
 
@@ -91,22 +90,21 @@ places_now(const struct match *m)
 			if (m->map->queue[q].proc == v[i].proc && m->map->queue[q].now == o->lane)
 				v[i].lane = m->map->queue[q].then;
 	}
-	if (v)
-		qsort(v, s->nops, sizeof *v, by_place);
+	qsort(v, s->nops, sizeof *v, by_place);
 	return v;
 }
 
 /* Match the k-th operation of a place with the k-th of the same place in the replay. */
-static bool
+static void
 pair_up(struct match *m)
 {
 	struct place *then = places_then(m->then), *now = places_now(m);
 	size_t i = 0, k = 0;
 
-	m->of = alloc_zeroed(m->then->nops + 1, sizeof *m->of);
-	for (size_t j = 0; m->of && j < m->then->nops; j++)
+	m->of = must_alloc(m->then->nops + 1, sizeof *m->of);
+	for (size_t j = 0; j < m->then->nops; j++)
 		m->of[j] = STORY_NONE;
-	while (then && now && m->of && i < m->then->nops && k < m->now->nops) {
+	while (i < m->then->nops && k < m->now->nops) {
 		if (same_place(&then[i], &now[k])) {
 			m->of[then[i++].op] = now[k++].op;
 		} else {
@@ -121,7 +119,6 @@ pair_up(struct match *m)
 	}
 	free(then);
 	free(now);
-	return then && now && m->of;
 }
 
 static void __attribute__((format(printf, 3, 4)))
@@ -247,13 +244,9 @@ replay_compare(const struct story *then, const struct story *now, const struct r
 	struct match m = {.then = then, .now = now, .map = map, .out = out};
 
 	*out = (struct replay_result){0};
-	if (pair_up(&m)) {
-		for (size_t u = 0; u < then->nunits; u++)
-			compare_unit(&m, u);
-		compare_faults(&m);
-	} else {
-		out->differ = 1;
-		snprintf(out->first, sizeof out->first, "out of memory");
-	}
+	pair_up(&m);
+	for (size_t u = 0; u < then->nunits; u++)
+		compare_unit(&m, u);
+	compare_faults(&m);
 	free(m.of);
 }

@@ -71,7 +71,7 @@ struct et_job {
 	size_t ngroups;
 };
 
-/* Read one rank's file from memory. RC_BADDATA with the position, RC_NOMEM. Release with
+/* Read one rank's file from memory. RC_BADDATA with the position. Release with
  * et_job_fini, also after a failure. */
 enum rc et_read(struct et_job *job, uint32_t rank, const void *data, size_t nbytes,
 		struct err *err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "replay/et.h"
 
@@ -27,15 +27,11 @@ static enum rc
 resolve(struct et_job *job, uint32_t rank, struct err *err)
 {
 	struct et_trace *t = &job->rank[rank];
-	struct by_id *v = alloc_zeroed(t->nnodes + 1, sizeof *v);
+	struct by_id *v = must_alloc(t->nnodes + 1, sizeof *v);
 	char text[96];
 	enum rc rc = RC_OK;
 
-	t->dep = alloc_zeroed(t->ndeps + 1, sizeof *t->dep);
-	if (!v || !t->dep) {
-		free(v);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
+	t->dep = must_alloc(t->ndeps + 1, sizeof *t->dep);
 	for (size_t i = 0; i < t->nnodes; i++)
 		v[i] = (struct by_id){t->node[i].id, (uint32_t)i};
 	qsort(v, t->nnodes, sizeof *v, compare_ids);
@@ -68,16 +64,12 @@ refuse_circles(struct et_job *job, uint32_t rank, struct err *err)
 {
 	const struct et_trace *t = &job->rank[rank];
 	size_t n = t->nnodes, done = 0, ready = 0;
-	uint32_t *left = alloc_zeroed(n + 1, sizeof *left),
-		 *list = alloc_zeroed(n + 1, sizeof *list);
-	uint32_t *first = alloc_zeroed(n + 2, sizeof *first);
-	uint32_t *user = alloc_zeroed(t->ndeps + 1, sizeof *user);
+	uint32_t *left = must_alloc(n + 1, sizeof *left), *list = must_alloc(n + 1, sizeof *list);
+	uint32_t *first = must_alloc(n + 2, sizeof *first);
+	uint32_t *user = must_alloc(t->ndeps + 1, sizeof *user);
 	char text[96];
-	enum rc rc =
-	    left && list && first && user ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
-	if (rc != RC_OK)
-		goto out;
 	for (size_t i = 0; i < t->ndeps; i++)
 		first[t->dep[i] + 2]++;
 	for (size_t i = 2; i < n + 2; i++)
@@ -102,7 +94,6 @@ refuse_circles(struct et_job *job, uint32_t rank, struct err *err)
 			rc = err_set(err, RC_BADDATA,
 				     "%s waits for itself: dependencies form a cycle", text);
 		}
-out:
 	free(left);
 	free(list);
 	free(first);
@@ -226,7 +217,7 @@ compare_ends(const void *a, const void *b)
 	return 0;
 }
 
-/* The nodes of one type, sorted; *n: their number. NULL: out of memory. */
+/* The nodes of one type, sorted; *n: their number. */
 static struct end *
 ends_of(struct et_job *job, enum et_type type, size_t *n)
 {
@@ -236,9 +227,9 @@ ends_of(struct et_job *job, enum et_type type, size_t *n)
 	for (uint32_t r = 0; r < job->nranks; r++)
 		for (size_t i = 0; i < job->rank[r].nnodes; i++)
 			*n += job->rank[r].node[i].type == type;
-	v = alloc_zeroed(*n + 1, sizeof *v);
+	v = must_alloc(*n + 1, sizeof *v);
 	*n = 0;
-	for (uint32_t r = 0; v && r < job->nranks; r++)
+	for (uint32_t r = 0; r < job->nranks; r++)
 		for (size_t i = 0; i < job->rank[r].nnodes; i++) {
 			const struct et_node *k = &job->rank[r].node[i];
 
@@ -252,8 +243,7 @@ ends_of(struct et_job *job, enum et_type type, size_t *n)
 					     .order = (uint32_t)*n};
 			++*n;
 		}
-	if (v)
-		qsort(v, *n, sizeof *v, compare_ends);
+	qsort(v, *n, sizeof *v, compare_ends);
 	return v;
 }
 
@@ -279,7 +269,7 @@ match_pairs(struct et_job *job, struct err *err)
 	size_t ns, nr;
 	struct end *s = ends_of(job, ET_SEND, &ns), *r = ends_of(job, ET_RECV, &nr);
 	char text[96];
-	enum rc rc = s && r ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = RC_OK;
 
 	number_sends(job);
 	for (size_t i = 0; rc == RC_OK && (i < ns || i < nr); i++) {

@@ -12,10 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "replay/et.h"
 #include "replay/meet.h"
@@ -83,24 +82,16 @@ communicates(const struct et_node *n)
 /* ---- beginning */
 
 static enum rc
-nomem(struct err *err)
-{
-	return err_set(err, RC_NOMEM, "out of memory");
-}
-
-static enum rc
 begin_rank(struct player *p, uint32_t rank, uint64_t room, struct err *err)
 {
 	const struct et_trace *t = &p->job->rank[rank];
 	struct machine *m = &p->m[rank];
 	enum rc rc;
 
-	m->left = alloc_zeroed(t->nnodes + 1, sizeof *m->left);
-	m->ready = alloc_zeroed(t->nnodes + 1, sizeof *m->ready);
-	m->first = alloc_zeroed(t->nnodes + 2, sizeof *m->first);
-	m->user = alloc_zeroed(t->ndeps + 1, sizeof *m->user);
-	if (!m->left || !m->ready || !m->first || !m->user)
-		return nomem(err);
+	m->left = must_alloc(t->nnodes + 1, sizeof *m->left);
+	m->ready = must_alloc(t->nnodes + 1, sizeof *m->ready);
+	m->first = must_alloc(t->nnodes + 2, sizeof *m->first);
+	m->user = must_alloc(t->ndeps + 1, sizeof *m->user);
 	for (size_t i = 0; i < t->ndeps; i++)
 		m->first[t->dep[i] + 2]++;
 	for (size_t i = 2; i < t->nnodes + 2; i++)
@@ -131,25 +122,21 @@ begin_group(struct player *p, uint32_t group, struct err *err)
 	k->nranks = all ? p->job->nranks : p->job->group[group].nranks;
 	if (k->nranks < 2)
 		return RC_OK;
-	k->comm = alloc_zeroed(k->nranks, sizeof(struct gpusim_comm *));
-	k->bind = alloc_zeroed(k->nranks, sizeof(struct cmdq_bind *));
-	if (!k->comm || !k->bind)
-		return nomem(err);
+	k->comm = must_alloc(k->nranks, sizeof(struct gpusim_comm *));
+	k->bind = must_alloc(k->nranks, sizeof(struct cmdq_bind *));
 	for (uint32_t r = 0; r < k->nranks; r++)
 		list[r] = p->cfg->device[all ? r : p->job->group[group].rank[r]];
 	return meet(p->cfg->g, list, k->nranks, UINT32_MAX, k->comm, k->bind, err);
 }
 
 /* Make a row for each collective, and for each send with its receive. */
-static enum rc
-begin_rows(struct player *p, struct err *err)
+static void
+begin_rows(struct player *p)
 {
 	const struct et_job *job = p->job;
 	size_t ngroups = job->ngroups + 1, npairs = (size_t)job->nranks * job->nranks;
-	uint32_t *n = alloc_zeroed(ngroups + npairs + 1, sizeof *n), sum = 0;
+	uint32_t *n = must_alloc(ngroups + npairs + 1, sizeof *n), sum = 0;
 
-	if (!n)
-		return nomem(err);
 	p->coll_row = n;
 	p->pair_row = n + ngroups;
 	for (uint32_t r = 0; r < job->nranks; r++)
@@ -171,9 +158,8 @@ begin_rows(struct player *p, struct err *err)
 		sum += count;
 	}
 	p->out->nrows = sum;
-	p->out->row = alloc_zeroed(sum + 1u, sizeof *p->out->row);
-	p->out->compute_ns = alloc_zeroed(job->nranks, sizeof *p->out->compute_ns);
-	return p->out->row && p->out->compute_ns ? RC_OK : nomem(err);
+	p->out->row = must_alloc(sum + 1u, sizeof *p->out->row);
+	p->out->compute_ns = must_alloc(job->nranks, sizeof *p->out->compute_ns);
 }
 
 static struct et_row *
@@ -193,7 +179,6 @@ find_lane(struct player *p, uint32_t rank, const struct et_node *n, struct lane 
 	  struct err *err)
 {
 	uint32_t key = n->type == ET_COLL ? group_of(p, n) : n->type == ET_SEND ? n->dst : n->src;
-	struct lane *v;
 
 	for (size_t i = 0; i < p->nlanes; i++)
 		if (p->lane[i].rank == rank && p->lane[i].key == key &&
@@ -201,11 +186,8 @@ find_lane(struct player *p, uint32_t rank, const struct et_node *n, struct lane 
 			*out = &p->lane[i];
 			return RC_OK;
 		}
-	v = alloc_resize(p->lane, p->nlanes + 1, sizeof *v);
-	if (!v)
-		return nomem(err);
-	p->lane = v;
-	*out = &v[p->nlanes];
+	p->lane = must_resize(p->lane, p->nlanes + 1, sizeof *p->lane);
+	*out = &p->lane[p->nlanes];
 	**out = (struct lane){.rank = rank, .key = key, .type = (enum et_type)n->type};
 	if (api(cmdq_open(p->cfg->g, p->cfg->device[rank], CMDQ_OWN_STREAM, &(*out)->q), err) !=
 	    RC_OK)
@@ -250,20 +232,11 @@ nelem_of(const struct et_node *n, uint32_t nranks)
 	}
 }
 
-static enum rc
-add_running(struct player *p, const struct running *r, struct err *err)
+static void
+add_running(struct player *p, const struct running *r)
 {
-	if (p->nrunning == p->room) {
-		size_t want = p->room ? 2 * p->room : 64;
-		struct running *v = alloc_resize(p->running, want, sizeof *v);
-
-		if (!v)
-			return nomem(err);
-		p->running = v;
-		p->room = want;
-	}
+	must_room(&p->running, p->nrunning, &p->room, sizeof *p->running);
 	p->running[p->nrunning++] = *r;
-	return RC_OK;
 }
 
 static void
@@ -310,12 +283,13 @@ communicate(struct player *p, uint32_t rank, uint32_t at, bool *began, struct er
 				 .dtype = (uint8_t)dtype_of(n),
 				 .redop = GPUSIM_SUM};
 	struct lane *lane = NULL;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	*began = true;
 	if (k->nranks < 2) { /* alone: nothing to do */
 		mark_begin(p, rank, n, 1);
-		return add_running(p, &r, err);
+		add_running(p, &r);
+		return RC_OK;
 	}
 	rc = find_lane(p, rank, n, &lane, err);
 	if (rc != RC_OK)
@@ -333,7 +307,9 @@ communicate(struct player *p, uint32_t rank, uint32_t at, bool *began, struct er
 	rc = api(cmdq_append_colls(lane->q, &k->bind[rank_in(p, group, rank)], &c, 1, &r.position),
 		 err);
 	r.q = lane->q;
-	return rc == RC_OK ? add_running(p, &r, err) : rc;
+	if (rc == RC_OK)
+		add_running(p, &r);
+	return rc;
 }
 
 static uint64_t
@@ -346,8 +322,8 @@ time_of(const struct player *p, const struct et_node *n)
 }
 
 /* Begin a compute node; one at a time. */
-static enum rc
-compute(struct player *p, uint32_t rank, uint32_t at, bool *began, struct err *err)
+static void
+compute(struct player *p, uint32_t rank, uint32_t at, bool *began)
 {
 	const struct et_node *n = &p->job->rank[rank].node[at];
 	uint64_t ns = time_of(p, n);
@@ -356,13 +332,13 @@ compute(struct player *p, uint32_t rank, uint32_t at, bool *began, struct err *e
 
 	*began = ns == 0 || !*busy;
 	if (!*began)
-		return RC_OK;
+		return;
 	if (ns == 0)
 		r.until_ns = 0;
 	else
 		*busy = true;
 	p->out->compute_ns[rank] += ns;
-	return add_running(p, &r, err);
+	add_running(p, &r);
 }
 
 /* Begin all nodes that can begin. */
@@ -378,9 +354,10 @@ begin_ready(struct player *p, uint32_t rank, bool *moved, struct err *err)
 		const struct et_node *n = &p->job->rank[rank].node[at];
 		bool began = false;
 
-		if (rc == RC_OK)
-			rc = communicates(n) ? communicate(p, rank, at, &began, err)
-					     : compute(p, rank, at, &began, err);
+		if (rc == RC_OK && communicates(n))
+			rc = communicate(p, rank, at, &began, err);
+		else if (rc == RC_OK)
+			compute(p, rank, at, &began);
 		if (!began)
 			m->ready[kept++] = at;
 		else if (rc == RC_OK && n->type == ET_SEND)
@@ -467,7 +444,6 @@ static void
 nap(const struct player *p)
 {
 	uint64_t now = clock_now_ns(), until = now + 20 * NS_PER_MS;
-	struct timespec ts;
 
 	for (size_t i = 0; i < p->nrunning; i++) {
 		uint64_t t = p->running[i].q ? now + POLL_NS : p->running[i].until_ns;
@@ -475,10 +451,8 @@ nap(const struct player *p)
 		if (t < until)
 			until = t;
 	}
-	if (until <= now)
-		return;
-	ts = (struct timespec){.tv_nsec = (long)(until - now)};
-	nanosleep(&ts, NULL);
+	if (until > now)
+		clock_sleep(until - now);
 }
 
 static bool
@@ -591,12 +565,12 @@ et_play(const struct et_job *job, const struct et_config *cfg, struct et_result 
 {
 	struct player p = {.job = job, .cfg = cfg, .out = out};
 	uint64_t room = et_room(job), began;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	*out = (struct et_result){0};
-	p.m = alloc_zeroed(job->nranks, sizeof *p.m);
-	p.group = alloc_zeroed(job->ngroups + 1, sizeof *p.group);
-	rc = p.m && p.group ? begin_rows(&p, err) : nomem(err);
+	p.m = must_alloc(job->nranks, sizeof *p.m);
+	p.group = must_alloc(job->ngroups + 1, sizeof *p.group);
+	begin_rows(&p);
 	for (uint32_t r = 0; r < job->nranks && rc == RC_OK; r++)
 		rc = begin_rank(&p, r, room, err);
 	for (uint32_t g = 0; g <= job->ngroups && rc == RC_OK; g++)

@@ -1,166 +1,71 @@
-/* Chakra's messages: the subset of Protocol Buffers that they need, bounded by the bytes of the file. */
+/* Chakra's messages, each of which has its length before it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/le.h"
+#include "base/must.h"
+#include "chakra.pb-c.h"
 #include "replay/et.h"
 
-/* The rest of a message. */
-struct span {
-	const unsigned char *p, *end;
-};
-
-/* A field of a message. */
-struct field {
-	uint64_t number, value; /* value: of varint, fixed64, fixed32 */
-	unsigned wire;
-	struct span bytes; /* of a length-delimited one */
-};
-
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-
+/* A length, in seven bits a byte. */
 static bool
-varint(struct span *s, uint64_t *out)
+length(const unsigned char **p, const unsigned char *end, uint64_t *out)
 {
-	uint64_t v = 0;
+	*out = 0;
+	for (unsigned shift = 0; shift < 64 && *p < end; shift += 7) {
+		unsigned char c = *(*p)++;
 
-	for (unsigned shift = 0; shift < 64 && s->p < s->end; shift += 7) {
-		unsigned char c = *s->p++;
-
-		v |= (uint64_t)(c & 0x7f) << shift;
-		if (!(c & 0x80)) {
-			*out = v;
-			return true;
-		}
+		*out |= (uint64_t)(c & 0x7f) << shift;
+		if (!(c & 0x80))
+			return *out <= (uint64_t)(end - *p);
 	}
 	return false;
 }
 
-static bool
-take(struct span *s, uint64_t n, struct span *out)
-{
-	if (n > (uint64_t)(s->end - s->p))
-		return false;
-	*out = (struct span){s->p, s->p + n};
-	s->p += n;
-	return true;
-}
-
-/* Read the next field; false: damaged. */
-static bool
-next(struct span *s, struct field *f)
-{
-	uint64_t key, n;
-
-	if (!varint(s, &key))
-		return false;
-	f->number = key >> 3;
-	f->wire = key & 7;
-	f->value = 0;
-	switch (f->wire) {
-	case VARINT:
-		return varint(s, &f->value);
-	case FIXED64:
-		if (!take(s, 8, &f->bytes))
-			return false;
-		f->value = get64(f->bytes.p);
-		return true;
-	case FIXED32:
-		if (!take(s, 4, &f->bytes))
-			return false;
-		f->value = get32(f->bytes.p);
-		return true;
-	case BYTES:
-		return varint(s, &n) && take(s, n, &f->bytes);
-	default:
-		return false;
-	}
-}
-
 static void
-text(struct span s, char *out, size_t size)
+text(const char *s, char *out, size_t size)
 {
-	size_t n = (size_t)(s.end - s.p) < size ? (size_t)(s.end - s.p) : size - 1;
+	size_t n = 0;
 
-	for (size_t i = 0; i < n; i++)
-		out[i] = (char)(s.p[i] >= ' ' && s.p[i] < 0x7f ? s.p[i] : '?');
+	for (; *s && n < size - 1; s++)
+		out[n++] = (char)(*s >= ' ' && *s < 0x7f ? *s : '?');
 	out[n] = '\0';
 }
 
 /* ---- attributes */
 
-struct attribute {
-	char name[32];
-	bool is_number, is_text;
-	uint64_t value;
-	struct span text;
-};
-
-/* A number of any of the types that tools write; a negative one keeps all bits. */
-static void
-take_value(const struct field *f, struct attribute *a)
-{
-	double d;
-	float x;
-
-	switch (f->number) {
-	case 3: /* double */
-		memcpy(&d, &f->value, sizeof d);
-		a->is_number = f->wire == FIXED64 && d >= 0 && d < 1e18;
-		a->value = a->is_number ? (uint64_t)d : 0;
-		break;
-	case 5: { /* float */
-		uint32_t bits = (uint32_t)f->value;
-
-		memcpy(&x, &bits, sizeof x);
-		a->is_number = f->wire == FIXED32 && x >= 0 && x < 1e18f;
-		a->value = a->is_number ? (uint64_t)x : 0;
-		break;
-	}
-	case 7: /* int32, int64, uint32, uint64 */
-	case 9:
-	case 11:
-	case 13:
-	case 19: /* fixed */
-	case 21:
-	case 23:
-	case 25:
-	case 27: /* bool */
-		a->is_number = f->wire != BYTES;
-		a->value = f->value;
-		break;
-	case 15: /* sint32, sint64 */
-	case 17:
-		a->is_number = f->wire == VARINT;
-		a->value = f->value >> 1 ^ -(f->value & 1);
-		break;
-	case 29:
-		a->is_text = f->wire == BYTES;
-		a->text = f->bytes;
-		break;
-	default:
-		break;
-	}
-}
-
+/* A number of any of the types that tools write; a negative one keeps all bits. False: it is none. */
 static bool
-read_attribute(struct span s, struct attribute *a)
+number(const Chakra__Attribute *a, uint64_t *out)
 {
-	struct field f;
+	double d = a->value_case == CHAKRA__ATTRIBUTE__VALUE_FLOAT_VAL ? (double)a->float_val
+								       : a->double_val;
 
-	*a = (struct attribute){.is_number = false};
-	while (s.p < s.end) {
-		if (!next(&s, &f))
-			return false;
-		if (f.number == 1 && f.wire == BYTES)
-			text(f.bytes, a->name, sizeof a->name);
-		else
-			take_value(&f, a);
+	switch (a->value_case) {
+	case CHAKRA__ATTRIBUTE__VALUE_DOUBLE_VAL:
+	case CHAKRA__ATTRIBUTE__VALUE_FLOAT_VAL:
+		*out = d >= 0 && d < 1e18 ? (uint64_t)d : 0;
+		return d >= 0 && d < 1e18;
+	case CHAKRA__ATTRIBUTE__VALUE_INT32_VAL:
+	case CHAKRA__ATTRIBUTE__VALUE_SINT32_VAL:
+	case CHAKRA__ATTRIBUTE__VALUE_SFIXED32_VAL:
+		*out = (uint64_t)a->int32_val;
+		return true;
+	case CHAKRA__ATTRIBUTE__VALUE_UINT32_VAL:
+	case CHAKRA__ATTRIBUTE__VALUE_FIXED32_VAL:
+		*out = a->uint32_val;
+		return true;
+	case CHAKRA__ATTRIBUTE__VALUE_BOOL_VAL:
+		*out = a->bool_val != 0;
+		return true;
+	case CHAKRA__ATTRIBUTE__VALUE_STRING_VAL:
+	case CHAKRA__ATTRIBUTE__VALUE__NOT_SET:
+		return false;
+	default: /* of 64 bits */
+		*out = a->uint64_val;
+		return true;
 	}
-	return true;
 }
 
 /* Indexed by Chakra's numbers. */
@@ -181,12 +86,10 @@ find_group(struct et_job *job, const char *name, uint32_t *out, struct err *err)
 		}
 	if (job->ngroups == 4096)
 		return err_set(err, RC_BADDATA, "more than 4096 process groups");
-	v = alloc_resize(job->group, job->ngroups + 1, sizeof *v);
-	if (!v)
-		return err_set(err, RC_NOMEM, "out of memory");
-	job->group = v;
-	v[job->ngroups] = (struct et_group){.nranks = 0};
-	snprintf(v[job->ngroups].name, sizeof v->name, "%s", name);
+	job->group = must_resize(job->group, job->ngroups + 1, sizeof *v);
+	v = &job->group[job->ngroups];
+	*v = (struct et_group){.nranks = 0};
+	snprintf(v->name, sizeof v->name, "%s", name);
 	*out = (uint32_t)job->ngroups++;
 	return RC_OK;
 }
@@ -198,108 +101,75 @@ small(uint64_t v)
 }
 
 static enum rc
-take_attribute(struct et_job *job, const struct attribute *a, struct et_node *n, struct err *err)
+take_attribute(struct et_job *job, const Chakra__Attribute *a, struct et_node *n, struct err *err)
 {
 	char name[ET_NAME];
+	uint64_t v;
 
-	if (a->is_text && strcmp(a->name, "pg_name") == 0 && a->text.p < a->text.end) {
-		text(a->text, name, sizeof name);
+	if (a->value_case == CHAKRA__ATTRIBUTE__VALUE_STRING_VAL &&
+	    strcmp(a->name, "pg_name") == 0 && *a->string_val) {
+		text(a->string_val, name, sizeof name);
 		return find_group(job, name, &n->group, err);
 	}
-	if (!a->is_number)
+	if (!number(a, &v))
 		return RC_OK;
 	if (strcmp(a->name, "comm_type") == 0) {
-		if (a->value >= sizeof colls)
+		if (v >= sizeof colls)
 			return err_set(err, RC_BADDATA, "comm_type %" PRIu64 " is not a collective",
-				       a->value);
-		n->coll = colls[a->value];
+				       v);
+		n->coll = colls[v];
 		n->has_coll = true;
 	} else if (strcmp(a->name, "comm_size") == 0) {
-		n->nbytes = a->value;
+		n->nbytes = v;
 		n->has_size = true;
 	} else if (strcmp(a->name, "comm_src") == 0) {
-		n->src = small(a->value);
+		n->src = small(v);
 	} else if (strcmp(a->name, "comm_dst") == 0) {
-		n->dst = small(a->value);
+		n->dst = small(v);
 	} else if (strcmp(a->name, "comm_tag") == 0) {
-		n->tag = small(a->value);
+		n->tag = small(v);
 	} else if (strcmp(a->name, "root") == 0 || strcmp(a->name, "root_rank") == 0) {
-		n->root = small(a->value);
+		n->root = small(v);
 	} else if (strcmp(a->name, "num_ops") == 0) {
-		n->num_ops = a->value;
+		n->num_ops = v;
 	} else if (strcmp(a->name, "is_cpu_op") == 0) {
-		n->on_cpu = a->value != 0;
+		n->on_cpu = v != 0;
 	}
 	return RC_OK;
 }
 
 /* ---- nodes */
 
-static enum rc
-add_dep(struct et_trace *t, size_t *room, uint64_t id, struct err *err)
+static void
+take_deps(struct et_trace *t, size_t *room, const uint64_t *id, size_t n)
 {
-	if (t->ndeps == *room) {
-		size_t want = *room ? 2 * *room : 256;
-		uint64_t *v = alloc_resize(t->dep_id, want, sizeof *v);
-
-		if (!v)
-			return err_set(err, RC_NOMEM, "out of memory");
-		t->dep_id = v;
-		*room = want;
+	for (size_t i = 0; i < n; i++) {
+		must_room(&t->dep_id, t->ndeps, room, sizeof *t->dep_id);
+		t->dep_id[t->ndeps++] = id[i];
 	}
-	t->dep_id[t->ndeps++] = id;
-	return RC_OK;
-}
-
-/* Read one dependency, or packed ones. */
-static enum rc
-take_deps(struct et_trace *t, size_t *room, const struct field *f, struct err *err)
-{
-	struct span s = f->bytes;
-	enum rc rc = RC_OK;
-	uint64_t id;
-
-	if (f->wire == VARINT)
-		return add_dep(t, room, f->value, err);
-	if (f->wire != BYTES)
-		return err_set(err, RC_BADDATA, "damaged dependencies");
-	while (s.p < s.end && rc == RC_OK)
-		rc = varint(&s, &id) ? add_dep(t, room, id, err)
-				     : err_set(err, RC_BADDATA, "damaged dependencies");
-	return rc;
 }
 
 static enum rc
-read_node(struct et_job *job, struct et_trace *t, size_t *room, struct span s, struct et_node *n,
-	  struct err *err)
+take_node(struct et_job *job, struct et_trace *t, size_t *room, const Chakra__Node *m,
+	  struct et_node *n, struct err *err)
 {
-	struct attribute a;
-	struct field f;
 	enum rc rc = RC_OK;
 
-	*n = (struct et_node){
-	    .src = ET_NONE, .dst = ET_NONE, .group = ET_NONE, .dep = (uint32_t)t->ndeps};
-	while (s.p < s.end && rc == RC_OK) {
-		if (!next(&s, &f))
-			return err_set(err, RC_BADDATA, "damaged node");
-		if (f.number == 1 && f.wire == VARINT)
-			n->id = f.value;
-		else if (f.number == 2 && f.wire == BYTES)
-			text(f.bytes, n->name, sizeof n->name);
-		else if (f.number == 3 && f.wire == VARINT)
-			n->type = f.value < ET_NTYPES ? (uint8_t)f.value : ET_NTYPES;
-		else if (f.number == 4 || f.number == 5)
-			rc = take_deps(t, room, &f, err);
-		else if (f.number == 7 && f.wire == VARINT)
-			n->duration_us = f.value;
-		else if (f.number == 10 && f.wire == BYTES)
-			rc = read_attribute(f.bytes, &a)
-				 ? take_attribute(job, &a, n, err)
-				 : err_set(err, RC_BADDATA, "damaged attribute");
-	}
+	*n = (struct et_node){.id = m->id,
+			      .type = (uint8_t)m->type,
+			      .duration_us = m->duration_micros,
+			      .src = ET_NONE,
+			      .dst = ET_NONE,
+			      .group = ET_NONE,
+			      .dep = (uint32_t)t->ndeps};
+	if (m->type >= ET_NTYPES)
+		return err_set(err, RC_BADDATA, "node %" PRIu64 " has an unknown type", m->id);
+	text(m->name, n->name, sizeof n->name);
+	take_deps(t, room, m->ctrl_deps, m->n_ctrl_deps);
+	take_deps(t, room, m->data_deps, m->n_data_deps);
 	n->ndeps = (uint32_t)t->ndeps - n->dep;
-	if (rc == RC_OK && n->type == ET_NTYPES)
-		return err_set(err, RC_BADDATA, "node %" PRIu64 " has an unknown type", n->id);
+	for (size_t i = 0; i < m->n_attr && rc == RC_OK; i++)
+		rc = take_attribute(job, m->attr[i], n, err);
 	return rc;
 }
 
@@ -307,43 +177,39 @@ enum rc
 et_read(struct et_job *job, uint32_t rank, const void *data, size_t nbytes, struct err *err)
 {
 	struct et_trace *t = &job->rank[rank];
-	const unsigned char *begin = data;
-	struct span all = {begin, begin + nbytes}, m;
+	const unsigned char *begin = data, *p = begin, *end = begin + nbytes;
 	size_t deps_room = 0, room = 0;
-	bool first = true;
 	enum rc rc = RC_OK;
 
-	while (all.p < all.end && rc == RC_OK) {
-		size_t at = (size_t)(all.p - begin);
+	while (p < end && rc == RC_OK) {
+		size_t at = (size_t)(p - begin);
+		Chakra__GlobalMetadata *head;
+		Chakra__Node *m;
 		uint64_t n;
 
-		if (!varint(&all, &n) || !take(&all, n, &m))
+		if (!length(&p, end, &n))
 			return err_set(err, RC_BADDATA, "byte %zu: damaged length", at);
-		if (first) { /* GlobalMetadata */
-			struct field f;
-
-			for (first = false; m.p < m.end;)
-				if (!next(&m, &f))
-					return err_set(err, RC_BADDATA,
-						       "not a Chakra execution trace");
+		p += n;
+		if (at == 0) {
+			head = chakra__global_metadata__unpack(NULL, (size_t)n, p - n);
+			if (!head)
+				return err_set(err, RC_BADDATA, "not a Chakra execution trace");
+			chakra__global_metadata__free_unpacked(head, NULL);
 			continue;
 		}
+		m = chakra__node__unpack(NULL, (size_t)n, p - n);
+		if (!m)
+			return err_set(err, RC_BADDATA, "byte %zu: damaged node", at);
 		if (t->nnodes == ET_MAX_NODES)
-			return err_set(err, RC_BADDATA, "more than %u nodes", ET_MAX_NODES);
-		if (t->nnodes == room) {
-			size_t want = room ? 2 * room : 64;
-			struct et_node *v = alloc_resize(t->node, want, sizeof *v);
-
-			if (!v)
-				return err_set(err, RC_NOMEM, "out of memory");
-			t->node = v;
-			room = want;
-		}
-		rc = read_node(job, t, &deps_room, m, &t->node[t->nnodes], err);
+			rc = err_set(err, RC_BADDATA, "more than %u nodes", ET_MAX_NODES);
+		must_room(&t->node, t->nnodes, &room, sizeof *t->node);
+		if (rc == RC_OK)
+			rc = take_node(job, t, &deps_room, m, &t->node[t->nnodes], err);
 		if (rc == RC_OK)
 			t->nnodes++;
 		else
 			err_prefix(err, "byte %zu", at);
+		chakra__node__free_unpacked(m, NULL);
 	}
 	if (rc == RC_OK && t->nnodes == 0)
 		rc = err_set(err, RC_BADDATA, "no nodes");

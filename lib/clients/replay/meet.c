@@ -1,9 +1,8 @@
 #include "replay/meet.h"
+#include "base/must.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-
-#include "base/buf.h"
 
 struct call {
 	struct gpusim *g;
@@ -35,10 +34,9 @@ enum rc
 meet(struct gpusim *g, const struct gpusim_device *device, uint32_t nranks, uint32_t op_timeout_ms,
      struct gpusim_comm **comm, struct cmdq_bind **bind, struct err *err)
 {
-	struct call *c = alloc_zeroed(nranks, sizeof *c);
+	struct call *c = must_alloc(nranks, sizeof *c);
 	struct gpusim_unique_id id;
-	enum rc rc =
-	    c ? api(gpusim_get_unique_id(&id), err) : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = api(gpusim_get_unique_id(&id), err);
 
 	for (uint32_t r = 0; r < nranks && rc == RC_OK; r++) {
 		c[r] = (struct call){.g = g,

@@ -2,10 +2,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "client/ops.h"
 #include "coll/plan.h"
 #include "coll/shape.h"
@@ -31,7 +30,6 @@ static void
 await_loss(struct play *p, struct gpusim_device device)
 {
 	uint64_t deadline = deadline_in_ms(LOST_MS);
-	struct timespec ts = {.tv_nsec = LOST_TICK * 1000000L};
 	bool lost = false;
 
 	while (!lost && clock_now_ns() < deadline) {
@@ -45,7 +43,7 @@ await_loss(struct play *p, struct gpusim_device device)
 			lost &= v[i].device.id != device.id || v[i].lost;
 		free(v);
 		if (!lost)
-			nanosleep(&ts, NULL);
+			clock_sleep(LOST_TICK * NS_PER_MS);
 	}
 }
 
@@ -167,13 +165,6 @@ add_missing(struct play *p, struct unit *u)
 	}
 }
 
-static void
-unit_fini(struct unit *u)
-{
-	free(u->o);
-	free(u->as);
-}
-
 /* The time to wait for a failed unit; an end from outside happens again after the same time. */
 static uint32_t
 wait_of(const struct play *p, size_t unit)
@@ -194,8 +185,8 @@ wait_of(const struct play *p, size_t unit)
 }
 
 /* Gather the unit's operations, and have its faults wait for them. */
-static enum rc
-take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
+static void
+take_unit(struct play *p, size_t k, struct unit *u)
 {
 	const struct story *s = p->s;
 	const uint32_t *v = s->order + s->unit[k];
@@ -203,10 +194,8 @@ take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
 	size_t room = n + s->comm[s->op[v[0]].comm].nranks;
 
 	*u = (struct unit){.n = n, .failed = story_unit_failed(s, k)};
-	u->o = alloc_zeroed(room, sizeof *u->o);
-	u->as = alloc_zeroed(room, sizeof *u->as);
-	if (!u->o || !u->as)
-		return err_set(err, RC_NOMEM, "out of memory");
+	u->o = must_alloc(room, sizeof *u->o);
+	u->as = must_alloc(room, sizeof *u->as);
 	for (size_t i = 0; i < n; i++) {
 		u->o[i] = s->op[v[i]];
 		u->alone |= has_fault(p, v[i]);
@@ -222,7 +211,6 @@ take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
 		play_drain(p, p->cfg->wait_ms);
 	for (size_t i = 0; i < n && u->alone; i++)
 		arm(p, v[i]);
-	return RC_OK;
 }
 
 /* Reserve room for all buffers of a unit; wait if necessary. */
@@ -243,20 +231,17 @@ have_room(struct play *p, const struct unit *u)
 
 /* ---- submitting; refused operations are missing in the devices' recordings, and are compared */
 
-static enum rc
-submit_run(struct play *p, const struct unit *u, struct err *err)
+static void
+submit_run(struct play *p, const struct unit *u)
 {
 	struct play_comm *k = &p->comm[u->o[0].comm];
 	struct gpusim_ops *list = gpusim_ops_new(p->s->comm[u->o[0].comm].nranks);
 
-	if (!list)
-		return err_set(err, RC_NOMEM, "out of memory");
 	for (size_t i = 0; i < u->n; i++)
 		ops_collective_of(list, u->o[i].rank, &u->as[i].c);
 	k->busy = true;
 	gpusim_submit(k->all, list, GPUSIM_ASYNC, NULL);
 	gpusim_ops_free(list);
-	return RC_OK;
 }
 
 static struct cmdq_command
@@ -291,11 +276,10 @@ static enum rc
 append(struct play *p, const struct unit *u, size_t i, size_t n, struct err *err)
 {
 	const struct story_op *o = &u->o[i];
-	struct cmdq_command *c = alloc_zeroed(n, sizeof *c);
-	struct cmdq_bind **b = alloc_zeroed(n, sizeof(struct cmdq_bind *));
+	struct cmdq_command *c = must_alloc(n, sizeof *c);
+	struct cmdq_bind **b = must_alloc(n, sizeof(struct cmdq_bind *));
 	struct cmdq *q;
-	enum rc rc = c && b ? play_queue_of(p, o->proc, o->lane, &q, err)
-			    : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = play_queue_of(p, o->proc, o->lane, &q, err);
 
 	for (size_t k = 0; k < n && rc == RC_OK; k++) {
 		c[k] = command(&u->o[i + k], &u->as[i + k]);
@@ -333,13 +317,14 @@ play_unit(struct play *p, size_t k, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	rc = take_unit(p, k, &u, err);
-	if (rc == RC_OK)
-		have_room(p, &u);
+	take_unit(p, k, &u);
+	have_room(p, &u);
 	for (size_t i = 0; i < u.n && rc == RC_OK; i++)
 		rc = play_prepare(p, &u.o[i], &u.as[i], err);
-	if (rc == RC_OK)
-		rc = u.o[0].by_queue ? submit_queued(p, &u, err) : submit_run(p, &u, err);
+	if (rc == RC_OK && u.o[0].by_queue)
+		rc = submit_queued(p, &u, err);
+	else if (rc == RC_OK)
+		submit_run(p, &u);
 	for (size_t i = p->s->unit[k]; i < p->s->unit[k + 1]; i++)
 		p->played[p->s->op[p->s->order[i]].proc]++;
 	p->comm[comm].left -= p->s->unit[k + 1] - p->s->unit[k];
@@ -349,7 +334,8 @@ play_unit(struct play *p, size_t k, struct err *err)
 		disarm(p);
 	if (p->comm[comm].left == 0)
 		play_drop_comm(p, comm);
-	unit_fini(&u);
+	free(u.o);
+	free(u.as);
 	return rc;
 }
 
@@ -361,16 +347,13 @@ begin(struct play *p, struct err *err)
 	const struct story *s = p->s;
 	enum rc rc = RC_OK;
 
-	p->comm = alloc_zeroed(s->ncomms + 1, sizeof *p->comm);
-	p->base = alloc_zeroed(s->nprocs + 1, sizeof *p->base);
-	p->used = alloc_zeroed(s->nprocs + 1, sizeof *p->used);
-	p->played = alloc_zeroed(s->nprocs + 1, sizeof *p->played);
-	p->dead = alloc_zeroed(s->nprocs + 1, sizeof *p->dead);
-	p->fault_done = alloc_zeroed(s->nfaults + 1, sizeof *p->fault_done);
-	p->map->comm = alloc_zeroed(s->ncomms + 1, sizeof *p->map->comm);
-	if (!p->comm || !p->base || !p->used || !p->played || !p->dead || !p->fault_done ||
-	    !p->map->comm)
-		return err_set(err, RC_NOMEM, "out of memory");
+	p->comm = must_alloc(s->ncomms + 1, sizeof *p->comm);
+	p->base = must_alloc(s->nprocs + 1, sizeof *p->base);
+	p->used = must_alloc(s->nprocs + 1, sizeof *p->used);
+	p->played = must_alloc(s->nprocs + 1, sizeof *p->played);
+	p->dead = must_alloc(s->nprocs + 1, sizeof *p->dead);
+	p->fault_done = must_alloc(s->nfaults + 1, sizeof *p->fault_done);
+	p->map->comm = must_alloc(s->ncomms + 1, sizeof *p->map->comm);
 	for (size_t i = 0; i < s->nprocs && rc == RC_OK; i++)
 		rc = api(gpusim_malloc(p->cfg->g, p->cfg->device[i], p->cfg->room, GPUSIM_LEASE,
 				       &p->base[i]),
@@ -392,8 +375,7 @@ replay_play(const struct replay_config *cfg, struct replay_map *out, struct err 
 		rc = play_unit(&p, k, err);
 	if (rc == RC_OK)
 		play_drain(&p, cfg->wait_ms);
-	if (p.comm)
-		play_drop_all(&p);
+	play_drop_all(&p);
 	free(p.comm);
 	free(p.queue);
 	free(p.base);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "replay/meet.h"
 #include "replay/play_impl.h"
 
@@ -14,17 +14,14 @@ make_queued(struct play *p, uint32_t comm, struct err *err)
 {
 	const struct story_comm *c = &p->s->comm[comm];
 	struct play_comm *k = &p->comm[comm];
-	struct gpusim_device *list = alloc_zeroed(c->nranks, sizeof *list);
-	enum rc rc = RC_OK;
+	struct gpusim_device *list = must_alloc(c->nranks, sizeof *list);
+	enum rc rc;
 
-	k->rank = alloc_zeroed(c->nranks, sizeof(struct gpusim_comm *));
-	k->bind = alloc_zeroed(c->nranks, sizeof(struct cmdq_bind *));
-	if (!list || !k->rank || !k->bind)
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
+	k->rank = must_alloc(c->nranks, sizeof(struct gpusim_comm *));
+	k->bind = must_alloc(c->nranks, sizeof(struct cmdq_bind *));
+	for (uint32_t r = 0; r < c->nranks; r++)
 		list[r] = p->cfg->device[c->proc[r]];
-	if (rc == RC_OK)
-		rc = meet(p->cfg->g, list, c->nranks, c->op_timeout_ms, k->rank, k->bind, err);
+	rc = meet(p->cfg->g, list, c->nranks, c->op_timeout_ms, k->rank, k->bind, err);
 	if (rc == RC_OK)
 		p->map->comm[comm] = gpusim_comm_id(k->rank[0]).id;
 	free(list);
@@ -38,11 +35,9 @@ make_whole(struct play *p, uint32_t comm, struct err *err)
 	struct gpusim_comm_config cfg = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
 					 .on_failure = GPUSIM_ON_FAILURE_ABORT,
 					 .op_timeout_ms = c->op_timeout_ms};
-	struct gpusim_device *list = alloc_zeroed(c->nranks, sizeof *list);
+	struct gpusim_device *list = must_alloc(c->nranks, sizeof *list);
 	enum rc rc;
 
-	if (!list)
-		return err_set(err, RC_NOMEM, "out of memory");
 	for (uint32_t r = 0; r < c->nranks; r++)
 		list[r] = p->cfg->device[c->proc[r]];
 	rc = api(gpusim_comm_init_all(p->cfg->g, c->nranks, list, &cfg, &p->comm[comm].all), err);
@@ -114,8 +109,6 @@ enum rc
 play_queue_of(struct play *p, uint32_t proc, uint64_t then, struct cmdq **out, struct err *err)
 {
 	struct replay_map *m = p->map;
-	struct replay_queue *list;
-	struct play_queue *queues;
 	enum rc rc;
 
 	for (size_t i = 0; i < m->nqueues; i++)
@@ -123,18 +116,13 @@ play_queue_of(struct play *p, uint32_t proc, uint64_t then, struct cmdq **out, s
 			*out = p->queue[i].q;
 			return RC_OK;
 		}
-	list = alloc_resize(m->queue, m->nqueues + 1, sizeof *list);
-	if (list)
-		m->queue = list;
-	queues = list ? alloc_resize(p->queue, m->nqueues + 1, sizeof *queues) : NULL;
-	if (!queues)
-		return err_set(err, RC_NOMEM, "out of memory");
-	p->queue = queues;
+	m->queue = must_resize(m->queue, m->nqueues + 1, sizeof *m->queue);
+	p->queue = must_resize(p->queue, m->nqueues + 1, sizeof *p->queue);
 	rc = api(cmdq_open(p->cfg->g, p->cfg->device[proc], CMDQ_OWN_STREAM, out), err);
 	if (rc != RC_OK)
 		return rc;
-	queues[m->nqueues].q = *out;
-	list[m->nqueues++] =
+	p->queue[m->nqueues].q = *out;
+	m->queue[m->nqueues++] =
 	    (struct replay_queue){.proc = proc, .then = then, .now = cmdq_id(*out)};
 	return RC_OK;
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "coll/parts.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
@@ -25,7 +25,7 @@ shape(const struct story *s, const struct story_op *o, struct plan_part **mem)
 			      .root = o->root,
 			      .nelem = o->nelem};
 
-	*mem = o->parts ? alloc_zeroed((size_t)2 * n, sizeof **mem) : NULL;
+	*mem = o->parts ? must_alloc((size_t)2 * n, sizeof **mem) : NULL;
 	for (uint32_t r = 0; *mem && r < 2 * n; r++) {
 		const uint64_t *at = r < n ? o->parts : o->parts + 2 * (size_t)n;
 
@@ -74,14 +74,12 @@ static enum rc
 fill(struct play *p, const struct story_op *o, bool before, struct gpusim_addr at, struct err *err)
 {
 	uint64_t n = before ? o->out_bytes : o->in_bytes;
-	unsigned char *bytes = n ? malloc(n) : NULL;
+	unsigned char *bytes = n ? must_alloc(n, 1) : NULL;
 	struct err why = {0};
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	if (n == 0)
 		return RC_OK;
-	if (!bytes)
-		return err_set(err, RC_NOMEM, "out of memory");
 	rc = p->s->with_data ? story_input(p->s, o, before, bytes, &why) : RC_NOTFOUND;
 	if (rc == RC_NOTFOUND) {
 		p->map->hollow += !before && o->number;

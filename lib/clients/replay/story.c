@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"
@@ -32,31 +32,6 @@ bad(const struct reading *r, const char *why, struct err *err)
 		       why);
 }
 
-/* Room for one more of n elements. */
-static bool
-more(void **v, size_t n, size_t *room, size_t size)
-{
-	size_t want = *room ? 2 * *room : 64;
-	void *p;
-
-	if (n < *room)
-		return true;
-	p = alloc_resize(*v, want, size);
-	if (!p)
-		return false;
-	*v = p;
-	*room = want;
-	return true;
-}
-
-#define MORE(array, n, room) more((void **)&(array), n, &(room), sizeof *(array))
-
-static enum rc
-nomem(struct err *err)
-{
-	return err_set(err, RC_NOMEM, "out of memory");
-}
-
 static enum rc
 take_begin(struct reading *r, const GpuSim__TapeBegin *m, struct err *err)
 {
@@ -66,8 +41,7 @@ take_begin(struct reading *r, const GpuSim__TapeBegin *m, struct err *err)
 		return RC_OK;
 	if (s->nprocs == STORY_MAX_DEVS)
 		return bad(r, "too many processes", err);
-	if (!MORE(s->proc, s->nprocs, r->room[0]))
-		return nomem(err);
+	must_room(&s->proc, s->nprocs, &r->room[0], sizeof *s->proc);
 	r->proc = (uint32_t)s->nprocs;
 	s->proc[s->nprocs++] =
 	    (struct story_proc){.file = r->file,
@@ -103,17 +77,14 @@ take_comm(struct reading *r, const GpuSim__TapeComm *m, struct err *err)
 	if (at == STORY_NONE) {
 		struct story_comm *c;
 
-		if (!MORE(s->comm, s->ncomms, r->room[1]))
-			return nomem(err);
+		must_room(&s->comm, s->ncomms, &r->room[1], sizeof *s->comm);
 		c = &s->comm[s->ncomms];
 		*c = (struct story_comm){.id = m->commid,
 					 .epoch = m->epoch,
 					 .nranks = m->nranks,
 					 .op_timeout_ms = m->optimeoutms,
 					 .queued = m->queued,
-					 .proc = alloc_zeroed(m->nranks, sizeof *c->proc)};
-		if (!c->proc)
-			return nomem(err);
+					 .proc = must_alloc(m->nranks, sizeof *c->proc)};
 		for (uint32_t k = 0; k < m->nranks; k++)
 			c->proc[k] = STORY_NONE;
 		at = (uint32_t)s->ncomms++;
@@ -135,9 +106,7 @@ take_parts(const struct reading *r, const GpuSim__TapeOp *m, struct story_op *o,
 	if (n != m->nranks || m->n_partcount != n || (m->n_recvpartat && m->n_recvpartat != n) ||
 	    m->n_recvpartcount != m->n_recvpartat)
 		return bad(r, "the lists of parts do not have one entry a rank", err);
-	o->parts = alloc_zeroed(4 * n, sizeof *o->parts);
-	if (!o->parts)
-		return nomem(err);
+	o->parts = must_alloc(4 * n, sizeof *o->parts);
 	memcpy(o->parts, m->partat, n * sizeof *o->parts);
 	memcpy(o->parts + n, m->partcount, n * sizeof *o->parts);
 	o->recv_parts = m->n_recvpartat != 0;
@@ -150,7 +119,7 @@ take_parts(const struct reading *r, const GpuSim__TapeOp *m, struct story_op *o,
 
 /* ---- algorithms of files */
 
-/* Find an algorithm by its schedule's digest; add it if it is new. NULL: out of memory. */
+/* Find an algorithm by its schedule's digest; add it if it is new. */
 static struct story_algo *
 algo_of(struct reading *r, uint64_t schedule)
 {
@@ -159,8 +128,7 @@ algo_of(struct reading *r, uint64_t schedule)
 	for (size_t i = 0; i < s->nalgos; i++)
 		if (s->algo[i].schedule == schedule)
 			return &s->algo[i];
-	if (!MORE(s->algo, s->nalgos, r->room[4]))
-		return NULL;
+	must_room(&s->algo, s->nalgos, &r->room[4], sizeof *s->algo);
 	s->algo[s->nalgos] = (struct story_algo){.schedule = schedule};
 	return &s->algo[s->nalgos++];
 }
@@ -171,13 +139,11 @@ take_algo(struct reading *r, const GpuSim__TapeAlgo *m, struct err *err)
 {
 	struct story_algo *a = algo_of(r, m->schedule);
 
-	if (!a)
-		return nomem(err);
 	if (m->nbytes > STORY_MAX_ALGO || m->offset > m->nbytes ||
 	    m->text.len > m->nbytes - m->offset || (a->text && m->nbytes != a->nbytes))
 		return bad(r, "an algorithm with an impossible size", err);
-	if (!a->text && !(a->text = alloc_zeroed(m->nbytes + 1, 1)))
-		return nomem(err);
+	if (!a->text)
+		a->text = must_alloc(m->nbytes + 1, 1);
 	a->nbytes = m->nbytes;
 	if (m->offset != a->have || !m->text.len)
 		return RC_OK;
@@ -203,8 +169,8 @@ name_algo(struct reading *r, const GpuSim__TapeOp *m, const char **name, struct 
 	if (!tune_is_name(m->algo))
 		return bad(r, "an algorithm with an impossible name", err);
 	a = algo_of(r, m->schedule);
-	if (!a || (!a->name && !(a->name = strdup(m->algo))))
-		return nomem(err);
+	if (!a->name)
+		a->name = must_strdup(m->algo);
 	*name = a->name;
 	return RC_OK;
 }
@@ -242,8 +208,7 @@ take_op(struct reading *r, const GpuSim__TapeOp *m, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	if (!MORE(s->op, s->nops, r->room[2]))
-		return nomem(err);
+	must_room(&s->op, s->nops, &r->room[2], sizeof *s->op);
 	o = (struct story_op){.proc = r->proc,
 			      .comm = comm,
 			      .rank = m->rank,
@@ -318,8 +283,8 @@ take_end(const struct reading *r, const GpuSim__TapeEnd *m, struct err *err)
 	o->rc = m->rc;
 	o->out_crc = m->outcrc;
 	o->end_ns = m->atns;
-	if (m->rc != GPUSIM_OK && !(o->text = strdup(m->text)))
-		return nomem(err);
+	if (m->rc != GPUSIM_OK)
+		o->text = must_strdup(m->text);
 	return RC_OK;
 }
 
@@ -337,8 +302,7 @@ take_fault(struct reading *r, const GpuSim__TapeFault *m, struct err *err)
 			f.op = (uint32_t)i;
 	if (!m->now && f.op == STORY_NONE)
 		return bad(r, "a fault without an operation", err);
-	if (!MORE(s->fault, s->nfaults, r->room[3]))
-		return nomem(err);
+	must_room(&s->fault, s->nfaults, &r->room[3], sizeof *s->fault);
 	f.position = s->proc[r->proc].nops;
 	f.f = (struct gpusim_fault){.kind = (enum gpusim_fault_kind)m->kind,
 				    .coll = -1,
@@ -413,10 +377,10 @@ read_file(struct reading *r, struct err *err)
 enum rc
 story_read(const char *dir, struct story **out, struct err *err)
 {
-	struct story *s = calloc(1, sizeof *s);
+	struct story *s = must_alloc(1, sizeof *s);
 	size_t room[5] = {0};
 	struct reading r = {.s = s, .room = room};
-	enum rc rc = s ? tape_folder_list(dir, &s->path, &s->npaths, err) : nomem(err);
+	enum rc rc = tape_folder_list(dir, &s->path, &s->npaths, err);
 
 	for (size_t i = 0; rc == RC_OK && i < s->npaths; i++) {
 		r.path = s->path[i];

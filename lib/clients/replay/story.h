@@ -100,7 +100,7 @@ struct story {
 	size_t nunits;
 };
 
-/* Read a folder. *out is released with story_free. RC_BADDATA: damage. RC_FAILED, RC_NOMEM. */
+/* Read a folder. *out is released with story_free. RC_BADDATA: damage. RC_FAILED. */
 enum rc story_read(const char *dir, struct story **out, struct err *err);
 void story_free(struct story *s); /* NULL is legal */
 
@@ -109,9 +109,9 @@ void story_free(struct story *s); /* NULL is legal */
  *
  * A unit is a set of operations that can only run together: all ranks' parts of an operation, or
  * the sends and receives of a set. Units keep the order of each stream and queue, unless streams
- * wait for each other in a cycle. RC_NOMEM.
+ * wait for each other in a cycle.
  */
-enum rc story_units(struct story *s, struct err *err);
+void story_units(struct story *s);
 
 /* Return true if one of the unit's operations did not succeed, or a rank took no part. */
 bool story_unit_failed(const struct story *s, size_t unit);

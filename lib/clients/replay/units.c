@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "replay/story.h"
 
@@ -238,40 +238,31 @@ order_units(struct walk *w, uint32_t *v, uint32_t *nunits)
 	}
 }
 
-enum rc
-story_units(struct story *s, struct err *err)
+void
+story_units(struct story *s)
 {
 	size_t n = s->nops + 1, kept;
-	uint32_t *room = alloc_zeroed(6 * n, sizeof *room), nunits = 0;
-	uint32_t *v = alloc_zeroed(n, sizeof *v), *unit = alloc_zeroed(n + 1, sizeof *unit);
-	uint8_t *seen = alloc_zeroed(n, 1);
-	enum rc rc = RC_OK;
+	uint32_t *room = must_alloc(6 * n, sizeof *room), nunits = 0;
+	uint32_t *v = must_alloc(n, sizeof *v), *unit = must_alloc(n + 1, sizeof *unit);
+	uint8_t *seen = must_alloc(n, 1);
+	struct walk w = {.s = s,
+			 .parent = room,
+			 .next = room + n,
+			 .first = room + 2 * n,
+			 .stack = room + 3 * n,
+			 .at = room + 4 * n,
+			 .seen = seen};
 
-	if (!room || !v || !unit || !seen) {
-		rc = err_set(err, RC_NOMEM, "out of memory");
-		free(v);
-		free(unit);
-	} else {
-		struct walk w = {.s = s,
-				 .parent = room,
-				 .next = room + n,
-				 .first = room + 2 * n,
-				 .stack = room + 3 * n,
-				 .at = room + 4 * n,
-				 .seen = seen};
-
-		group(s, room, v);
-		order_units(&w, v, &nunits);
-		kept = sort(s, v, by_unit);
-		for (size_t i = 0; i < kept; i++)
-			unit[s->op[v[i]].unit + 1] = (uint32_t)i + 1;
-		s->order = v;
-		s->unit = unit;
-		s->nunits = nunits;
-	}
+	group(s, room, v);
+	order_units(&w, v, &nunits);
+	kept = sort(s, v, by_unit);
+	for (size_t i = 0; i < kept; i++)
+		unit[s->op[v[i]].unit + 1] = (uint32_t)i + 1;
+	s->order = v;
+	s->unit = unit;
+	s->nunits = nunits;
 	free(room);
 	free(seen);
-	return rc;
 }
 
 bool

@@ -10,22 +10,18 @@
 
 extern char **environ;
 
-enum rc
-command_begin(const struct nvcc *n, struct words *out, struct err *err)
+void
+command_begin(const struct nvcc *n, struct words *out)
 {
 	struct stat st;
 	bool folder = n->ccbin && stat(n->ccbin, &st) == 0 && S_ISDIR(st.st_mode);
-	bool good;
 
 	if (folder)
-		good = words_addf(out, "%s/g++", n->ccbin);
+		words_addf(out, "%s/g++", n->ccbin);
 	else if (n->ccbin && strpbrk(n->ccbin, " \t")) /* -ccbin "ccache g++" */
-		good = words_add_parts(out, n->ccbin);
+		words_add_parts(out, n->ccbin);
 	else
-		good = words_add(out, n->ccbin ? n->ccbin : "g++");
-	if (!good)
-		return err_set(err, RC_NOMEM, "out of memory");
-	return RC_OK;
+		words_add(out, n->ccbin ? n->ccbin : "g++");
 }
 
 /* Print with quotes where a shell needs them. */

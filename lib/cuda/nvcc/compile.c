@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/file.h"
+#include "base/must.h"
 #include "nvcc/rewrite.h"
 
 struct job {
@@ -25,12 +25,6 @@ struct job {
 	struct words objects; /* one for each input: itself, or its object */
 	struct err *err;
 };
-
-static enum rc
-no_memory(struct job *j)
-{
-	return err_set(j->err, RC_NOMEM, "out of memory");
-}
 
 /* ---- names */
 
@@ -64,7 +58,7 @@ source_of(const struct nvcc *n, const char *path)
 }
 
 /* folder/name.o of a source; folder NULL: the current one. */
-static bool
+static void
 add_object_name(struct words *w, const char *source, const char *folder)
 {
 	const char *base = strrchr(source, '/'), *ext = extension(source);
@@ -72,7 +66,7 @@ add_object_name(struct words *w, const char *source, const char *folder)
 
 	base = base ? base + 1 : source;
 	n = (int)(*ext ? ext - base - 1 : (ptrdiff_t)strlen(base));
-	return words_addf(w, "%s%s%.*s.o", folder ? folder : "", folder ? "/" : "", n, base);
+	words_addf(w, "%s%s%.*s.o", folder ? folder : "", folder ? "/" : "", n, base);
 }
 
 /* ---- temporary files */
@@ -113,106 +107,91 @@ remove_temp(struct job *j)
 /* ---- the host compiler's arguments */
 
 /* At least C++17: the rewriter's output needs it. */
-static bool
+static void
 add_std(const struct nvcc *n, bool cu, struct words *w)
 {
 	const char *s = n->std;
 	const char *digits = s ? strpbrk(s, "0123456789") : NULL;
 	int year = digits ? atoi(digits) : 0;
 
-	if (!s)
-		return !cu || words_add(w, "-std=gnu++17");
-	if (cu && digits && (year == 3 || year == 11 || year == 14 || year == 98))
-		return words_addf(w, "-std=%.*s17", (int)(digits - s), s);
-	return words_addf(w, "-std=%s", s);
+	if (s && cu && digits && (year == 3 || year == 11 || year == 14 || year == 98))
+		words_addf(w, "-std=%.*s17", (int)(digits - s), s);
+	else if (s || cu)
+		words_addf(w, "-std=%s", s ? s : "gnu++17");
 }
 
 /* Add the macros that a .cu file needs. The release is that of CUDART_VERSION. */
-static bool
+static void
 add_marks(const struct nvcc *n, struct words *w)
 {
-#define MARK(name) words_add(w, "-D__" #name "__=__gpusim_" #name "__") &&
-	return NVCC_MARKS words_add(w, "-D__CUDACC__") && words_add(w, "-D__NVCC__") &&
-	       words_add(w, "-D__CUDACC_VER_MAJOR__=12") &&
-	       words_add(w, "-D__CUDACC_VER_MINOR__=4") &&
-	       words_add(w, "-D__CUDACC_VER_BUILD__=0") && words_add(w, "-D__GPUSIM_NVCC__") &&
-	       words_add(w, "-D__launch_bounds__(...)=") && words_add(w, "-D__maxnreg__(...)=") &&
-	       words_add(w, "-D__cluster_dims__(...)=") && words_add(w, "-D__grid_constant__=") &&
-	       (!n->lambdas || (words_add(w, "-D__CUDACC_EXTENDED_LAMBDA__") &&
-				words_add(w, "-D__CUDACC_RELAXED_CONSTEXPR__"))) &&
-	       (!n->relocatable || words_add(w, "-D__CUDACC_RDC__"));
+#define MARK(name) "-D__" #name "__=__gpusim_" #name "__",
+	words_add(w, NVCC_MARKS "-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=12",
+		  "-D__CUDACC_VER_MINOR__=4", "-D__CUDACC_VER_BUILD__=0", "-D__GPUSIM_NVCC__",
+		  "-D__launch_bounds__(...)=", "-D__maxnreg__(...)=", "-D__cluster_dims__(...)=",
+		  "-D__grid_constant__=");
 #undef MARK
+	if (n->lambdas)
+		words_add(w, "-D__CUDACC_EXTENDED_LAMBDA__", "-D__CUDACC_RELAXED_CONSTEXPR__");
+	if (n->relocatable)
+		words_add(w, "-D__CUDACC_RDC__");
 }
 
-static bool
-add_depends(const struct nvcc *n, const char *source, const char *object, struct words *w)
+static void
+add_depends(const struct nvcc *n, const char *object, struct words *w)
 {
-	bool with_compile = n->depends && n->phase != NVCC_DEPENDS;
-	const char *ext;
-	bool good = true;
+	const char *ext = extension(object);
 
 	if (!n->depends)
-		return true;
-	good = words_add(w, n->depends);
+		return;
+	words_add(w, n->depends);
 	if (n->depends_phony)
-		good = good && words_add(w, "-MP");
+		words_add(w, "-MP");
 	for (size_t i = 0; i < n->targets.n; i++)
-		good = good && words_add(w, "-MT") && words_add(w, n->targets.v[i]);
-	if (!with_compile)
-		return good;
+		words_add(w, "-MT", n->targets.v[i]);
+	if (n->phase == NVCC_DEPENDS)
+		return;
 	if (n->targets.n == 0)
-		good = good && words_add(w, "-MT") && words_add(w, object);
+		words_add(w, "-MT", object);
+	words_add(w, "-MF");
 	if (n->depends_file)
-		return good && words_add(w, "-MF") && words_add(w, n->depends_file);
-	ext = extension(object);
-	(void)source;
-	return good && words_add(w, "-MF") &&
-	       words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
-			  object);
+		words_add(w, n->depends_file);
+	else
+		words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
+			   object);
 }
 
-static bool
+static void
 add_common(struct job *j, bool cu, struct words *w)
 {
 	const struct nvcc *n = j->n;
 
-	if (!add_std(n, cu, w) || !words_add_all(w, &n->host))
-		return false;
-	if (n->debug && !words_add(w, "-g"))
-		return false;
+	add_std(n, cu, w);
+	words_add_all(w, &n->host);
+	if (n->debug)
+		words_add(w, "-g");
 	/* nvcc optimises device code unless it is debugged. */
-	if (cu && !n->optimised && !words_add(w, n->debug ? "-O0" : "-O2"))
-		return false;
-	return true;
+	if (cu && !n->optimised)
+		words_add(w, n->debug ? "-O0" : "-O2");
 }
 
-/* Disable mpi.h's C++ interface, which MPI-3 has removed: its inline functions need a library that
- * makefiles do not name. */
-static bool
-add_mpi(struct words *w)
-{
-	return words_add(w, "-DOMPI_SKIP_MPICXX=1") && words_add(w, "-DMPICH_SKIP_MPICXX=1");
-}
-
-static bool
+static void
 add_preprocessor(struct job *j, bool cu, struct words *w)
 {
 	const struct nvcc *n = j->n;
 
-	return (!cu || add_mpi(w)) && words_add_all(w, &n->pre) && words_add(w, "-isystem") &&
-	       words_addf(w, "%s/include", j->home) &&
-	       (!n->per_thread || words_add(w, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1")) &&
-	       (!cu ||
-		(add_marks(n, w) && words_add(w, "-include") && words_add(w, "cuda_runtime.h")));
-}
-
-/* Make results independent of the processor (no implicit fused multiply-add), and define what a
- * GPU's compiler defines: type punning is allowed, and integers wrap. */
-static bool
-add_semantics(struct words *w)
-{
-	return words_add(w, "-ffp-contract=off") && words_add(w, "-fno-strict-aliasing") &&
-	       words_add(w, "-fwrapv");
+	/* mpi.h without its C++ interface, which MPI-3 has removed: its inline functions need a
+	 * library that makefiles do not name. */
+	if (cu)
+		words_add(w, "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1");
+	words_add_all(w, &n->pre);
+	words_add(w, "-isystem");
+	words_addf(w, "%s/include", j->home);
+	if (n->per_thread)
+		words_add(w, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1");
+	if (cu) {
+		add_marks(n, w);
+		words_add(w, "-include", "cuda_runtime.h");
+	}
 }
 
 /* ---- steps */
@@ -222,39 +201,22 @@ static enum rc
 preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
 {
 	struct words w = {0};
-	enum rc rc = command_begin(j->n, &w, j->err);
-	bool depends = j->n->phase == NVCC_DEPENDS;
+	enum rc rc;
 
-	if (rc == RC_OK &&
-	    !((depends || words_add(&w, "-E")) && add_common(j, cu, &w) &&
-	      add_preprocessor(j, cu, &w) && add_depends(j->n, source, object, &w) &&
-	      (!cu || (words_add(&w, "-x") && words_add(&w, "c++"))) && words_add(&w, source) &&
-	      (!to || (words_add(&w, "-o") && words_add(&w, to)))))
-		rc = no_memory(j);
-	if (rc == RC_OK)
-		rc = command_run(j->n, &w, j->err);
+	command_begin(j->n, &w);
+	if (j->n->phase != NVCC_DEPENDS)
+		words_add(&w, "-E");
+	add_common(j, cu, &w);
+	add_preprocessor(j, cu, &w);
+	add_depends(j->n, object, &w);
+	if (cu)
+		words_add(&w, "-x", "c++");
+	words_add(&w, source);
+	if (to)
+		words_add(&w, "-o", to);
+	rc = command_run(j->n, &w, j->err);
 	words_fini(&w);
 	return rc;
-}
-
-static enum rc
-read_whole(struct job *j, const char *path, struct buf *out)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = 1;
-
-	if (fd < 0)
-		return err_set(j->err, RC_FAILED, "%s: %s", path, strerror(errno));
-	while (got > 0) {
-		if (!buf_reserve(out, 1u << 20)) {
-			close(fd);
-			return no_memory(j);
-		}
-		got = read(fd, out->data + out->len, 1u << 20);
-		out->len += got > 0 ? (size_t)got : 0;
-	}
-	close(fd);
-	return got == 0 ? RC_OK : err_set(j->err, RC_FAILED, "%s: %s", path, strerror(errno));
 }
 
 static enum rc
@@ -279,9 +241,9 @@ rewrite_file(struct job *j, const char *source, const char *from, const char *to
 
 	if (j->n->dry)
 		return RC_OK;
-	rc = read_whole(j, from, &in);
+	rc = file_bytes(from, SIZE_MAX, &in, j->err);
 	if (rc == RC_OK)
-		rc = rewrite(in.data ? in.data : "", in.len, source, &out, j->err);
+		rc = rewrite(in.data, in.len, source, &out, j->err);
 	if (rc == RC_OK)
 		rc = write_whole(j, to, &out);
 	buf_fini(&in);
@@ -293,16 +255,17 @@ static enum rc
 compile_host(struct job *j, const char *source, const char *object)
 {
 	struct words w = {0};
-	enum rc rc = command_begin(j->n, &w, j->err);
+	enum rc rc;
 
-	if (rc == RC_OK &&
-	    !(words_add(&w, "-c") && add_common(j, false, &w) && add_preprocessor(j, false, &w) &&
-	      add_depends(j->n, source, object, &w) &&
-	      (!j->n->language || (words_add(&w, "-x") && words_add(&w, j->n->language))) &&
-	      words_add(&w, source) && words_add(&w, "-o") && words_add(&w, object)))
-		rc = no_memory(j);
-	if (rc == RC_OK)
-		rc = command_run(j->n, &w, j->err);
+	command_begin(j->n, &w);
+	words_add(&w, "-c");
+	add_common(j, false, &w);
+	add_preprocessor(j, false, &w);
+	add_depends(j->n, object, &w);
+	if (j->n->language)
+		words_add(&w, "-x", j->n->language);
+	words_add(&w, source, "-o", object);
+	rc = command_run(j->n, &w, j->err);
 	words_fini(&w);
 	return rc;
 }
@@ -320,14 +283,16 @@ compile_cu(struct job *j, const char *source, const char *object)
 		rc = preprocess(j, source, true, first, object);
 	if (rc == RC_OK)
 		rc = rewrite_file(j, source, first, second);
-	if (rc == RC_OK)
-		rc = command_begin(j->n, &w, j->err);
-	if (rc == RC_OK && !(words_add(&w, "-c") && add_common(j, true, &w) && add_semantics(&w) &&
-			     words_add(&w, "-x") && words_add(&w, "c++-cpp-output") &&
-			     words_add(&w, second) && words_add(&w, "-o") && words_add(&w, object)))
-		rc = no_memory(j);
-	if (rc == RC_OK)
-		rc = command_run(j->n, &w, j->err);
+	if (rc != RC_OK)
+		return rc;
+	command_begin(j->n, &w);
+	words_add(&w, "-c");
+	add_common(j, true, &w);
+	/* Results are independent of the processor (no implicit fused multiply-add), and what a GPU's
+	 * compiler defines is defined: type punning is allowed, and integers wrap. */
+	words_add(&w, "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-x",
+		  "c++-cpp-output", second, "-o", object);
+	rc = command_run(j->n, &w, j->err);
 	words_fini(&w);
 	return rc;
 }
@@ -339,13 +304,14 @@ compile_input(struct job *j, const char *input)
 	const struct nvcc *n = j->n;
 	enum source kind = source_of(n, input);
 	const char *object;
-	bool good, link = n->phase != NVCC_COMPILE;
+	bool link = n->phase != NVCC_COMPILE;
 	enum rc rc = RC_OK;
 
 	if (kind == SOURCE_NONE) {
 		if (!link)
 			return err_set(j->err, RC_INVAL, "%s: not a source file", input);
-		return words_add(&j->objects, input) ? RC_OK : no_memory(j);
+		words_add(&j->objects, input);
+		return RC_OK;
 	}
 	if (access(input, R_OK) != 0)
 		return err_set(j->err, RC_INVAL, "%s: %s", input, strerror(errno));
@@ -354,13 +320,11 @@ compile_input(struct job *j, const char *input)
 	if (rc != RC_OK)
 		return rc;
 	if (n->out && !link)
-		good = words_add(&j->objects, n->out);
+		words_add(&j->objects, n->out);
 	else if (link)
-		good = words_addf(&j->objects, "%s/%u-object.o", j->temp, j->ntemp++);
+		words_addf(&j->objects, "%s/%u-object.o", j->temp, j->ntemp++);
 	else
-		good = add_object_name(&j->objects, input, n->odir);
-	if (!good)
-		return no_memory(j);
+		add_object_name(&j->objects, input, n->odir);
 	object = j->objects.v[j->objects.n - 1];
 	return kind == SOURCE_CU ? compile_cu(j, input, object) : compile_host(j, input, object);
 }
@@ -374,28 +338,26 @@ is_option_library(const char *word, const char *name)
 }
 
 /* Add the options and inputs in order; objects replace sources. */
-static bool
+static void
 add_link(struct job *j, struct words *w)
 {
 	const struct words *l = &j->n->link;
 	size_t input = 0;
-	bool good = true;
 
-	for (size_t i = 0; good && i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++) {
 		const char *s = l->v[i];
 
 		if (strcmp(s, "-Xlinker") == 0 && i + 1 < l->n)
-			good = words_add(w, s) && words_add(w, l->v[++i]);
+			words_add(w, s, l->v[++i]);
 		else if (is_option_library(s, "cudart_static"))
-			good = words_add(w, "-lcudart"); /* the only one */
+			words_add(w, "-lcudart"); /* the only one */
 		else if (is_option_library(s, "cudadevrt"))
 			continue;
 		else if (*s == '-')
-			good = words_add(w, s);
+			words_add(w, s);
 		else
-			good = words_add(w, j->objects.v[input++]);
+			words_add(w, j->objects.v[input++]);
 	}
-	return good;
 }
 
 static enum rc
@@ -403,20 +365,21 @@ link_all(struct job *j)
 {
 	const struct nvcc *n = j->n;
 	struct words w = {0};
-	enum rc rc = command_begin(n, &w, j->err);
-	bool good = rc == RC_OK;
+	enum rc rc;
 
-	good = good && words_add_all(&w, &n->host) && (!n->shared || words_add(&w, "-shared")) &&
-	       words_add(&w, "-o") && words_add(&w, n->out ? n->out : "a.out") && add_link(j, &w) &&
-	       words_addf(&w, "-L%s/lib", j->home) && words_add(&w, "-Xlinker") &&
-	       words_add(&w, "-rpath") && words_add(&w, "-Xlinker") &&
-	       words_addf(&w, "%s/lib", j->home) && (n->no_cudart || words_add(&w, "-lcudart")) &&
-	       words_add(&w, "-lpthread") && words_add(&w, "-ldl") && words_add(&w, "-lrt") &&
-	       words_add(&w, "-lm");
-	if (rc == RC_OK && !good)
-		rc = no_memory(j);
-	if (rc == RC_OK)
-		rc = command_run(n, &w, j->err);
+	command_begin(n, &w);
+	words_add_all(&w, &n->host);
+	if (n->shared)
+		words_add(&w, "-shared");
+	words_add(&w, "-o", n->out ? n->out : "a.out");
+	add_link(j, &w);
+	words_addf(&w, "-L%s/lib", j->home);
+	words_add(&w, "-Xlinker", "-rpath", "-Xlinker");
+	words_addf(&w, "%s/lib", j->home);
+	if (!n->no_cudart)
+		words_add(&w, "-lcudart");
+	words_add(&w, "-lpthread", "-ldl", "-lrt", "-lm");
+	rc = command_run(n, &w, j->err);
 	words_fini(&w);
 	return rc;
 }
@@ -427,15 +390,13 @@ archive(struct job *j)
 {
 	struct words w = {0};
 	const char *out = j->n->out ? j->n->out : "a.a";
-	enum rc rc = RC_OK;
+	enum rc rc;
 
-	if (!(words_add(&w, "ar") && words_add(&w, "rcs") && words_add(&w, out) &&
-	      words_add_all(&w, &j->objects)))
-		rc = no_memory(j);
-	if (rc == RC_OK && !j->n->dry)
+	words_add(&w, "ar", "rcs", out);
+	words_add_all(&w, &j->objects);
+	if (!j->n->dry)
 		unlink(out);
-	if (rc == RC_OK)
-		rc = command_run(j->n, &w, j->err);
+	rc = command_run(j->n, &w, j->err);
 	words_fini(&w);
 	return rc;
 }
@@ -445,15 +406,12 @@ static enum rc
 device_link(struct job *j)
 {
 	struct words w = {0};
-	enum rc rc = command_begin(j->n, &w, j->err);
+	enum rc rc;
 
-	if (rc == RC_OK &&
-	    !(words_add_all(&w, &j->n->host) && words_add(&w, "-c") && words_add(&w, "-x") &&
-	      words_add(&w, "c++") && words_add(&w, "/dev/null") && words_add(&w, "-o") &&
-	      words_add(&w, j->n->out ? j->n->out : "a_dlink.o")))
-		rc = no_memory(j);
-	if (rc == RC_OK)
-		rc = command_run(j->n, &w, j->err);
+	command_begin(j->n, &w);
+	words_add_all(&w, &j->n->host);
+	words_add(&w, "-c", "-x", "c++", "/dev/null", "-o", j->n->out ? j->n->out : "a_dlink.o");
+	rc = command_run(j->n, &w, j->err);
 	words_fini(&w);
 	return rc;
 }

@@ -14,7 +14,7 @@ enum rc nvcc_run(const struct nvcc *n, const char *home, struct err *err);
 /* ---- running the host compiler */
 
 /* The host compiler's name: -ccbin, or g++; -ccbin may name a folder. out: its first word, appended. */
-enum rc command_begin(const struct nvcc *n, struct words *out, struct err *err);
+void command_begin(const struct nvcc *n, struct words *out);
 
 /* Run a command to its end. RC_FAILED with an empty message: the command has printed the reason. */
 enum rc command_run(const struct nvcc *n, const struct words *w, struct err *err);

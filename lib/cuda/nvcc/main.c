@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/host.h"
+#include "base/log.h"
 #include "nvcc/compile.h"
 #include "nvcc/options.h"
 
@@ -12,28 +13,14 @@
 static enum rc
 find_home(char home[PATH_MAX], struct err *err)
 {
-	ssize_t n = readlink("/proc/self/exe", home, PATH_MAX - 1);
+	char *slash;
 
-	if (n < 0)
+	if (!host_own_folder(home, PATH_MAX))
 		return err_set(err, RC_FAILED, "cannot read /proc/self/exe");
-	home[n] = '\0';
-	for (int i = 0; i < 2; i++) {
-		char *slash = strrchr(home, '/');
-
-		if (slash)
-			*slash = '\0';
-	}
+	slash = strrchr(home, '/');
+	if (slash)
+		*slash = '\0';
 	return RC_OK;
-}
-
-/* Print the version as NVIDIA's nvcc does, because makefiles read the release. */
-static void
-print_version(void)
-{
-	printf(
-	    "nvcc: gpusim's compiler driver for programs written for CUDA (gpusim " GPUSIM_VERSION
-	    ")\n"
-	    "Cuda compilation tools, release 12.4, V12.4.0\n");
 }
 
 int
@@ -42,11 +29,17 @@ main(int argc, char **argv)
 	char home[PATH_MAX];
 	struct nvcc n;
 	struct err err = {0};
-	enum rc rc = nvcc_options(&n, argc, argv, &err);
+	enum rc rc;
 
-	if (rc == RC_OK && n.version)
-		print_version();
-	else if (rc == RC_OK && n.help)
+	log_open("nvcc", LOG_WARN);
+	rc = nvcc_options(&n, argc, argv, &err);
+
+	if (rc == RC_OK && n.version) {
+		/* Print the version as NVIDIA's nvcc does, because makefiles read the release. */
+		printf("nvcc: gpusim's compiler driver for programs written for CUDA "
+		       "(gpusim " GPUSIM_VERSION ")\n"
+		       "Cuda compilation tools, release 12.4, V12.4.0\n");
+	} else if (rc == RC_OK && n.help)
 		nvcc_help(stdout);
 	else if (rc == RC_OK && (rc = find_home(home, &err)) == RC_OK)
 		rc = nvcc_run(&n, home, &err);

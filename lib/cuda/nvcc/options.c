@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/file.h"
+#include "base/must.h"
 
 enum kind {
 	FLAG,	/* sets the bool at `at` */
@@ -154,12 +154,6 @@ struct reader {
 	struct err *err;
 };
 
-static enum rc
-no_memory(struct err *err)
-{
-	return err_set(err, RC_NOMEM, "out of memory");
-}
-
 static enum rc read_all(struct nvcc *n, int argc, char **argv, int depth, struct err *err);
 
 /* ---- finding a row */
@@ -211,23 +205,23 @@ read_file(struct reader *r, const char *path)
 {
 	struct buf text = {0};
 	struct words w = {0};
-	char **argv = NULL; /* a copy: a file named in this file may move the list */
+	char **argv; /* a copy: a file named in this file may move the list */
 	enum rc rc;
 
 	if (r->depth > 8)
 		return err_set(r->err, RC_INVAL, "%s: option files include each other too deeply",
 			       path);
 	rc = file_text(path, "a file with options", &text, r->err);
-	if (rc == RC_OK && (!words_add_parts(&w, text.data) || !words_add_all(&r->n->read, &w)))
-		rc = no_memory(r->err);
-	if (rc == RC_OK && !(argv = alloc_zeroed(w.n + 1, sizeof *argv)))
-		rc = no_memory(r->err);
-	for (size_t i = 0; rc == RC_OK && i < w.n; i++)
-		argv[i] = r->n->read.v[r->n->read.n - w.n + i];
-	if (rc == RC_OK)
+	if (rc == RC_OK) {
+		words_add_parts(&w, text.data);
+		words_add_all(&r->n->read, &w);
+		argv = must_alloc(w.n + 1, sizeof *argv);
+		for (size_t i = 0; i < w.n; i++)
+			argv[i] = r->n->read.v[r->n->read.n - w.n + i];
 		rc = read_all(r->n, (int)w.n, argv, r->depth + 1, r->err);
-	free(argv);
-	words_fini(&w);
+		free(argv);
+		words_fini(&w);
+	}
 	buf_fini(&text);
 	return rc;
 }
@@ -236,7 +230,6 @@ static enum rc
 special(struct reader *r, const struct option *o, const char *value)
 {
 	struct nvcc *n = r->n;
-	bool good = true;
 
 	switch ((enum special)o->value) {
 	case CUDART:
@@ -256,11 +249,12 @@ special(struct reader *r, const struct option *o, const char *value)
 		n->relocatable = strcmp(value, "true") == 0;
 		break;
 	case WERROR:
-		good = strcmp(value, "all-warnings") || words_add(&n->host, "-Werror");
+		if (strcmp(value, "all-warnings") == 0)
+			words_add(&n->host, "-Werror");
 		break;
 	case OPTIMISE:
 		n->optimised = true;
-		good = words_addf(&n->host, "-O%s", value);
+		words_addf(&n->host, "-O%s", value);
 		break;
 	case OPTION_FILE:
 		return read_file(r, value);
@@ -271,11 +265,11 @@ special(struct reader *r, const struct option *o, const char *value)
 		n->dry = n->verbose = true;
 		break;
 	case WARN: /* specific to NVIDIA's compiler, except the one that both have */
-		good = strcmp(value, "no-deprecated-declarations") ||
-		       words_addf(&n->host, "-W%s", value);
+		if (strcmp(value, "no-deprecated-declarations") == 0)
+			words_addf(&n->host, "-W%s", value);
 		break;
 	}
-	return good ? RC_OK : no_memory(r->err);
+	return RC_OK;
 }
 
 static enum rc
@@ -283,7 +277,6 @@ act(struct reader *r, const struct option *o, const char *value)
 {
 	void *field = (char *)r->n + o->at;
 	struct words parts = {0};
-	bool good = true;
 
 	switch (o->kind) {
 	case FLAG:
@@ -298,15 +291,18 @@ act(struct reader *r, const struct option *o, const char *value)
 		break;
 	case LIST:
 		/* Long names of the preprocessor are separate arguments. */
-		good = strlen(o->prefix) > 2
-			   ? words_add(field, o->prefix) && words_add(field, value)
-			   : words_addf(field, "%s%s", o->prefix, value);
+		if (strlen(o->prefix) > 2)
+			words_add(field, o->prefix, value);
+		else
+			words_addf(field, "%s%s", o->prefix, value);
 		break;
 	case PARTS:
-		good = words_add_parts(&parts, value);
-		for (size_t i = 0; good && i < parts.n; i++)
-			good = (!*o->prefix || words_add(field, o->prefix)) &&
-			       words_add(field, parts.v[i]);
+		words_add_parts(&parts, value);
+		for (size_t i = 0; i < parts.n; i++) {
+			if (*o->prefix)
+				words_add(field, o->prefix);
+			words_add(field, parts.v[i]);
+		}
 		words_fini(&parts);
 		break;
 	case DEPENDS:
@@ -315,7 +311,7 @@ act(struct reader *r, const struct option *o, const char *value)
 			r->n->phase = (enum nvcc_phase)o->value;
 		break;
 	case ONCE:
-		good = words_add(field, o->prefix);
+		words_add(field, o->prefix);
 		break;
 	case SPECIAL:
 	case SPECIAL_VALUE:
@@ -326,14 +322,16 @@ act(struct reader *r, const struct option *o, const char *value)
 	case IGNORED_VALUE:
 		break;
 	}
-	return good ? RC_OK : no_memory(r->err);
+	return RC_OK;
 }
 
 static enum rc
 unknown(struct reader *r, const char *arg)
 {
-	if (r->n->pass_unknown)
-		return words_add(&r->n->host, arg) ? RC_OK : no_memory(r->err);
+	if (r->n->pass_unknown) {
+		words_add(&r->n->host, arg);
+		return RC_OK;
+	}
 	return err_set(r->err, RC_INVAL,
 		       "%s: unknown option; pass options of the host compiler as -Xcompiler %s",
 		       arg, arg);
@@ -360,14 +358,6 @@ option(struct reader *r, const char *arg)
 }
 
 static enum rc
-input(struct reader *r, const char *arg)
-{
-	bool good = words_add(&r->n->inputs, arg) && words_addf(&r->n->link, "%s", arg);
-
-	return good ? RC_OK : no_memory(r->err);
-}
-
-static enum rc
 read_all(struct nvcc *n, int argc, char **argv, int depth, struct err *err)
 {
 	struct reader r = {n, argv, argc, 0, depth, err};
@@ -376,12 +366,14 @@ read_all(struct nvcc *n, int argc, char **argv, int depth, struct err *err)
 	for (; rc == RC_OK && r.i < argc; r.i++) {
 		const char *arg = argv[r.i];
 
-		if (arg[0] == '@')
+		if (arg[0] == '@') {
 			rc = read_file(&r, arg + 1);
-		else if (arg[0] == '-' && arg[1])
+		} else if (arg[0] == '-' && arg[1]) {
 			rc = option(&r, arg);
-		else
-			rc = input(&r, arg);
+		} else {
+			words_add(&n->inputs, arg);
+			words_add(&n->link, arg);
+		}
 	}
 	return rc;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
+
 enum rc
 rewrite_refuse(struct rewrite *r, size_t i, const char *fmt, ...)
 {
@@ -23,24 +25,15 @@ rewrite_refuse(struct rewrite *r, size_t i, const char *fmt, ...)
 		       text);
 }
 
-static enum rc
-no_memory(struct rewrite *r)
-{
-	return err_set(r->err, RC_NOMEM, "out of memory");
-}
-
-enum rc
+void
 rewrite_before(struct rewrite *r, size_t i, const char *text)
 {
 	struct edit *e = &r->edit[i];
 	size_t old = e->before ? strlen(e->before) : 0, n = strlen(text);
-	char *grown = alloc_resize(e->before, old + n + 1, 1);
+	char *grown = must_resize(e->before, old + n + 1, 1);
 
-	if (!grown)
-		return no_memory(r);
 	memcpy(grown + old, text, n + 1);
 	e->before = grown;
-	return RC_OK;
 }
 
 bool
@@ -70,15 +63,14 @@ rewrite_skip_attribute(const struct rewrite *r, size_t i)
 	return i;
 }
 
-enum rc
+void
 rewrite_copy(struct rewrite *r, size_t from, size_t to, struct buf *out)
 {
-	bool good = true;
-
-	for (size_t i = from; i < to && good; i++)
-		good = token_counts(&r->t.v[i]) ? buf_add(out, r->t.v[i].text, r->t.v[i].len)
-						: buf_add(out, " ", 1);
-	return good ? RC_OK : no_memory(r);
+	for (size_t i = from; i < to; i++)
+		if (token_counts(&r->t.v[i]))
+			must_add(out, r->t.v[i].text, r->t.v[i].len);
+		else
+			must_add(out, " ", 1);
 }
 
 bool
@@ -242,25 +234,15 @@ token(struct rewrite *r, size_t i)
 
 /* ---- writing */
 
-static bool
+static void
 add_text(struct buf *out, const char *text)
 {
-	return !text || buf_add(out, text, strlen(text));
+	must_add(out, text, strlen(text));
 }
 
-static bool write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out);
+static void write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out);
 
-/* (configure(config), callee(args)): one expression, so that it is valid wherever the launch is. */
-static bool
-write_launch(struct rewrite *r, const struct launch *l, struct buf *out)
-{
-	return add_text(out, "(::gpusim_cuda::configure(") &&
-	       write_tokens(r, l->config, l->config_end, out) && add_text(out, "), ") &&
-	       write_tokens(r, l->callee, l->config - 3, out) &&
-	       write_tokens(r, l->args, l->args_end + 1, out) && add_text(out, ")");
-}
-
-static bool
+static void
 write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out)
 {
 	for (size_t i = from; i < to; i++) {
@@ -269,24 +251,31 @@ write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out)
 
 		if (l) {
 			e->launch = NULL;
-			if (!write_launch(r, l, out))
-				return false;
+			/* (configure(config), callee(args)): one expression, so that it is valid
+			 * wherever the launch is. */
+			add_text(out, "(::gpusim_cuda::configure(");
+			write_tokens(r, l->config, l->config_end, out);
+			add_text(out, "), ");
+			write_tokens(r, l->callee, l->config - 3, out);
+			write_tokens(r, l->args, l->args_end + 1, out);
+			add_text(out, ")");
 			i = l->args_end;
 			free(l);
 			continue;
 		}
-		if (!add_text(out, e->before) ||
-		    !(e->instead ? add_text(out, e->instead)
-				 : buf_add(out, r->t.v[i].text, r->t.v[i].len)))
-			return false;
+		if (e->before)
+			add_text(out, e->before);
+		if (e->instead)
+			add_text(out, e->instead);
+		else
+			must_add(out, r->t.v[i].text, r->t.v[i].len);
 	}
-	return true;
 }
 
 static void
 fini(struct rewrite *r)
 {
-	for (size_t i = 0; r->edit && i < r->t.n; i++) {
+	for (size_t i = 0; i < r->t.n; i++) {
 		free(r->edit[i].before);
 		free(r->edit[i].launch);
 	}
@@ -300,12 +289,11 @@ rewrite(const char *text, size_t nbytes, const char *name, struct buf *out, stru
 	struct rewrite r = {.err = err};
 	enum rc rc = tokens_read(text, nbytes, name, &r.t, err);
 
-	if (rc == RC_OK && !(r.edit = alloc_zeroed(r.t.n, sizeof *r.edit)))
-		rc = no_memory(&r);
+	r.edit = must_alloc(r.t.n, sizeof *r.edit);
 	for (size_t i = 0; rc == RC_OK && i + 1 < r.t.n; i++)
 		rc = token(&r, i);
-	if (rc == RC_OK && !write_tokens(&r, 0, r.t.n, out))
-		rc = no_memory(&r);
+	if (rc == RC_OK)
+		write_tokens(&r, 0, r.t.n, out);
 	fini(&r);
 	return rc;
 }

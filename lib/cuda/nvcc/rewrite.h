@@ -29,7 +29,7 @@
  *	name	of the source, for errors before its first line marker
  *	out	appended to; line breaks stay, so that a compiler's messages name the user's file and line
  *
- * RC_BADDATA: "FILE:LINE: error: reason"; RC_NOMEM. Checked by: tests/unit/nvcc/t_nvcc.c
+ * RC_BADDATA: "FILE:LINE: error: reason". Checked by: tests/unit/nvcc/t_nvcc.c
  */
 enum rc rewrite(const char *text, size_t nbytes, const char *name, struct buf *out,
 		struct err *err);

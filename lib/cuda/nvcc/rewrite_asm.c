@@ -7,6 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/must.h"
+
 /* Text without blanks; the function takes outputs, then inputs, in order. */
 static const struct ptx {
 	const char *text, *function;
@@ -52,40 +54,33 @@ read_text(const struct rewrite *r, size_t i, char *out, size_t room)
 }
 
 /* "constraint"(expression), ...: the expressions, one after the other. */
-static enum rc
+static void
 add_operands(struct rewrite *r, size_t i, size_t close, struct buf *out)
 {
 	unsigned n = 0;
-	enum rc rc = RC_OK;
 
-	for (; rc == RC_OK && i < close; i = token_next(&r->t, i)) {
+	for (; i < close; i = token_next(&r->t, i)) {
 		if (!rewrite_is(r, i, "("))
 			continue;
-		if (!buf_addf(out, "%s", n++ ? ", " : ""))
-			return err_set(r->err, RC_NOMEM, "out of memory");
-		rc = rewrite_copy(r, i, token_close(&r->t, i) + 1, out);
+		must_addf(out, "%s", n++ ? ", " : "");
+		rewrite_copy(r, i, token_close(&r->t, i) + 1, out);
 		i = token_close(&r->t, i);
 	}
-	return rc;
 }
 
-static enum rc
+static void
 replace(struct rewrite *r, size_t from, size_t close, size_t operands, const struct ptx *p)
 {
 	struct buf call = {0};
-	enum rc rc = buf_addf(&call, "::gpusim_cuda::%s(", p->function)
-			 ? add_operands(r, operands, close, &call)
-			 : err_set(r->err, RC_NOMEM, "out of memory");
 
-	if (rc == RC_OK && !buf_add(&call, ")", 2))
-		rc = err_set(r->err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
-		rc = rewrite_before(r, from, call.data);
+	must_addf(&call, "::gpusim_cuda::%s(", p->function);
+	add_operands(r, operands, close, &call);
+	must_add(&call, ")", 2);
+	rewrite_before(r, from, call.data);
 	for (size_t i = from; i <= close; i++)
 		if (token_counts(&r->t.v[i]))
 			r->edit[i].instead = "";
 	buf_fini(&call);
-	return rc;
 }
 
 enum rc
@@ -100,7 +95,9 @@ rewrite_asm(struct rewrite *r, size_t i)
 		return RC_OK;
 	at = read_text(r, token_next(&r->t, open), text, sizeof text);
 	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-		if (strcmp(known[k].text, text) == 0)
-			return replace(r, i, token_close(&r->t, open), at, &known[k]);
+		if (strcmp(known[k].text, text) == 0) {
+			replace(r, i, token_close(&r->t, open), at, &known[k]);
+			return RC_OK;
+		}
 	return rewrite_refuse(r, i, "PTX is not simulated: \"%s\"", text);
 }

@@ -129,7 +129,6 @@ dynamic(struct rewrite *r, size_t mark, size_t end)
 {
 	bool ground = rewrite_at_ground(r);
 	size_t open = mark, name;
-	enum rc rc;
 
 	for (; open < end && !rewrite_is(r, open, "["); open = token_next(&r->t, open)) {
 		size_t after = rewrite_skip_attribute(r, open);
@@ -143,13 +142,12 @@ dynamic(struct rewrite *r, size_t mark, size_t end)
 		return rewrite_refuse(r, mark, "extern __shared__ needs an array without a size");
 	r->edit[open].instead = ")";
 	r->edit[token_next(&r->t, open)].instead = "";
-	rc = rewrite_before(r, name, ground ? "(*const &" : "(*const ");
-	if (rc == RC_OK && ground)
-		rc = rewrite_before(r, token_next(&r->t, r->begin - (r->begin > 0)),
-				    " static thread_local ");
-	if (rc == RC_OK)
-		rc = rewrite_before(r, end, " = ::gpusim_cuda::dynamic_shared()");
-	return rc;
+	rewrite_before(r, name, ground ? "(*const &" : "(*const ");
+	if (ground)
+		rewrite_before(r, token_next(&r->t, r->begin - (r->begin > 0)),
+			       " static thread_local ");
+	rewrite_before(r, end, " = ::gpusim_cuda::dynamic_shared()");
+	return RC_OK;
 }
 
 enum rc

@@ -41,8 +41,8 @@ struct rewrite {
 enum rc rewrite_refuse(struct rewrite *r, size_t i, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Insert text before a token, after earlier insertions. RC_NOMEM. */
-enum rc rewrite_before(struct rewrite *r, size_t i, const char *text);
+/* Insert text before a token, after earlier insertions. */
+void rewrite_before(struct rewrite *r, size_t i, const char *text);
 
 /* Return true if token i is this word or punctuation. */
 bool rewrite_is(const struct rewrite *r, size_t i, const char *text);
@@ -52,7 +52,7 @@ bool rewrite_is_word(const struct rewrite *r, size_t i);
 size_t rewrite_skip_attribute(const struct rewrite *r, size_t i);
 
 /* Append the tokens of [from, to) without their edits, in one line. */
-enum rc rewrite_copy(struct rewrite *r, size_t from, size_t to, struct buf *out);
+void rewrite_copy(struct rewrite *r, size_t from, size_t to, struct buf *out);
 
 /* Return true if only namespaces enclose the token. */
 bool rewrite_at_ground(const struct rewrite *r);

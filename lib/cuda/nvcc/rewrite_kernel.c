@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "base/must.h"
+
 struct kernel {
 	size_t name, name_end;	 /* with ns:: and <explicit arguments> */
 	bool has_arguments;	 /* the name has <...> */
@@ -36,7 +38,7 @@ param_end(const struct rewrite *r, size_t i, size_t to)
 }
 
 /* For each parameter of [from, to): one line into each buffer. types may be NULL. */
-static bool
+static void
 add_param(struct rewrite *r, size_t from, size_t to, bool of_template, unsigned n,
 	  struct buf *types, struct buf *names)
 {
@@ -47,32 +49,31 @@ add_param(struct rewrite *r, size_t from, size_t to, bool of_template, unsigned 
 	int len = snprintf(made, sizeof made, "__gpusim_%c%u", of_template ? 't' : 'p', n);
 
 	if (p.name == SIZE_MAX) {
-		if (rewrite_before(r, p.at, " ") != RC_OK || rewrite_before(r, p.at, made) != RC_OK)
-			return false;
+		rewrite_before(r, p.at, " ");
+		rewrite_before(r, p.at, made);
 	} else {
 		name = r->t.v[p.name].text;
 		len = (int)r->t.v[p.name].len;
 	}
-	return buf_addf(names, "%s%.*s%s", comma, len, name, dots) &&
-	       (!types || buf_addf(types, "%sdecltype(%.*s)%s", comma, len, name, dots));
+	must_addf(names, "%s%.*s%s", comma, len, name, dots);
+	if (types)
+		must_addf(types, "%sdecltype(%.*s)%s", comma, len, name, dots);
 }
 
-static enum rc
+static void
 params(struct rewrite *r, size_t from, size_t to, bool of_template, struct buf *types,
        struct buf *names)
 {
 	size_t first = token_counts(&r->t.v[from]) ? from : token_next(&r->t, from);
 
 	if (first >= to || (rewrite_is(r, first, "void") && token_next(&r->t, first) >= to))
-		return RC_OK;
+		return;
 	for (unsigned n = 0; from < to; n++) {
 		size_t end = param_end(r, from, to);
 
-		if (!add_param(r, from, end, of_template, n, types, names))
-			return err_set(r->err, RC_NOMEM, "out of memory");
+		add_param(r, from, end, of_template, n, types, names);
 		from = end + 1;
 	}
-	return RC_OK;
 }
 
 /* ---- the declaration */
@@ -107,27 +108,24 @@ find_name(const struct rewrite *r, size_t i, struct kernel *k)
 }
 
 /* Before the mark: the parameters of its template, as arguments; an explicit instantiation has none. */
-static enum rc
+static void
 add_template(struct rewrite *r, size_t mark, struct kernel *k)
 {
 	struct buf names = {0};
-	enum rc rc = RC_OK;
 
-	for (size_t i = r->begin; rc == RC_OK && i < mark; i++) {
+	for (size_t i = r->begin; i < mark; i++) {
 		size_t open = token_next(&r->t, i), close;
 
 		if (!rewrite_is(r, i, "template") || !rewrite_is(r, open, "<"))
 			continue;
 		close = token_close_angle(&r->t, open);
 		names.len = 0;
-		rc = params(r, open + 1, close, true, NULL, &names);
+		params(r, open + 1, close, true, NULL, &names);
 		i = close;
 	}
-	if (rc == RC_OK && names.len && !k->has_arguments &&
-	    !buf_addf(&k->self, "<%.*s>", (int)names.len, names.data))
-		rc = err_set(r->err, RC_NOMEM, "out of memory");
+	if (names.len && !k->has_arguments)
+		must_addf(&k->self, "<%.*s>", (int)names.len, names.data);
 	buf_fini(&names);
-	return rc;
 }
 
 /* After the parameters: the body's brace, or the end of a declaration. */
@@ -139,22 +137,20 @@ find_body(const struct rewrite *r, size_t i)
 	return i;
 }
 
-static enum rc
+static void
 add_head(struct rewrite *r, size_t body, const struct kernel *k)
 {
 	struct buf head = {0};
 	int nt = (int)k->types.len, nn = (int)k->names.len, ns = (int)k->self.len;
 	const char *types = k->types.len ? k->types.data : "";
-	bool good = buf_addf(
+
+	must_addf(
 	    &head,
 	    " if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(%.*s), "
 	    "static_cast<void (*)(%.*s)>(&%.*s)>::launch(%.*s); return; }",
 	    nt, types, nt, types, ns, k->self.data, nn, nn ? k->names.data : "");
-	enum rc rc = good ? rewrite_before(r, body + 1, head.data)
-			  : err_set(r->err, RC_NOMEM, "out of memory");
-
+	rewrite_before(r, body + 1, head.data);
 	buf_fini(&head);
-	return rc;
 }
 
 enum rc
@@ -162,7 +158,6 @@ rewrite_kernel(struct rewrite *r, size_t i)
 {
 	struct kernel k = {0};
 	size_t body;
-	enum rc rc = RC_OK;
 
 	r->device = true;
 	r->edit[i].instead = "";
@@ -170,16 +165,13 @@ rewrite_kernel(struct rewrite *r, size_t i)
 		return rewrite_refuse(r, i, "__global__ must mark a function");
 	body = find_body(r, token_next(&r->t, k.close));
 	if (rewrite_is(r, body, "{")) {
-		rc = rewrite_copy(r, k.name, k.name_end, &k.self);
-		if (rc == RC_OK)
-			rc = add_template(r, i, &k);
-		if (rc == RC_OK)
-			rc = params(r, k.open + 1, k.close, false, &k.types, &k.names);
-		if (rc == RC_OK)
-			rc = add_head(r, body, &k);
+		rewrite_copy(r, k.name, k.name_end, &k.self);
+		add_template(r, i, &k);
+		params(r, k.open + 1, k.close, false, &k.types, &k.names);
+		add_head(r, body, &k);
 	}
 	buf_fini(&k.types);
 	buf_fini(&k.names);
 	buf_fini(&k.self);
-	return rc;
+	return RC_OK;
 }

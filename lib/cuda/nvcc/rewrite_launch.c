@@ -1,7 +1,7 @@
 /* kernel<<<grid, block, shared, stream>>>(args). */
 #include "nvcc/rewrite_impl.h"
 
-#include <stdlib.h>
+#include "base/must.h"
 
 /* Keywords that may precede an expression: they are not part of a name. */
 static bool
@@ -92,7 +92,6 @@ enum rc
 rewrite_launch(struct rewrite *r, size_t i)
 {
 	struct launch l = {.callee = callee(r, token_prev(&r->t, i)), .config = i + 3};
-	struct launch *kept;
 
 	if (l.callee == SIZE_MAX)
 		return rewrite_refuse(r, i, "<<< has no kernel before it");
@@ -105,10 +104,7 @@ rewrite_launch(struct rewrite *r, size_t i)
 		return rewrite_refuse(r, l.args, "the arguments of a launch are not closed");
 	if (r->edit[l.callee].launch)
 		return rewrite_refuse(r, i, "two launches in one expression");
-	kept = malloc(sizeof *kept);
-	if (!kept)
-		return err_set(r->err, RC_NOMEM, "out of memory");
-	*kept = l;
-	r->edit[l.callee].launch = kept;
+	r->edit[l.callee].launch = must_alloc(1, sizeof l);
+	*r->edit[l.callee].launch = l;
 	return RC_OK;
 }

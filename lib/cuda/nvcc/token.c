@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 
 struct reader {
 	const char *at, *end;
@@ -16,38 +16,25 @@ struct reader {
 	struct err *err;
 };
 
-static enum rc
-no_memory(struct err *err)
-{
-	return err_set(err, RC_NOMEM, "out of memory");
-}
-
 /* ---- files of line markers */
 
-static enum rc
+static void
 use_file(struct reader *r, const char *name, size_t len, bool system)
 {
 	struct tokens *t = r->t;
-	struct token_file *grown;
 
 	for (size_t i = t->nfiles; i-- > 0;)
 		if (strlen(t->file[i].name) == len && memcmp(t->file[i].name, name, len) == 0) {
 			r->file = (unsigned)i;
-			return RC_OK;
+			return;
 		}
-	grown = alloc_resize(t->file, t->nfiles + 1, sizeof *grown);
-	if (!grown)
-		return no_memory(r->err);
-	t->file = grown;
-	t->file[t->nfiles] = (struct token_file){strndup(name, len), system};
-	if (!t->file[t->nfiles].name)
-		return no_memory(r->err);
+	t->file = must_resize(t->file, t->nfiles + 1, sizeof *t->file);
+	t->file[t->nfiles] = (struct token_file){must_strndup(name, len), system};
 	r->file = (unsigned)t->nfiles++;
-	return RC_OK;
 }
 
 /* # 12 "file.cu" 1 3: the next line is line 12 of that file. */
-static enum rc
+static void
 line_marker(struct reader *r, const char *s, const char *end)
 {
 	const char *name, *close;
@@ -59,33 +46,25 @@ line_marker(struct reader *r, const char *s, const char *end)
 		for (s += 4; s < end && *s == ' ';)
 			s++;
 	if (s == end || !isdigit((unsigned char)*s))
-		return RC_OK;
+		return;
 	line = (unsigned)strtoul(s, NULL, 10);
 	r->line = line ? line - 1 : 0; /* the end of this line adds one */
 	name = memchr(s, '"', (size_t)(end - s));
 	close = name ? memchr(name + 1, '"', (size_t)(end - name - 1)) : NULL;
 	if (!close)
-		return RC_OK;
-	return use_file(r, name + 1, (size_t)(close - name - 1),
-			memmem(close, (size_t)(end - close), " 3", 2) != NULL);
+		return;
+	use_file(r, name + 1, (size_t)(close - name - 1),
+		 memmem(close, (size_t)(end - close), " 3", 2) != NULL);
 }
 
 /* ---- tokens */
 
-static enum rc
+static void
 add(struct reader *r, enum token_kind kind, const char *end)
 {
 	struct tokens *t = r->t;
 
-	if (t->n == t->room) {
-		size_t room = t->room ? t->room * 2 : 4096;
-		struct token *v = alloc_resize(t->v, room, sizeof *v);
-
-		if (!v)
-			return no_memory(r->err);
-		t->v = v;
-		t->room = room;
-	}
+	must_room(&t->v, t->n, &t->room, sizeof *t->v);
 	t->v[t->n++] = (struct token){kind, r->at, (size_t)(end - r->at), r->line, r->file};
 	for (const char *s = r->at; s < end; s++)
 		if (*s == '\n') {
@@ -95,7 +74,6 @@ add(struct reader *r, enum token_kind kind, const char *end)
 	if (kind != TOKEN_BLANK)
 		r->fresh = false;
 	r->at = end;
-	return RC_OK;
 }
 
 static bool
@@ -130,7 +108,8 @@ string(struct reader *r, const char *q)
 		s += *s == '\\' && s + 1 < r->end ? 2 : 1;
 	if (s >= r->end || *s != *q)
 		return unended(r, *q == '"' ? "string" : "character");
-	return add(r, TOKEN_STRING, suffix(s + 1, r->end));
+	add(r, TOKEN_STRING, suffix(s + 1, r->end));
+	return RC_OK;
 }
 
 /* R"mark(...)mark"; q: the quote. */
@@ -150,7 +129,8 @@ raw_string(struct reader *r, const char *q)
 	found = memmem(open, (size_t)(r->end - open), close, n + 2);
 	if (!found)
 		return unended(r, "raw string");
-	return add(r, TOKEN_STRING, suffix(found + n + 2, r->end));
+	add(r, TOKEN_STRING, suffix(found + n + 2, r->end));
+	return RC_OK;
 }
 
 /* A word, or a string with that prefix. */
@@ -166,10 +146,11 @@ word(struct reader *r)
 			if (strlen(prefixes[i]) == n && memcmp(prefixes[i], r->at, n) == 0)
 				return prefixes[i][n - 1] == 'R' && *s == '"' ? raw_string(r, s)
 									      : string(r, s);
-	return add(r, TOKEN_WORD, s);
+	add(r, TOKEN_WORD, s);
+	return RC_OK;
 }
 
-static enum rc
+static void
 number(struct reader *r)
 {
 	const char *s = r->at;
@@ -182,10 +163,10 @@ number(struct reader *r)
 		if (!word_char(*s) && *s != '.')
 			break;
 	}
-	return add(r, TOKEN_NUMBER, s);
+	add(r, TOKEN_NUMBER, s);
 }
 
-static enum rc
+static void
 punct(struct reader *r)
 {
 	static const char *const long_ones[] = {"...", "->*", "->", "::", "<=", ">="};
@@ -193,10 +174,12 @@ punct(struct reader *r)
 	for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
 		size_t n = strlen(long_ones[i]);
 
-		if ((size_t)(r->end - r->at) >= n && memcmp(r->at, long_ones[i], n) == 0)
-			return add(r, TOKEN_PUNCT, r->at + n);
+		if ((size_t)(r->end - r->at) >= n && memcmp(r->at, long_ones[i], n) == 0) {
+			add(r, TOKEN_PUNCT, r->at + n);
+			return;
+		}
 	}
-	return add(r, TOKEN_PUNCT, r->at + 1);
+	add(r, TOKEN_PUNCT, r->at + 1);
 }
 
 static enum rc
@@ -206,52 +189,62 @@ comment(struct reader *r)
 
 	if (r->at[1] == '/') {
 		end = memchr(r->at, '\n', (size_t)(r->end - r->at));
-		return add(r, TOKEN_BLANK, end ? end : r->end);
+		add(r, TOKEN_BLANK, end ? end : r->end);
+		return RC_OK;
 	}
 	end = memmem(r->at + 2, (size_t)(r->end - r->at - 2), "*/", 2);
-	return end ? add(r, TOKEN_BLANK, end + 2) : unended(r, "comment");
+	if (!end)
+		return unended(r, "comment");
+	add(r, TOKEN_BLANK, end + 2);
+	return RC_OK;
 }
 
 static enum rc
 one(struct reader *r)
 {
 	const char *s = r->at;
-	enum rc rc;
 
 	if (isspace((unsigned char)*s)) {
 		while (s < r->end && isspace((unsigned char)*s))
 			s++;
-		return add(r, TOKEN_BLANK, s);
+		add(r, TOKEN_BLANK, s);
+		return RC_OK;
 	}
 	if (*s == '#' && r->fresh) {
 		s = memchr(s, '\n', (size_t)(r->end - s));
 		s = s ? s : r->end;
-		rc = line_marker(r, r->at, s);
-		return rc == RC_OK ? add(r, TOKEN_LINE, s) : rc;
+		line_marker(r, r->at, s);
+		add(r, TOKEN_LINE, s);
+		return RC_OK;
 	}
 	if (*s == '/' && s + 1 < r->end && (s[1] == '/' || s[1] == '*'))
 		return comment(r);
 	if (isdigit((unsigned char)*s) ||
-	    (*s == '.' && s + 1 < r->end && isdigit((unsigned char)s[1])))
-		return number(r);
+	    (*s == '.' && s + 1 < r->end && isdigit((unsigned char)s[1]))) {
+		number(r);
+		return RC_OK;
+	}
 	if (word_char(*s))
 		return word(r);
 	if (*s == '"' || *s == '\'')
 		return string(r, s);
-	return punct(r);
+	punct(r);
+	return RC_OK;
 }
 
 enum rc
 tokens_read(const char *text, size_t nbytes, const char *name, struct tokens *t, struct err *err)
 {
 	struct reader r = {text, text + nbytes, t, 1, 0, true, err};
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	*t = (struct tokens){0};
-	rc = use_file(&r, name, strlen(name), false);
+	use_file(&r, name, strlen(name), false);
 	while (rc == RC_OK && r.at < r.end)
 		rc = one(&r);
-	return rc == RC_OK ? add(&r, TOKEN_END, r.end) : rc;
+	if (rc == RC_OK)
+		add(&r, TOKEN_END, r.end);
+	return rc;
 }
 
 void

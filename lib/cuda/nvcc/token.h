@@ -46,7 +46,7 @@ struct tokens {
  *	name	of the source, until a line marker names another
  *	t	[out] borrows the text; released by tokens_fini in any case
  *
- * RC_BADDATA: a string or comment is not closed. RC_NOMEM. Checked by: tests/unit/nvcc/t_nvcc.c
+ * RC_BADDATA: a string or comment is not closed. Checked by: tests/unit/nvcc/t_nvcc.c
  */
 enum rc tokens_read(const char *text, size_t nbytes, const char *name, struct tokens *t,
 		    struct err *err);

@@ -6,74 +6,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 
-/* Takes over the word; NULL: out of memory. */
-static bool
-take(struct words *w, char *word)
-{
-	char **v = word ? alloc_resize(w->v, w->n + 2, sizeof *v) : NULL;
-
-	if (!v) {
-		free(word);
-		return false;
-	}
-	w->v = v;
-	w->v[w->n++] = word;
-	w->v[w->n] = NULL;
-	return true;
-}
-
-bool
+void
 words_addf(struct words *w, const char *fmt, ...)
 {
-	char *word = NULL;
 	va_list ap;
-	int n;
 
+	w->v = must_resize(w->v, w->n + 2, sizeof *w->v);
 	va_start(ap, fmt);
-	n = vasprintf(&word, fmt, ap);
+	must(vasprintf(&w->v[w->n++], fmt, ap) >= 0);
 	va_end(ap);
-	return n >= 0 && take(w, word);
+	w->v[w->n] = NULL;
 }
 
-bool
-words_add(struct words *w, const char *word)
+void
+words_add_these(struct words *w, const char *const *word)
 {
-	return take(w, strdup(word));
+	for (; *word; word++)
+		words_addf(w, "%s", *word);
 }
 
-bool
+void
 words_add_all(struct words *w, const struct words *more)
 {
-	for (size_t i = 0; i < more->n; i++)
-		if (!words_add(w, more->v[i]))
-			return false;
-	return true;
+	if (more->n)
+		words_add_these(w, (const char *const *)more->v);
 }
 
-bool
+void
 words_add_parts(struct words *w, const char *text)
 {
-	char *part = strdup(text);
+	char *part = must_strdup(text);
 	size_t n = 0;
-	bool good = part != NULL;
 
-	for (const char *s = text; good; s++) {
+	for (const char *s = text;; s++) {
 		if (*s == '\\' && s[1]) {
 			part[n++] = *++s;
 		} else if (*s && !strchr(", \t\n", *s)) {
 			part[n++] = *s;
 		} else {
 			part[n] = '\0';
-			good = n == 0 || words_add(w, part);
+			if (n)
+				words_add(w, part);
 			n = 0;
 			if (!*s)
 				break;
 		}
 	}
 	free(part);
-	return good;
 }
 
 void

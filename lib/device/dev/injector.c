@@ -275,5 +275,5 @@ injector_step(struct injector *i, const struct program *p, const struct inst_col
 	/* Wait, at most as long as the communicator lives. */
 	until = clock_now_ns() + ns;
 	while ((now = clock_now_ns()) < until && xport_is_live(i->xport, p->comm, p->epoch))
-		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
+		clock_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
 }

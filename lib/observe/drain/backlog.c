@@ -1,4 +1,5 @@
 #include "drain/backlog.h"
+#include "base/must.h"
 
 #include <stdlib.h>
 
@@ -10,9 +11,8 @@ backlog_room(struct backlog *b)
 	if (p)
 		b->spare = p->next;
 	else
-		p = malloc(sizeof *p);
-	if (p)
-		p->n = 0;
+		p = must_alloc(1, sizeof *p);
+	p->n = 0;
 	return p;
 }
 

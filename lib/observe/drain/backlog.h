@@ -28,7 +28,7 @@ struct backlog {
 	size_t n; /* records */
 };
 
-/* Room for a piece, to be filled and given to backlog_add, or to backlog_recycle. NULL: out of memory. */
+/* Room for a piece, to be filled and given to backlog_add, or to backlog_recycle. */
 struct piece *backlog_room(struct backlog *b);
 void backlog_add(struct backlog *b, struct piece *p);
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/api.h"
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "client/recorder.h"
 #include "drain/backlog.h"
 
@@ -90,8 +90,9 @@ find_host(struct drain *d, const struct flight_header *h)
 
 	while (at && strncmp(at->name, h->host, sizeof at->name) != 0)
 		at = at->next;
-	if (at || !(at = alloc_zeroed(1, sizeof *at)))
+	if (at)
 		return at;
+	at = must_alloc(1, sizeof *at);
 	memcpy(at->name, h->host, sizeof at->name);
 	flight_clock_of(h, &at->clock);
 	at->baseline_ns = flight_baseline_ns(h);
@@ -119,26 +120,23 @@ set_clock(struct host *at, const struct flight_header *h)
 /* ---- recorders */
 
 /* Read the header at times, for the clocks and the memory. */
-static enum rc
-look_at_header(struct drain *d, struct source *s, uint64_t now, struct err *err)
+static void
+look_at_header(struct drain *d, struct source *s, uint64_t now)
 {
 	struct flight_header h;
 
 	if (now < s->header_at)
-		return RC_OK;
+		return;
 	s->header_at = now + HEADER_MS * NS_PER_MS;
 	if (flight_read_header(&s->s, &h, NULL) != RC_OK)
-		return RC_OK; /* its device has not begun to record, or does not answer */
+		return; /* its device has not begun to record, or does not answer */
 	s->h = h;
 	if (!s->host)
 		s->host = find_host(d, &h);
-	if (!s->host)
-		return err_set(err, RC_NOMEM, "out of memory");
 	set_clock(s->host, &h);
 	timeline_clock(s->p, &h, &s->host->clock);
 	timeline_memory(s->p, &h, &s->host->clock);
 	s->readable = true;
-	return RC_OK;
 }
 
 /* Read the first lines of a ring; find out if there are new records. */
@@ -177,18 +175,16 @@ first_record(struct drain *d, const struct source *s, const struct flight_ring *
 }
 
 /* Into the backlog, while there is room. */
-static enum rc
-read_records(struct drain *d, struct source *s, uint32_t i, struct err *err)
+static void
+read_records(struct drain *d, struct source *s, uint32_t i)
 {
 	struct source_ring *k = &s->ring[i];
 	uint64_t lost = 0, bad = 0, before;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	do {
 		struct piece *p = backlog_room(&d->backlog);
 
-		if (!p)
-			return err_set(err, RC_NOMEM, "out of memory");
 		before = k->next;
 		rc = flight_read_records(&s->s, &s->h, i, &k->next, p->record, BACKLOG_PIECE, &p->n,
 					 &lost, &bad, NULL);
@@ -201,7 +197,6 @@ read_records(struct drain *d, struct source *s, uint32_t i, struct err *err)
 		backlog_add(&d->backlog, p);
 	} while (k->next - before > BACKLOG_PIECE / 2 && !backlog_is_full(&d->backlog));
 	timeline_lost(d->t, lost, bad);
-	return RC_OK;
 }
 
 /* Sleep only while rings are far from wrapping. */
@@ -214,50 +209,47 @@ hurry(struct drain *d, const struct source *s, uint64_t behind)
 		d->idle_ms = IDLE_LEAST_MS;
 }
 
-static enum rc
-look_at_ring(struct drain *d, struct source *s, uint32_t i, struct err *err)
+static void
+look_at_ring(struct drain *d, struct source *s, uint32_t i)
 {
 	struct source_ring *k = &s->ring[i];
 	struct flight_ring now;
 	uint64_t head;
 
 	if (!peek(s, i, &now))
-		return RC_OK;
+		return;
 	head = atomic_load(&now.head);
 	if (!k->known || now.opened != k->head.opened) {
 		if (flight_read_ring(&s->s, &s->h, i, &k->head, NULL) != RC_OK)
-			return RC_OK;
+			return;
 		k->next = k->known && k->next ? k->next : first_record(d, s, &k->head);
 		k->known = true;
 	}
 	if (head == k->next)
-		return RC_OK;
+		return;
 	hurry(d, s, head - k->next);
-	return read_records(d, s, i, err);
+	read_records(d, s, i);
 }
 
-static enum rc
-look_at(struct drain *d, struct source *s, struct err *err)
+static void
+look_at(struct drain *d, struct source *s)
 {
 	uint64_t now = clock_now_ns(), backed;
-	enum rc rc = RC_OK;
 
 	if (s->over || (!s->near && !is_time(d, s->read_at)))
-		return RC_OK;
+		return;
 	s->read_at = now + REMOTE_MS * NS_PER_MS;
 	if (now >= s->renew_at && s->device && !s->lost_at_ns) {
 		s->renew_at = now + RENEW_MS * NS_PER_MS;
 		client_recorder_trace(s->r, TRACE_MS);
 	}
-	rc = look_at_header(d, s, now, err);
-	if (rc != RC_OK || !s->readable ||
-	    s->s.read(s->s.arg, offsetof(struct flight_header, backed), &backed, sizeof backed,
-		      NULL) != RC_OK)
-		return rc;
-	for (uint32_t i = 0; i < s->h.nrings && rc == RC_OK; i++)
+	look_at_header(d, s, now);
+	if (!s->readable || s->s.read(s->s.arg, offsetof(struct flight_header, backed), &backed,
+				      sizeof backed, NULL) != RC_OK)
+		return;
+	for (uint32_t i = 0; i < s->h.nrings; i++)
 		if (backed >> i & 1)
-			rc = look_at_ring(d, s, i, err);
-	return rc;
+			look_at_ring(d, s, i);
 }
 
 /* ---- which recorders there are */
@@ -292,11 +284,9 @@ static enum rc
 add_source(struct drain *d, const GpuSim__DeviceMetadata *meta, uint64_t incarnation,
 	   struct err *err)
 {
-	struct source *s = alloc_zeroed(1, sizeof *s);
+	struct source *s = must_alloc(1, sizeof *s);
 	enum gpusim_rc rc;
 
-	if (!s)
-		return err_set(err, RC_NOMEM, "out of memory");
 	rc = meta ? client_recorder_open(d->g, meta, &s->r)
 		  : client_recorder_open_coordinator(d->g, &s->r);
 	s->p = rc == GPUSIM_OK ? timeline_process(d->t, meta) : NULL;
@@ -396,14 +386,11 @@ ask(struct drain *d, enum rc *told, struct err *err)
 
 /* ---- a drain */
 
-static enum rc
-look_at_all(struct drain *d, struct err *err)
+static void
+look_at_all(struct drain *d)
 {
-	enum rc rc = RC_OK;
-
-	for (struct source *s = d->sources; s && rc == RC_OK; s = s->next)
-		rc = look_at(d, s, err);
-	return rc;
+	for (struct source *s = d->sources; s; s = s->next)
+		look_at(d, s);
 }
 
 /* Write a number of pieces of the backlog to the trace. */
@@ -449,11 +436,9 @@ enum rc
 drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drain **out,
 	  struct err *err)
 {
-	struct drain *d = alloc_zeroed(1, sizeof *d);
+	struct drain *d = must_alloc(1, sizeof *d);
 	enum rc rc, told = RC_OK;
 
-	if (!d)
-		return err_set(err, RC_NOMEM, "out of memory");
 	rc = api(gpusim_open(coordinator, &d->g), err);
 	if (rc == RC_OK)
 		rc = timeline_new(write, arg, clock_wall_ns(), &d->t, err);
@@ -462,7 +447,7 @@ drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drai
 		rc = rc == RC_OK ? told : rc;
 	}
 	if (rc == RC_OK)
-		rc = look_at_all(d, err);
+		look_at_all(d);
 	if (rc != RC_OK) {
 		timeline_end(d->t, NULL, NULL);
 		free_drain(d);
@@ -491,9 +476,8 @@ drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err)
 			return err_set(err, rc, "%s", unanswered.text);
 	}
 	if (!backlog_is_full(&d->backlog))
-		rc = look_at_all(d, err);
-	if (rc == RC_OK)
-		rc = write_pieces(d, PIECES, err);
+		look_at_all(d);
+	rc = write_pieces(d, PIECES, err);
 	*idle_ms = d->backlog.n ? 0 : d->idle_ms;
 	return rc == RC_OK ? timeline_flush(d->t, err) : rc;
 }
@@ -523,9 +507,8 @@ drain_end(struct drain *d, struct timeline_sum *sum, struct err *err)
 		return RC_OK;
 	for (struct source *s = d->sources; s; s = s->next)
 		s->header_at = s->read_at = 0;
-	rc = look_at_all(d, err);
-	if (rc == RC_OK)
-		rc = write_pieces(d, SIZE_MAX, err);
+	look_at_all(d);
+	rc = write_pieces(d, SIZE_MAX, err);
 	if (rc == RC_OK)
 		rc = look_at_live(d, err);
 	ended = timeline_end(d->t, sum, rc == RC_OK ? err : NULL);

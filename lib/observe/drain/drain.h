@@ -23,12 +23,12 @@ struct drain;
  *	write		receives the trace as it grows
  *
  * The devices that the coordinator knows record all steps when this returns. Errors: gpusim_open's, the
- * coordinator's, RC_NOMEM.
+ * coordinator's.
  */
 enum rc drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drain **out,
 		  struct err *err);
 
-/* Read new records once. *idle_ms: the time until the next call. The error of a failed write, RC_NOMEM. */
+/* Read new records once. *idle_ms: the time until the next call. The error of a failed write. */
 enum rc drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err);
 
 /* Read the rest and close the trace. sum may be NULL. NULL is legal. */

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/must.h"
 #include "drain/drain.h"
 
 enum rc
@@ -81,11 +81,9 @@ start_thread(struct drain_thread *t)
 enum rc
 drain_start(const char *coordinator, const char *path, struct drain_thread **out, struct err *err)
 {
-	struct drain_thread *t = alloc_zeroed(1, sizeof *t);
+	struct drain_thread *t = must_alloc(1, sizeof *t);
 	enum rc rc;
 
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
 	t->path = path;
 	rc = drain_file_open(path, &t->fd, err);
 	if (rc != RC_OK) {

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/must.h"
 
 /* Okabe and Ito's. */
 static const uint32_t colours[] = {0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7,
@@ -20,37 +21,26 @@ plot_colour(unsigned i)
 struct plot_curve *
 plot_curve_add(struct plot_panel *p, const struct plot_style *s)
 {
-	struct plot_curve *more = alloc_resize(p->curve, p->ncurves + 1, sizeof *more);
-
-	if (!more)
-		return NULL;
-	p->curve = more;
-	more[p->ncurves] = (struct plot_curve){.style = *s};
-	return &more[p->ncurves++];
+	p->curve = must_resize(p->curve, p->ncurves + 1, sizeof *p->curve);
+	p->curve[p->ncurves] = (struct plot_curve){.style = *s};
+	return &p->curve[p->ncurves++];
 }
 
-bool
+void
 plot_point_add(struct plot_curve *c, double x, double y)
 {
 	if (!isfinite(x) || !isfinite(y))
-		return true;
-	if (!alloc_room(&c->at, c->n, &c->cap, sizeof *c->at))
-		return false;
+		return;
+	must_room(&c->at, c->n, &c->cap, sizeof *c->at);
 	c->at[c->n][0] = x;
 	c->at[c->n++][1] = y;
-	return true;
 }
 
-bool
+void
 plot_key_add(struct plot *p, const struct plot_style *s)
 {
-	struct plot_style *more = alloc_resize(p->key, p->nkeys + 1, sizeof *more);
-
-	if (!more)
-		return false;
-	p->key = more;
-	more[p->nkeys++] = *s;
-	return true;
+	p->key = must_resize(p->key, p->nkeys + 1, sizeof *p->key);
+	p->key[p->nkeys++] = *s;
 }
 
 void
@@ -199,8 +189,8 @@ plot_show(const struct plot *p, const char *path, FILE *text, struct err *err)
 		log_line(LOG_WARN, "gnuplot not found: text instead of %s", path);
 		rc = RC_OK;
 	}
-	if (rc == RC_OK && !plot_text(p, PLOT_ROWS, &out))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		plot_text(p, PLOT_ROWS, &out);
 	if (rc == RC_OK)
 		fwrite(out.data, 1, out.len, text);
 	buf_fini(&out);

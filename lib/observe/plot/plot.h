@@ -69,10 +69,10 @@ struct plot {
 uint32_t plot_colour(unsigned i);
 #define PLOT_GREY 0x888888
 
-/* Append. The curve is valid until the next is added to its panel. False, NULL: out of memory. */
+/* Append. The curve is valid until the next is added to its panel. */
 struct plot_curve *plot_curve_add(struct plot_panel *p, const struct plot_style *s);
-bool plot_point_add(struct plot_curve *c, double x, double y); /* left out if it is not finite */
-bool plot_key_add(struct plot *p, const struct plot_style *s);
+void plot_point_add(struct plot_curve *c, double x, double y); /* left out if it is not finite */
+void plot_key_add(struct plot *p, const struct plot_style *s);
 void plot_fini(struct plot *p);
 
 /* Return true if there is any point. */
@@ -86,17 +86,16 @@ enum rc plot_form_of(const char *path, enum plot_form *out, struct err *err);
 /* Check the form, and that the file could be created, before hours of work. RC_INVAL, RC_FAILED. */
 enum rc plot_check(const char *path, struct err *err);
 
-/* A script for gnuplot 5, data included, that writes the picture to standard output. False: out of memory. */
-bool plot_gnuplot(const struct plot *p, enum plot_form form, struct buf *out);
+/* A script for gnuplot 5, data included, that writes the picture to standard output. */
+void plot_gnuplot(const struct plot *p, enum plot_form form, struct buf *out);
 
-/* The panels one below the other, each with `rows` rows of 80 columns; then the legend. False: out of
- * memory. */
-bool plot_text(const struct plot *p, unsigned rows, struct buf *out);
+/* The panels one below the other, each with `rows` rows of 80 columns; then the legend. */
+void plot_text(const struct plot *p, unsigned rows, struct buf *out);
 
 /*
  * plot_save - draw by gnuplot, to a file that gets the whole picture or is unchanged.
  *
- * RC_NOTFOUND gnuplot was not found; RC_FAILED with its message, or the file's error; RC_TIMEOUT; RC_NOMEM.
+ * RC_NOTFOUND gnuplot was not found; RC_FAILED with its message, or the file's error; RC_TIMEOUT.
  */
 enum rc plot_save(const struct plot *p, const char *path, struct err *err);
 

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/must.h"
 
 #define PATIENCE_MS 60000
 #define PICTURE_MAX (256u << 20)
@@ -66,9 +67,9 @@ read_back(int fd, size_t most, struct buf *out)
 	struct stat st;
 	ssize_t n = 0;
 
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size > most ||
-	    !buf_reserve(out, (size_t)st.st_size + 1))
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size > most)
 		return false;
+	must_reserve(out, (size_t)st.st_size + 1);
 	while (out->len < (size_t)st.st_size &&
 	       (n = pread(fd, out->data + out->len, (size_t)st.st_size - out->len,
 			  (off_t)out->len)) > 0)
@@ -198,8 +199,8 @@ plot_save(const struct plot *p, const char *path, struct err *err)
 
 	if (rc == RC_OK && form == PLOT_TEXT)
 		rc = err_set(err, RC_INVAL, "'%.200s' is not a file", path);
-	if (rc == RC_OK && !plot_gnuplot(p, form, &script))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		plot_gnuplot(p, form, &script);
 	if (rc == RC_OK && !script.len)
 		rc = err_set(err, RC_FAILED, "%.200s: nothing to draw", path);
 	if (rc == RC_OK)

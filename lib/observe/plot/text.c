@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/must.h"
+
 #define WIDTH	 70 /* columns, after the 9 of the values */
 #define ROWS_MAX 64
 #define SEVERAL	 '#' /* where curves meet */
@@ -101,12 +103,11 @@ value_text(const struct grid *g, unsigned row, char out[16])
 }
 
 /* Rows with the values of the first, the middle and the last; then the axis. */
-static bool
+static void
 print_grid(const struct grid *g, struct buf *out)
 {
-	bool good = buf_addf(out, "\n%s\n", g->of->text);
-
-	for (unsigned i = 0; i < g->rows && good; i++) {
+	must_addf(out, "\n%s\n", g->of->text);
+	for (unsigned i = 0; i < g->rows; i++) {
 		char value[16] = "";
 		int n = WIDTH;
 
@@ -114,11 +115,11 @@ print_grid(const struct grid *g, struct buf *out)
 			n--;
 		if (i == 0 || i == g->rows / 2 || i == g->rows - 1)
 			value_text(g, i, value);
-		good = buf_addf(out, "%7s |%.*s\n", value, n, g->cell[i]);
+		must_addf(out, "%7s |%.*s\n", value, n, g->cell[i]);
 	}
-	return good && buf_addf(out, "%7s +%.*s\n", "", WIDTH,
-				"----------------------------------------"
-				"----------------------------------------");
+	must_addf(out, "%7s +%.*s\n", "", WIDTH,
+		  "----------------------------------------"
+		  "----------------------------------------");
 }
 
 /* Below the axis: texts at columns, if there is room. */
@@ -140,7 +141,7 @@ tick(struct ticks *t, double column, const char *text)
 	t->end = at + len;
 }
 
-static bool
+static void
 print_ticks(const struct grid *g, struct buf *out)
 {
 	const struct plot_axis *a = &g->of->x;
@@ -159,38 +160,37 @@ print_ticks(const struct grid *g, struct buf *out)
 		snprintf(text, sizeof text, "%.4g%s", g->x.hi, unit);
 		tick(&t, WIDTH, text);
 	}
-	return buf_addf(out, "%9s%s\n", "", t.text);
+	must_addf(out, "%9s%s\n", "", t.text);
 }
 
 /* "a allreduce" (mark and name), unless it was printed before. */
-static bool
+static void
 print_mark(const struct plot_style *s, size_t *column, struct buf *out)
 {
 	size_t n = strlen(s->name) + 4;
 
 	if (!s->mark || !s->name[0])
-		return true;
+		return;
 	if (*column + n > WIDTH && *column) {
 		*column = 0;
-		if (!buf_addf(out, "\n%9s", ""))
-			return false;
+		must_addf(out, "\n%9s", "");
 	}
 	*column += n;
-	return buf_addf(out, "%c %s  ", s->mark, s->name);
+	must_addf(out, "%c %s  ", s->mark, s->name);
 }
 
 /* The legend of the key, else of the first panel, whose curves the others have, too. */
-static bool
+static void
 print_legend(const struct plot *p, struct buf *out)
 {
-	bool good = buf_addf(out, "\n%9s", "");
 	size_t column = 0;
 
-	for (size_t i = 0; i < p->nkeys && good; i++)
-		good = print_mark(&p->key[i], &column, out);
-	for (size_t i = 0; !p->nkeys && i < p->panel[0].ncurves && good; i++)
-		good = print_mark(&p->panel[0].curve[i].style, &column, out);
-	return good && buf_addf(out, "%c several\n", SEVERAL);
+	must_addf(out, "\n%9s", "");
+	for (size_t i = 0; i < p->nkeys; i++)
+		print_mark(&p->key[i], &column, out);
+	for (size_t i = 0; !p->nkeys && i < p->panel[0].ncurves; i++)
+		print_mark(&p->panel[0].curve[i].style, &column, out);
+	must_addf(out, "%c several\n", SEVERAL);
 }
 
 static bool
@@ -199,14 +199,12 @@ is_alone(const struct plot *p)
 	return !p->nkeys && p->panel[0].ncurves == 1;
 }
 
-bool
+void
 plot_text(const struct plot *p, unsigned rows, struct buf *out)
 {
-	bool good = true;
-
 	if (!plot_has_points(p))
-		return true;
-	for (unsigned i = 0; i < p->npanels && good; i++) {
+		return;
+	for (unsigned i = 0; i < p->npanels; i++) {
 		struct grid g;
 
 		if (!p->panel[i].text)
@@ -215,7 +213,9 @@ plot_text(const struct plot *p, unsigned rows, struct buf *out)
 		for (size_t k = 0; k < p->panel[i].ncurves; k++)
 			if (p->panel[i].curve[k].style.mark)
 				draw_curve(&g, &p->panel[i].curve[k]);
-		good = print_grid(&g, out) && print_ticks(&g, out);
+		print_grid(&g, out);
+		print_ticks(&g, out);
 	}
-	return good && (is_alone(p) || print_legend(p, out));
+	if (!is_alone(p))
+		print_legend(p, out);
 }

@@ -405,15 +405,6 @@ say_how_on(struct words *t, const struct scene *s, enum explain_state state)
 	say(t, "\n");
 }
 
-static void
-say_recovered(struct words *t, const struct scene *s)
-{
-	if (s->comm->recoveries)
-		say(t, "  Recovered %" PRIu32 " time%s, so its epoch is %" PRIu32 ": %s.\n",
-		    s->comm->recoveries, s->comm->recoveries == 1 ? "" : "s", s->comm->epoch,
-		    s->comm->recovered);
-}
-
 /* Print the holder if the first sentence has not. */
 static void
 say_holder(struct words *t, const struct scene *s)
@@ -446,35 +437,32 @@ explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 	const GpuSim__CommSummary *c = world_comm(w, comm);
 	struct words t = {.out = out};
 	struct scene s;
-	enum rc rc;
 
 	if (!c)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, comm);
-	rc = scene_init(w, c, &s, err);
-	if (rc != RC_OK)
-		return rc;
-	rc = scene_causes(&s, err);
-	if (rc == RC_OK) {
-		say(&t, "comm %" PRIu64 " (%" PRIu32 " rank%s, epoch %" PRIu32 "): ", comm, s.n,
-		    s.n == 1 ? "" : "s", c->epoch);
-		*state = say_first(&t, &s);
-		how->cause = t.cause && *state != EXPLAIN_IDLE ? t.cause : "";
-		if (!brief) {
-			say(&t, ".\n");
-			if (*state == EXPLAIN_FAILED) {
-				say_first_failure(&t, &s);
-				say_story(&t, &s);
-				say_stopped(&t, &s);
-			}
-			say_recovered(&t, &s);
-			say_behind(&t, &s);
-			say_holder(&t, &s);
-			say_last(&t, &s);
-			say_how_on(&t, &s, *state);
+	scene_init(w, c, &s);
+	scene_causes(&s);
+	say(&t, "comm %" PRIu64 " (%" PRIu32 " rank%s, epoch %" PRIu32 "): ", comm, s.n,
+	    s.n == 1 ? "" : "s", c->epoch);
+	*state = say_first(&t, &s);
+	how->cause = t.cause && *state != EXPLAIN_IDLE ? t.cause : "";
+	if (!brief) {
+		say(&t, ".\n");
+		if (*state == EXPLAIN_FAILED) {
+			say_first_failure(&t, &s);
+			say_story(&t, &s);
+			say_stopped(&t, &s);
 		}
+		if (s.comm->recoveries)
+			say(&t,
+			    "  Recovered %" PRIu32 " time%s, so its epoch is %" PRIu32 ": %s.\n",
+			    s.comm->recoveries, s.comm->recoveries == 1 ? "" : "s", s.comm->epoch,
+			    s.comm->recovered);
+		say_behind(&t, &s);
+		say_holder(&t, &s);
+		say_last(&t, &s);
+		say_how_on(&t, &s, *state);
 	}
 	scene_fini(&s);
-	if (rc == RC_OK && t.full)
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	return rc;
+	return RC_OK;
 }

@@ -37,17 +37,15 @@ struct explanation {
  *
  *	brief	the first sentence alone, without a newline: for tables and lists
  *
- * RC_NOTFOUND: there is no such communicator; RC_NOMEM.
+ * RC_NOTFOUND: there is no such communicator.
  */
 enum rc explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
 		     struct explanation *how, struct err *err);
 
-/* Everything: the communicators, worst first, then the rest. RC_NOMEM. */
-enum rc explain_world(const struct world *w, struct buf *out, struct explanation *how,
-		      struct err *err);
+/* Everything: the communicators, worst first, then the rest. */
+void explain_world(const struct world *w, struct buf *out, struct explanation *how);
 
-/* A line on a coordinator that is stopped, has ended, or does not answer. RC_NOMEM. */
-enum rc explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out,
-		      struct err *err);
+/* A line on a coordinator that is stopped, has ended, or does not answer. */
+void explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out);
 
 #endif

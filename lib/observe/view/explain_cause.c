@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "view/explain_impl.h"
 
@@ -298,14 +299,12 @@ take_waits(const struct scene *s, uint32_t q, struct late *v, uint64_t *first, u
 
 /* Lateness is counted as in the coordinator: the longest time that any rank waited for a rank, less its
  * own waiting. */
-static enum rc
-find_late(struct scene *s, struct err *err)
+static void
+find_late(struct scene *s)
 {
-	struct late *v = alloc_zeroed(s->n + 1, sizeof *v);
+	struct late *v = must_alloc(s->n + 1, sizeof *v);
 	uint64_t first = s->w->now_ns, last = 0, most = 0;
 
-	if (!v)
-		return err_set(err, RC_NOMEM, "out of memory");
 	for (uint32_t q = 0; q < s->n; q++) {
 		take_waits(s, q, v, &first, &last);
 		for (uint32_t r = 0; r < s->n; r++) {
@@ -325,18 +324,16 @@ find_late(struct scene *s, struct err *err)
 	    last + LATE_RECENT_NS < s->w->now_ns)
 		s->late = 0;
 	free(v);
-	return RC_OK;
 }
 
-enum rc
-scene_causes(struct scene *s, struct err *err)
+void
+scene_causes(struct scene *s)
 {
-	struct culprit_rank *v = alloc_zeroed(s->n + 1, sizeof *v);
-	enum culprit *why = alloc_zeroed(s->n + 1, sizeof *why);
+	struct culprit_rank *v = must_alloc(s->n + 1, sizeof *v);
+	enum culprit *why = must_alloc(s->n + 1, sizeof *why);
 	uint32_t n = 0;
-	enum rc rc = v && why ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (uint32_t r = 0; rc == RC_OK && r < s->n; r++) {
+	for (uint32_t r = 0; r < s->n; r++) {
 		struct seen *a = &s->rank[r];
 
 		a->cause = device_cause(a);
@@ -345,22 +342,18 @@ scene_causes(struct scene *s, struct err *err)
 					     .step = a->step,
 					     .waits_for = a->here ? a->waits_for : 0};
 	}
-	if (rc == RC_OK && s->at_hand) {
+	if (s->at_hand) {
 		find_different(s);
-		rc = culprits_find(v, s->n, why, &n, err);
-	}
-	if (rc == RC_OK && s->at_hand) {
+		must(culprits_find(v, s->n, why, &n, NULL) == RC_OK);
 		take_culprits(s, why);
 		take_absent(s);
-	} else if (rc == RC_OK) {
+	} else {
 		find_obstacles(s);
 	}
-	if (rc == RC_OK)
-		find_depths(s);
-	for (uint32_t r = 0; rc == RC_OK && r < s->n; r++)
+	find_depths(s);
+	for (uint32_t r = 0; r < s->n; r++)
 		s->nculprits += s->rank[r].cause != CAUSE_NONE;
-	if (rc == RC_OK)
-		rc = find_late(s, err);
+	find_late(s);
 	if (s->late && !scene_stands(s)) {
 		for (uint32_t r = 0; r < s->n; r++)
 			s->rank[r].cause = CAUSE_NONE;
@@ -369,5 +362,4 @@ scene_causes(struct scene *s, struct err *err)
 	}
 	free(v);
 	free(why);
-	return rc;
 }

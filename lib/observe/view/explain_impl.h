@@ -93,9 +93,8 @@ struct scene {
 
 /* ---- explain_look.c */
 
-/* Collect what the world knows of the communicator's ranks. RC_NOMEM. */
-enum rc scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene *out,
-		   struct err *err);
+/* Collect what the world knows of the communicator's ranks. */
+void scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene *out);
 void scene_fini(struct scene *s);
 
 /* Return true if a rank has finished an operation, according to the recorders. */
@@ -106,8 +105,8 @@ const struct flight_op *scene_last(const struct scene *s, bool all, uint64_t *en
 
 /* ---- explain_cause.c */
 
-/* Find the ranks that hold up the current operation. RC_NOMEM. */
-enum rc scene_causes(struct scene *s, struct err *err);
+/* Find the ranks that hold up the current operation. */
+void scene_causes(struct scene *s);
 
 /* Return true if some rank cannot proceed; the longest wait for a culprit; true if the operation is
  * blocked. */
@@ -129,7 +128,6 @@ is_held(const struct seen *a)
 
 struct words {
 	struct buf *out;
-	bool full;	   /* out of memory */
 	const char *cause; /* the first one reported; or NULL */
 	char part[PARTS][PART_MAX];
 	unsigned parts;

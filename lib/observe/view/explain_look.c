@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "view/explain_impl.h"
 
@@ -175,15 +176,12 @@ find_head(struct scene *s)
 		s->age_ns = s->rank[s->head].runs_ns;
 }
 
-enum rc
-scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene *out,
-	   struct err *err)
+void
+scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene *out)
 {
 	struct scene s = {.w = w, .comm = comm, .n = (uint32_t)comm->n_deviceids};
 
-	s.rank = alloc_zeroed(s.n + 1, sizeof *s.rank);
-	if (!s.rank)
-		return err_set(err, RC_NOMEM, "out of memory");
+	s.rank = must_alloc(s.n + 1, sizeof *s.rank);
 	for (size_t i = 0; i < w->status->n_comms; i++)
 		if (w->status->comms[i] == comm &&
 		    (w->holder[i].process == 'T' || w->holder[i].process == 't'))
@@ -192,7 +190,6 @@ scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene 
 		look_at_rank(&s, r, &s.rank[r]);
 	find_head(&s);
 	*out = s;
-	return RC_OK;
 }
 
 /* ---- finished operations */

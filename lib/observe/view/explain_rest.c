@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "view/explain_impl.h"
 
 static void
@@ -110,58 +111,51 @@ say_free_device(struct words *t, const struct world_device *d)
 /* ---- communicators that wait for each other */
 
 /* Find out if some rank of `a` holds it up because it is in `b`. */
-static enum rc
-is_crossed(const struct world *w, const GpuSim__CommSummary *a, uint64_t b, bool *out,
-	   struct err *err)
+static bool
+is_crossed(const struct world *w, const GpuSim__CommSummary *a, uint64_t b)
 {
 	struct scene s;
-	enum rc rc = scene_init(w, a, &s, err);
+	bool crossed = false;
 
-	*out = false;
-	if (rc != RC_OK)
-		return rc;
-	rc = scene_causes(&s, err);
-	for (uint32_t r = 0; r < s.n && rc == RC_OK; r++)
-		*out |= s.rank[r].cause == CAUSE_CROSSED && s.rank[r].away->op.comm == b;
+	scene_init(w, a, &s);
+	scene_causes(&s);
+	for (uint32_t r = 0; r < s.n; r++)
+		crossed |= s.rank[r].cause == CAUSE_CROSSED && s.rank[r].away->op.comm == b;
 	scene_fini(&s);
-	return rc;
+	return crossed;
 }
 
 #define CROSS_MAX 64u /* communicators that are compared */
 
-static enum rc
-say_crossed(struct words *t, const struct world *w, bool *found, struct err *err)
+static bool
+say_crossed(struct words *t, const struct world *w)
 {
 	GpuSim__CommSummary **c = w->status->comms;
 	size_t n = w->status->n_comms < CROSS_MAX ? w->status->n_comms : CROSS_MAX;
-	bool there, back;
-	enum rc rc = RC_OK;
+	bool found = false;
 
-	for (size_t i = 0; i < n && rc == RC_OK; i++)
-		for (size_t k = i + 1; k < n && rc == RC_OK; k++) {
-			rc = is_crossed(w, c[i], c[k]->commid, &there, err);
-			if (rc == RC_OK && there)
-				rc = is_crossed(w, c[k], c[i]->commid, &back, err);
-			if (rc != RC_OK || !there || !back)
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = i + 1; k < n; k++) {
+			if (!is_crossed(w, c[i], c[k]->commid) ||
+			    !is_crossed(w, c[k], c[i]->commid))
 				continue;
-			*found = true;
+			found = true;
 			say(t,
 			    "comm %" PRIu64 " and comm %" PRIu64
 			    " wait for each other: some ranks called one first, some the other. "
 			    "Neither can proceed by itself.\n",
 			    c[i]->commid, c[k]->commid);
 		}
-	return rc;
+	return found;
 }
 
 /* A paragraph on everything that does not belong to one communicator: devices, ranks that gather, queued
- * requests, communicators that wait for each other. Nothing to report: nothing is appended. RC_NOMEM. */
-static enum rc
-explain_rest(const struct world *w, struct buf *out, struct explanation *how, struct err *err)
+ * requests, communicators that wait for each other. Nothing to report: nothing is appended. */
+static void
+explain_rest(const struct world *w, struct buf *out, struct explanation *how)
 {
 	struct words t = {.out = out};
-	bool bad = false;
-	enum rc rc = say_crossed(&t, w, &bad, err);
+	bool bad = say_crossed(&t, w);
 
 	for (size_t i = 0; i < w->status->n_gatherings; i++) {
 		say_gathering(&t, w->status->gatherings[i]);
@@ -182,53 +176,43 @@ explain_rest(const struct world *w, struct buf *out, struct explanation *how, st
 	}
 	how->state = bad ? EXPLAIN_WAITS : EXPLAIN_IDLE;
 	how->cause = bad && t.cause ? t.cause : "";
-	if (rc == RC_OK && t.full)
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	return rc;
 }
 
-enum rc
-explain_world(const struct world *w, struct buf *out, struct explanation *how, struct err *err)
+void
+explain_world(const struct world *w, struct buf *out, struct explanation *how)
 {
 	static const enum explain_state order[] = {EXPLAIN_FAILED, EXPLAIN_WAITS, EXPLAIN_GOES_ON,
 						   EXPLAIN_IDLE};
-	struct buf *text = alloc_zeroed(w->status->n_comms + 1, sizeof *text);
-	struct explanation *of = alloc_zeroed(w->status->n_comms + 1, sizeof *of), rest;
+	struct buf *text = must_alloc(w->status->n_comms + 1, sizeof *text);
+	struct explanation *of = must_alloc(w->status->n_comms + 1, sizeof *of), rest;
 	struct words t = {.out = out};
-	enum rc rc = text && of ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	*how = (struct explanation){EXPLAIN_IDLE, ""};
-	for (size_t i = 0; i < w->status->n_comms && rc == RC_OK; i++) {
-		rc = explain_comm(w, w->status->comms[i]->commid, false, &text[i], &of[i], err);
-		if (rc == RC_OK && of[i].state > how->state)
+	for (size_t i = 0; i < w->status->n_comms; i++) {
+		explain_comm(w, w->status->comms[i]->commid, false, &text[i], &of[i], NULL);
+		if (of[i].state > how->state)
 			*how = of[i];
 	}
-	for (size_t k = 0; k < sizeof order / sizeof *order && rc == RC_OK; k++)
+	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
 		for (size_t i = 0; i < w->status->n_comms; i++)
-			if (of[i].state == order[k] && !buf_add(out, text[i].data, text[i].len))
-				t.full = true;
-	if (rc == RC_OK)
-		rc = explain_rest(w, out, &rest, err);
-	if (rc == RC_OK) {
-		if (rest.state > how->state)
-			*how = rest;
-		if (w->status->n_comms == 0)
-			say(&t, "No communicator; %zu device%s.\n", w->ndevices,
-			    w->ndevices == 1 ? "" : "s");
-		else if (how->state == EXPLAIN_IDLE)
-			say(&t, "Nothing waits.\n");
-		if (t.full)
-			rc = err_set(err, RC_NOMEM, "out of memory");
-	}
-	for (size_t i = 0; text && i < w->status->n_comms; i++)
+			if (of[i].state == order[k])
+				must_add(out, text[i].data, text[i].len);
+	explain_rest(w, out, &rest);
+	if (rest.state > how->state)
+		*how = rest;
+	if (w->status->n_comms == 0)
+		say(&t, "No communicator; %zu device%s.\n", w->ndevices,
+		    w->ndevices == 1 ? "" : "s");
+	else if (how->state == EXPLAIN_IDLE)
+		say(&t, "Nothing waits.\n");
+	for (size_t i = 0; i < w->status->n_comms; i++)
 		buf_fini(&text[i]);
 	free(text);
 	free(of);
-	return rc;
 }
 
-enum rc
-explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out, struct err *err)
+void
+explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out)
 {
 	struct words t = {.out = out};
 	const char *does = "does not answer", *remedy = "see what it does";
@@ -243,5 +227,4 @@ explain_alone(uint32_t pid, char process, uint32_t tracer, struct buf *out, stru
 	    "The coordinator, pid %" PRIu32
 	    ", %s; what follows is from the recorders of this host. To go on: %s.\n",
 	    pid, does, remedy);
-	return t.full ? err_set(err, RC_NOMEM, "out of memory") : RC_OK;
 }

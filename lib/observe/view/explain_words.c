@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
@@ -21,8 +22,8 @@ say(struct words *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	if (n < 0 || !buf_add(t->out, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1))
-		t->full = true;
+	if (n > 0)
+		must_add(t->out, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 const char *

@@ -12,83 +12,54 @@
 #include "wire/frame.h"
 #include "wire/wire.h"
 
-/* ---- members */
-
-static void
-member_u64(FILE *f, const char *name, uint64_t v)
-{
-	fprintf(f, ",\"%s\":%" PRIu64, name, v);
-}
-
 /* A number, or null for TOP_NOBODY. */
 static void
-member_index(FILE *f, const char *name, size_t v)
+member_index(struct json *j, const char *name, size_t v)
 {
-	if (v == TOP_NOBODY)
-		fprintf(f, ",\"%s\":null", name);
-	else
-		fprintf(f, ",\"%s\":%zu", name, v);
+	json_put(j, v == TOP_NOBODY ? "%s:null" : "%s:%zu", name, v);
 }
 
-static void
-member_real(FILE *f, const char *name, double v)
+/* 0 where it is not finite, for the page's bars. */
+static double
+real(double v)
 {
-	fprintf(f, ",\"%s\":%.6g", name, isfinite(v) ? v : 0);
+	return isfinite(v) ? v : 0;
 }
 
-/* Ids are strings: they have more bits than JavaScript's numbers. */
+/* A communicator's id, 0 for none: a string, because ids have more bits than JavaScript's numbers. */
 static void
-member_hex(FILE *f, const char *name, uint64_t v)
+member_comm(struct json *j, uint64_t id)
 {
-	fprintf(f, ",\"%s\":\"%016" PRIx64 "\"", name, v);
-}
+	char text[24];
 
-/* A communicator's id, 0 for none. */
-static void
-member_comm(FILE *f, uint64_t id)
-{
-	if (id)
-		fprintf(f, ",\"comm\":\"%" PRIu64 "\"", id);
-	else
-		fprintf(f, ",\"comm\":null");
+	snprintf(text, sizeof text, "%" PRIu64, id);
+	json_put(j, "comm:%s", id ? text : NULL);
 }
 
 /* ---- devices */
 
 static void
-put_device(FILE *f, const struct world *w, const struct top_device *d)
+put_device(struct json *j, const struct world *w, const struct top_device *d)
 {
 	const GpuSim__DeviceMetadata *m = w->device[d->index].meta;
 
-	fprintf(f, "{\"index\":%zu", d->index);
-	member_hex(f, "id", d->id);
-	member_u64(f, "gpu", d->ordinal);
-	member_u64(f, "pid", d->pid);
-	json_member("state", top_state_name(d->state), f);
-	member_comm(f, d->comm);
-	member_index(f, "rank", d->rank < 0 ? TOP_NOBODY : (size_t)d->rank);
-	json_member("op", d->op, f);
-	member_u64(f, "step", d->step);
-	member_u64(f, "steps", d->steps);
-	if (d->share >= 0)
-		member_real(f, "chunkDone", d->share);
-	else
-		fprintf(f, ",\"chunkDone\":null");
-	member_real(f, "opSeconds", d->op_s);
-	member_index(f, "waitsFor", d->waits_for);
-	member_real(f, "waitSeconds", d->waits_s);
-	member_u64(f, "waitedBy", d->waited_by);
-	fprintf(f, ",\"blamed\":%s", d->blamed ? "true" : "false");
-	member_real(f, "inBytesPerSecond", d->in);
-	member_real(f, "outBytesPerSecond", d->out);
-	member_real(f, "opsPerSecond", d->ops);
-	member_real(f, "busy", d->busy);
-	member_u64(f, "memoryUsed", d->used);
-	member_u64(f, "memorySize", d->size);
-	json_member("note", d->note, f);
+	json_put(j, "{index:%zu id:%016" PRIx64 " gpu:%" PRIu32 " pid:%" PRIu32 " state:%s",
+		 d->index, d->id, d->ordinal, d->pid, top_state_name(d->state));
+	member_comm(j, d->comm);
+	member_index(j, "rank", d->rank < 0 ? TOP_NOBODY : (size_t)d->rank);
+	json_put(j, "op:%s step:%" PRIu32 " steps:%" PRIu32, d->op, d->step, d->steps);
+	json_put(j, d->share >= 0 ? "chunkDone:%.6g" : "chunkDone:null", real(d->share));
+	json_put(j, "opSeconds:%.6g", real(d->op_s));
+	member_index(j, "waitsFor", d->waits_for);
+	json_put(j,
+		 "waitSeconds:%.6g waitedBy:%" PRIu32
+		 " blamed:%hhu inBytesPerSecond:%.6g outBytesPerSecond:%.6g opsPerSecond:%.6g "
+		 "busy:%.6g memoryUsed:%" PRIu64 " memorySize:%" PRIu64 " note:%s",
+		 real(d->waits_s), d->waited_by, d->blamed, real(d->in), real(d->out), real(d->ops),
+		 real(d->busy), d->used, d->size, d->note);
 	if (m->loss)
-		member_u64(f, "lostMsAgo", m->loss->agoms);
-	fputc('}', f);
+		json_put(j, "lostMsAgo:%" PRIu64, m->loss->agoms);
+	json_put(j, "}");
 }
 
 /* ---- a communicator's operation: the one that runs, else the one that ended last */
@@ -139,7 +110,7 @@ recent_op(const struct world *w, const GpuSim__CommSummary *c)
 /* ---- the edges of its plan: senders and receivers */
 
 static void
-put_edges_of(FILE *f, const struct plan *p, uint32_t rank, uint32_t n, bool *any)
+put_edges_of(struct json *j, const struct plan *p, uint32_t rank, uint32_t n)
 {
 	bool seen[STATE_JSON_EDGES] = {false};
 
@@ -149,19 +120,17 @@ put_edges_of(FILE *f, const struct plan *p, uint32_t rank, uint32_t n, bool *any
 		if (p->step[i].kind != STEP_SEND || peer >= n || seen[peer])
 			continue;
 		seen[peer] = true;
-		fprintf(f, "%s[%u,%u]", *any ? "," : "", rank, peer);
-		*any = true;
+		json_put(j, "[%u %u]", rank, peer);
 	}
 }
 
 /* The edges of the plan for the smallest vector of which every rank has a part. */
 static void
-put_edges(FILE *f, const struct flight_op *op, uint32_t n)
+put_edges(struct json *j, const struct flight_op *op, uint32_t n)
 {
 	const struct plan_algo *algo = world_algo(op);
-	bool any = false;
 
-	fprintf(f, ",\"edges\":[");
+	json_put(j, "edges:[");
 	for (uint32_t r = 0; algo && n <= STATE_JSON_EDGES && r < n; r++) {
 		const struct plan_args a = {.coll = (enum gpusim_coll)op->coll,
 					    .rank = r,
@@ -173,151 +142,106 @@ put_edges(FILE *f, const struct flight_op *op, uint32_t n)
 		if (n > 1 && plan_args_check(&a, NULL) == RC_OK) {
 			algo->build(&a, &p);
 			if (p.rc == RC_OK)
-				put_edges_of(f, &p, r, n, &any);
+				put_edges_of(j, &p, r, n);
 		}
 		plan_fini(&p);
 	}
-	fprintf(f, "]");
-	json_member("algorithm", algo ? algo->name : "", f);
-}
-
-static bool
-is_between_all(unsigned coll)
-{
-	return coll < GPUSIM_NCOLLS && !coll_is_sendrecv((enum gpusim_coll)coll);
+	json_put(j, "] algorithm:%s", algo ? algo->name : "");
 }
 
 static void
-put_recent(FILE *f, const struct world *w, const GpuSim__CommSummary *c)
+put_recent(struct json *j, const struct world *w, const GpuSim__CommSummary *c)
 {
 	struct recent r = recent_op(w, c);
 
-	if (!r.op || !is_between_all(r.op->coll)) {
-		fprintf(f, ",\"recent\":null");
+	/* A send or a receive is between two ranks alone. */
+	if (!r.op || r.op->coll >= GPUSIM_NCOLLS ||
+	    coll_is_sendrecv((enum gpusim_coll)r.op->coll)) {
+		json_put(j, "recent:null");
 		return;
 	}
-	fprintf(f, ",\"recent\":{\"number\":%" PRIu64, frame_op_shown(r.op->seq));
-	json_member("collective", coll_name((enum gpusim_coll)r.op->coll), f);
-	member_u64(f, "count", r.op->count);
-	json_member("type",
-		    r.op->dtype < GPUSIM_NDTYPES ? dtype_name((enum gpusim_dtype)r.op->dtype) : "?",
-		    f);
-	fprintf(f, ",\"runs\":%s", r.runs ? "true" : "false");
-	member_real(f, "secondsAgo", r.at_ns < w->now_ns ? (double)(w->now_ns - r.at_ns) / 1e9 : 0);
-	json_member("result", r.runs ? "" : rc_name((enum rc)r.op->result), f);
-	put_edges(f, r.op, (uint32_t)c->n_deviceids);
-	fputc('}', f);
+	json_put(j,
+		 "recent:{number:%" PRIu64 " collective:%s count:%" PRIu64
+		 " type:%s runs:%hhu secondsAgo:%.6g result:%s",
+		 frame_op_shown(r.op->seq), coll_name((enum gpusim_coll)r.op->coll), r.op->count,
+		 r.op->dtype < GPUSIM_NDTYPES ? dtype_name((enum gpusim_dtype)r.op->dtype) : "?",
+		 r.runs, r.at_ns < w->now_ns ? (double)(w->now_ns - r.at_ns) / 1e9 : 0.0,
+		 r.runs ? "" : rc_name((enum rc)r.op->result));
+	put_edges(j, r.op, (uint32_t)c->n_deviceids);
+	json_put(j, "}");
 }
 
 static void
-put_comm(FILE *f, const struct world *w, const struct top *t, size_t i)
+put_comm(struct json *j, const struct world *w, const struct top *t, size_t i)
 {
 	const GpuSim__CommSummary *c = w->status->comms[i];
 	const struct top_comm *tc = &t->comm[i];
+	char id[24];
 
-	fprintf(f, "{\"id\":\"%" PRIu64 "\"", tc->id);
-	json_member("state", tc->state, f);
-	json_member("onFailure", tc->policy, f);
-	member_u64(f, "epoch", tc->epoch);
-	member_u64(f, "recoveries", tc->recoveries);
-	member_u64(f, "operations", tc->operations);
-	member_u64(f, "pending", tc->pending);
-	member_real(f, "opsPerSecond", tc->ops);
-	member_index(f, "culprit", tc->culprit);
-	json_member("reason", tc->reason, f);
-	fprintf(f, ",\"devices\":[");
+	snprintf(id, sizeof id, "%" PRIu64, tc->id);
+	json_put(j,
+		 "{id:%s state:%s onFailure:%s epoch:%" PRIu32 " recoveries:%" PRIu32
+		 " operations:%" PRIu64 " pending:%" PRIu64 " opsPerSecond:%.6g",
+		 id, tc->state, tc->policy, tc->epoch, tc->recoveries, tc->operations, tc->pending,
+		 real(tc->ops));
+	member_index(j, "culprit", tc->culprit);
+	json_put(j, "reason:%s devices:[", tc->reason);
 	for (size_t k = 0; k < c->n_deviceids; k++) {
 		size_t at = 0;
 
 		while (at < t->ndevices && t->device[at].id != c->deviceids[k])
 			at++;
-		fprintf(f, at < t->ndevices ? "%s%zu" : "%snull", k ? "," : "", at);
+		json_put(j, at < t->ndevices ? "%zu" : "null", at);
 	}
-	fprintf(f, "]");
-	put_recent(f, w, c);
-	fputc('}', f);
+	json_put(j, "]");
+	put_recent(j, w, c);
+	json_put(j, "}");
 }
 
 /* ---- the history, and all */
 
 static void
-put_event(FILE *f, const GpuSim__HistoryEvent *e)
+put_event(struct json *j, const GpuSim__HistoryEvent *e)
 {
 	char name[WORLD_EVENT_NAME];
 
-	fprintf(f, "{\"number\":%" PRIu64, e->number);
-	member_u64(f, "atMs", e->atms);
-	json_member("kind", world_event_name((int)e->kind, "?", name), f);
-	if (e->deviceid) {
-		member_hex(f, "device", e->deviceid);
-		member_u64(f, "gpu", e->ordinal);
-	}
+	json_put(j, "{number:%" PRIu64 " atMs:%" PRIu64 " kind:%s", e->number, e->atms,
+		 world_event_name((int)e->kind, "?", name));
+	if (e->deviceid)
+		json_put(j, "device:%016" PRIx64 " gpu:%" PRIu32, e->deviceid, e->ordinal);
 	if (e->commid)
-		member_comm(f, e->commid);
+		member_comm(j, e->commid);
 	if (e->rank)
-		member_u64(f, "rank", e->rank - 1);
-	json_member("text", e->text, f);
-	fputc('}', f);
+		json_put(j, "rank:%" PRIu32, e->rank - 1);
+	json_put(j, "text:%s}", e->text);
 }
 
 static void
-put_events(FILE *f, const GpuSim__EventsResponse *r)
-{
-	size_t n = r ? r->n_events : 0;
-
-	fprintf(f, ",\"events\":[");
-	for (size_t i = n > STATE_JSON_EVENTS ? n - STATE_JSON_EVENTS : 0, k = 0; i < n; i++, k++) {
-		if (k)
-			fputc(',', f);
-		put_event(f, r->events[i]);
-	}
-	fputc(']', f);
-}
-
-static void
-put_rates(FILE *f, const struct rates *r)
-{
-	fprintf(f, ",\"rates\":{\"seconds\":%.3f", r->seconds);
-	member_real(f, "opsPerSecond", r->ops);
-	member_real(f, "bytesPerSecond", r->bytes);
-	member_real(f, "meanMicroseconds", r->mean_us);
-	member_real(f, "p50Microseconds", r->p50_us);
-	member_real(f, "p99Microseconds", r->p99_us);
-	member_real(f, "waiting", r->waiting);
-	fputc('}', f);
-}
-
-static void
-put_all(FILE *f, const struct world *w, const struct top *t, const struct rates *r)
+put_all(struct json *j, const struct world *w, const struct top *t, const struct rates *r)
 {
 	const GpuSim__StatusResponse *s = w->status;
+	size_t n = w->events ? w->events->n_events : 0;
 
-	fprintf(f, "{\"format\":%d", STATE_JSON_FORMAT);
-	json_member("version", s->version, f);
-	member_u64(f, "nowMs", w->now_ns / 1000000);
-	member_u64(f, "uptimeMs", s->uptimems);
-	member_u64(f, "pid", s->pid);
-	member_hex(f, "instance", s->instance);
-	json_member("address", s->address, f);
-	member_u64(f, "waitingRequests", s->waiting);
-	member_u64(f, "commsMade", s->commsmade);
-	json_member("culprit", t->culprit, f);
-	put_rates(f, r);
-	fprintf(f, ",\"devices\":[");
-	for (size_t i = 0; i < t->ndevices; i++) {
-		if (i)
-			fputc(',', f);
-		put_device(f, w, &t->device[i]);
-	}
-	fprintf(f, "],\"comms\":[");
-	for (size_t i = 0; i < t->ncomms; i++) {
-		if (i)
-			fputc(',', f);
-		put_comm(f, w, t, i);
-	}
-	fputc(']', f);
-	put_events(f, w->events);
-	fputc('}', f);
+	json_put(j,
+		 "{format:%d version:%s nowMs:%" PRIu64 " uptimeMs:%" PRIu64 " pid:%" PRIu32
+		 " instance:%016" PRIx64 " address:%s waitingRequests:%" PRIu32
+		 " commsMade:%" PRIu64 " culprit:%s",
+		 STATE_JSON_FORMAT, s->version, w->now_ns / 1000000, s->uptimems, s->pid,
+		 s->instance, s->address, s->waiting, s->commsmade, t->culprit);
+	json_put(j,
+		 "rates:{seconds:%.3f opsPerSecond:%.6g bytesPerSecond:%.6g meanMicroseconds:%.6g "
+		 "p50Microseconds:%.6g p99Microseconds:%.6g waiting:%.6g} devices:[",
+		 r->seconds, real(r->ops), real(r->bytes), real(r->mean_us), real(r->p50_us),
+		 real(r->p99_us), real(r->waiting));
+	for (size_t i = 0; i < t->ndevices; i++)
+		put_device(j, w, &t->device[i]);
+	json_put(j, "] comms:[");
+	for (size_t i = 0; i < t->ncomms; i++)
+		put_comm(j, w, t, i);
+	json_put(j, "] events:[");
+	for (size_t i = n > STATE_JSON_EVENTS ? n - STATE_JSON_EVENTS : 0; i < n; i++)
+		put_event(j, w->events->events[i]);
+	json_put(j, "]}");
 }
 
 enum rc
@@ -336,7 +260,7 @@ state_json(const struct world *now, const struct world *before, struct buf *out,
 	rates_between(now, before, r);
 	f = open_memstream(&text, &n);
 	if (f)
-		put_all(f, now, t, r);
+		put_all(&(struct json){f, false}, now, t, r);
 	top_free(t);
 	if (!f || (ferror(f) | fclose(f)) || !buf_add(out, text, n))
 		rc = err_set(err, RC_NOMEM, "out of memory");

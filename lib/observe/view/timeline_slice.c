@@ -103,27 +103,6 @@ step_name(const struct flight_step *s)
 }
 
 static void
-put_step(struct trace_out *o, const struct flight_clock *c, const struct flight_step *s)
-{
-	trace_number(o, "step", s->step);
-	if (s->peer)
-		trace_number(o, "peer", s->peer - 1);
-	if (s->bytes)
-		trace_number(o, "bytes", s->bytes);
-	trace_us(o, "waited_us", span_ns(c, s->waited));
-	put_result(o, s->result);
-}
-
-/* The step's operation, if no slice around it names it. */
-static void
-put_whose(struct trace_out *o, const struct flight_step *s)
-{
-	trace_number(o, "comm", s->comm);
-	trace_number(o, "epoch", s->epoch);
-	trace_number(o, "seq", frame_op_shown(s->seq));
-}
-
-static void
 wait_name(struct trace_out *o, uint32_t peer)
 {
 	char name[40];
@@ -144,9 +123,19 @@ write_step(struct track *k, const struct lane *lane, const struct flight_clock *
 	else
 		trace_text(o, "name", step_name(s));
 	trace_args(o);
-	put_step(o, c, s);
-	if (alone)
-		put_whose(o, s);
+	trace_number(o, "step", s->step);
+	if (s->peer)
+		trace_number(o, "peer", s->peer - 1);
+	if (s->bytes)
+		trace_number(o, "bytes", s->bytes);
+	trace_us(o, "waited_us", span_ns(c, s->waited));
+	put_result(o, s->result);
+	if (alone) {
+		/* The step's operation, if no slice around it names it. */
+		trace_number(o, "comm", s->comm);
+		trace_number(o, "epoch", s->epoch);
+		trace_number(o, "seq", frame_op_shown(s->seq));
+	}
 	trace_end(o);
 }
 

@@ -419,12 +419,6 @@ cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err)
 	return err_set(err, RC_INVAL, "needs %u GPUs; the cluster has %u", n, cluster_gpus(c));
 }
 
-uint32_t
-cluster_domains(const struct cluster *c, uint32_t n)
-{
-	return (n + c->domain - 1) / c->domain;
-}
-
 double
 cluster_host_gbs(const struct cluster *c)
 {

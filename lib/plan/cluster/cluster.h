@@ -90,7 +90,7 @@ struct cluster {
  *	name	of the file, for sentences
  *	out	[out] every constant has a value
  *
- * Errors: RC_INVAL "FILE:LINE: key: reason", RC_NOMEM.
+ * Errors: RC_INVAL "FILE:LINE: key: reason".
  */
 enum rc cluster_read(const char *text, const char *name, struct cluster *out, struct err *err);
 
@@ -117,9 +117,6 @@ enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err)
 uint32_t cluster_gpus(const struct cluster *c);
 /* RC_INVAL: it has fewer than n. */
 enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err);
-
-/* The domains that the first n GPUs are in. */
-uint32_t cluster_domains(const struct cluster *c, uint32_t n);
 
 /* GB/s of the wire, all NICs of a host together. */
 double cluster_host_gbs(const struct cluster *c);

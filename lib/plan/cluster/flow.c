@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "cluster/flow_impl.h"
 #include "coll/hoist.h"
 
@@ -19,13 +20,11 @@ route_of(const struct flow_sim *s, uint32_t from, uint32_t to)
 	return a == b ? (struct route){0} : links_route(s->links, a, b);
 }
 
-static bool
+static void
 make_connections(struct flow_sim *s)
 {
-	s->conn = alloc_zeroed((size_t)s->meet.nconn + 1, sizeof *s->conn);
-	s->message = alloc_zeroed(s->meet.nmessages + 1, sizeof *s->message);
-	if (!s->conn || !s->message)
-		return false;
+	s->conn = must_alloc((size_t)s->meet.nconn + 1, sizeof *s->conn);
+	s->message = must_alloc(s->meet.nmessages + 1, sizeof *s->message);
 	for (size_t i = 0; i < s->meet.nmessages; i++)
 		s->message[i].arrival = NAN;
 	for (uint32_t i = 0; i < s->meet.nconn; i++) {
@@ -38,7 +37,6 @@ make_connections(struct flow_sim *s)
 		for (unsigned h = 0; h < c->route.n; h++)
 			c->route.link[h] = links_fold(s->links, s->p->nplans, c->route.link[h]);
 	}
-	return true;
 }
 
 /* ---- messages */
@@ -157,18 +155,6 @@ take_message(struct flow_sim *s, size_t number)
 	c->taken++;
 }
 
-static void
-finish(struct flow_sim *s, uint32_t r, size_t number, const struct plan_step *step)
-{
-	if (step->kind == STEP_SEND)
-		post(s, number, step);
-	else if (meet_receives(step))
-		take_message(s, number);
-	if (s->ended)
-		s->ended[number] = s->now;
-	s->pc[r]++;
-}
-
 /* Advance the rank until it waits, or works. begun is NAN until a step begins. */
 static void
 walk(struct flow_sim *s, uint32_t r)
@@ -188,7 +174,13 @@ walk(struct flow_sim *s, uint32_t r)
 				return;
 			}
 		}
-		finish(s, r, number, step);
+		if (step->kind == STEP_SEND)
+			post(s, number, step);
+		else if (meet_receives(step))
+			take_message(s, number);
+		if (s->ended)
+			s->ended[number] = s->now;
+		s->pc[r]++;
 	}
 }
 
@@ -232,34 +224,31 @@ run(struct flow_sim *s, struct err *err)
 
 /* ---- beginning and end */
 
-static bool
+static void
 make_steps(struct flow_sim *s, bool report)
 {
 	size_t n = s->meet.nstep;
 
-	s->pc = alloc_zeroed(s->nplans, sizeof *s->pc);
-	s->begun = alloc_zeroed(n + 1, sizeof *s->begun);
-	s->ended = report ? alloc_zeroed(n + 1, sizeof *s->ended) : NULL;
-	s->took = report ? alloc_zeroed(n + 1, sizeof *s->took) : NULL;
-	for (size_t i = 0; s->begun && i < n; i++)
+	s->pc = must_alloc(s->nplans, sizeof *s->pc);
+	s->begun = must_alloc(n + 1, sizeof *s->begun);
+	s->ended = report ? must_alloc(n + 1, sizeof *s->ended) : NULL;
+	s->took = report ? must_alloc(n + 1, sizeof *s->took) : NULL;
+	for (size_t i = 0; i < n; i++)
 		s->begun[i] = NAN;
-	return s->pc && s->begun && ((s->ended && s->took) || !report);
 }
 
-static bool
+static void
 make_lanes(struct flow_sim *s)
 {
 	uint32_t n = s->nlanes = links_count(s->links), events = s->nplans + s->meet.nconn;
 
-	s->lane = alloc_zeroed(n + 1, sizeof *s->lane);
-	s->dirty = alloc_zeroed(n + 1, sizeof *s->dirty);
-	s->found_lane = alloc_zeroed(n + 1, sizeof *s->found_lane);
-	s->found_conn = alloc_zeroed(s->meet.nconn + 1, sizeof *s->found_conn);
-	s->next = alloc_zeroed((size_t)s->meet.nconn + 1, LINKS_MAX_ROUTE * sizeof *s->next);
-	s->prev = alloc_zeroed((size_t)s->meet.nconn + 1, LINKS_MAX_ROUTE * sizeof *s->prev);
-	if (!s->lane || !s->dirty || !s->found_lane || !s->found_conn || !s->next || !s->prev ||
-	    !agenda_init(&s->events, events))
-		return false;
+	s->lane = must_alloc(n + 1, sizeof *s->lane);
+	s->dirty = must_alloc(n + 1, sizeof *s->dirty);
+	s->found_lane = must_alloc(n + 1, sizeof *s->found_lane);
+	s->found_conn = must_alloc(s->meet.nconn + 1, sizeof *s->found_conn);
+	s->next = must_alloc((size_t)s->meet.nconn + 1, LINKS_MAX_ROUTE * sizeof *s->next);
+	s->prev = must_alloc((size_t)s->meet.nconn + 1, LINKS_MAX_ROUTE * sizeof *s->prev);
+	must(agenda_init(&s->events, events));
 	for (uint32_t i = 0; i < n; i++) {
 		double byte_us = links_byte_us(s->links, i);
 
@@ -267,7 +256,6 @@ make_lanes(struct flow_sim *s)
 		s->lane[i].head = FLOW_NOBODY;
 		s->lane[i].use.link = i;
 	}
-	return true;
 }
 
 static void
@@ -282,8 +270,8 @@ sim_fini(struct flow_sim *s)
 	meet_fini(&s->meet);
 }
 
-/* The plan with its sends as early as a device posts them. False: out of memory. */
-static bool
+/* The plan with its sends as early as a device posts them. */
+static void
 hoist(const struct plan *in, size_t elem, uint32_t nplans, struct plan *out)
 {
 	uint32_t most = nplans < FLOW_ALL_AHEAD ? FLOW_ALL_AHEAD / nplans : 1,
@@ -291,7 +279,8 @@ hoist(const struct plan *in, size_t elem, uint32_t nplans, struct plan *out)
 				      most < FLOW_AHEAD ? most : FLOW_AHEAD);
 	size_t posted = 0;
 
-	for (size_t i = 0; after && i < in->nstep; i++) {
+	must(after);
+	for (size_t i = 0; i < in->nstep; i++) {
 		for (; posted < in->nstep; posted++) {
 			if (in->step[posted].kind != STEP_SEND)
 				continue;
@@ -303,7 +292,7 @@ hoist(const struct plan *in, size_t elem, uint32_t nplans, struct plan *out)
 			(void)plan_append(out, in->step[i]);
 	}
 	free(after);
-	return after && out->rc == RC_OK;
+	must(out->rc == RC_OK);
 }
 
 static enum rc
@@ -311,16 +300,14 @@ simulate_ahead(const struct flow_plans *p, const struct links *links, double *us
 	       struct flow_report *report, struct err *err)
 {
 	struct flow_plans early = *p;
-	struct plan *plans = alloc_zeroed(p->nplans, sizeof *plans);
-	bool good = plans != NULL;
+	struct plan *plans = must_alloc(p->nplans, sizeof *plans);
 	enum rc rc;
 
-	for (uint32_t r = 0; good && r < p->nplans; r++)
-		good = hoist(&p->plan[r], p->elem, p->nplans, &plans[r]);
+	for (uint32_t r = 0; r < p->nplans; r++)
+		hoist(&p->plan[r], p->elem, p->nplans, &plans[r]);
 	early.plan = plans;
 	early.ahead = false;
-	rc = good ? flow_simulate(&early, links, us, report, err)
-		  : err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", p->nranks);
+	rc = flow_simulate(&early, links, us, report, err);
 	plan_free_all(plans, p->nplans);
 	return rc;
 }
@@ -350,12 +337,14 @@ flow_simulate(const struct flow_plans *p, const struct links *links, double *us,
 			       " ranks does not map the links onto each other",
 			       p->nplans, p->nranks);
 	rc = meet_make(p->plan, s.nplans, p->nranks * blocks, &s.meet, err);
-	if (rc == RC_OK && !(make_steps(&s, report) && make_connections(&s) && make_lanes(&s)))
-		rc = err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", p->nranks);
-	if (rc == RC_OK)
+	if (rc == RC_OK) {
+		make_steps(&s, report);
+		make_connections(&s);
+		make_lanes(&s);
 		rc = run(&s, err);
+	}
 	if (rc == RC_OK && report)
-		rc = flow_explain(&s, s.now, report, err);
+		flow_explain(&s, s.now, report);
 	if (rc == RC_OK)
 		*us = s.now;
 	sim_fini(&s);

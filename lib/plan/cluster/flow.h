@@ -81,7 +81,7 @@ const char *flow_why_name(enum flow_why why);
  * Exact for the model. Time grows with the messages, times those that share links with one. Same arguments,
  * same result.
  * Errors: RC_FAILED plans that do not match, or wait for each other; RC_INVAL one-sided steps, a shift that
- * does not map the links; RC_NOMEM. On error outputs are unchanged.
+ * does not map the links. On error outputs are unchanged.
  */
 enum rc flow_simulate(const struct flow_plans *p, const struct links *links, double *us,
 		      struct flow_report *report, struct err *err);

@@ -76,6 +76,6 @@ void flow_share(struct flow_sim *s);
 /* Update the use of the links up to now. */
 void flow_settle(struct flow_sim *s);
 
-enum rc flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err *err);
+void flow_explain(struct flow_sim *s, double us, struct flow_report *out);
 
 #endif

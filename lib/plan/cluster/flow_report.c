@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "cluster/flow_impl.h"
 
 const char *
@@ -25,7 +26,6 @@ flow_report_fini(struct flow_report *r)
 struct trail {
 	struct flow_report *out;
 	size_t cap;
-	bool failed;
 };
 
 static void
@@ -34,7 +34,7 @@ add_hop(struct trail *t, struct flow_hop hop)
 	struct flow_report *o = t->out;
 	struct flow_hop *last = o->nhops ? &o->hop[o->nhops - 1] : NULL;
 
-	if (hop.end_us <= hop.begin_us || t->failed)
+	if (hop.end_us <= hop.begin_us)
 		return;
 	o->why_us[hop.why] += hop.end_us - hop.begin_us;
 	if (last && last->why == hop.why && last->rank == hop.rank && last->from == hop.from &&
@@ -43,9 +43,7 @@ add_hop(struct trail *t, struct flow_hop hop)
 		last->step = hop.step;
 		return;
 	}
-	t->failed = !alloc_room(&o->hop, o->nhops, &t->cap, sizeof *o->hop);
-	if (t->failed)
-		return;
+	must_room(&o->hop, o->nhops, &t->cap, sizeof *o->hop);
 	o->hop[o->nhops++] = hop;
 }
 
@@ -139,18 +137,6 @@ by_bottleneck(const void *x, const void *y)
 	return a->link < b->link ? -1 : a->link > b->link;
 }
 
-static bool
-add_links(const struct flow_sim *s, struct flow_report *out)
-{
-	out->link = alloc_zeroed(s->nlanes + 1, sizeof *out->link);
-	for (uint32_t i = 0; out->link && i < s->nlanes; i++)
-		if (s->lane[i].use.nbytes > 0)
-			out->link[out->nlinks++] = s->lane[i].use;
-	if (out->link)
-		qsort(out->link, out->nlinks, sizeof *out->link, by_bottleneck);
-	return out->link != NULL;
-}
-
 static void
 reverse(struct flow_report *r)
 {
@@ -162,13 +148,13 @@ reverse(struct flow_report *r)
 	}
 }
 
-enum rc
-flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err *err)
+void
+flow_explain(struct flow_sim *s, double us, struct flow_report *out)
 {
-	struct flow_report report = {.us = us};
-	struct trail t = {.out = &report};
+	struct trail t = {.out = out};
 	size_t last = SIZE_MAX;
 
+	*out = (struct flow_report){.us = us};
 	for (uint32_t r = 0; r < s->nplans; r++) {
 		size_t n = s->p->plan[r].nstep;
 
@@ -177,11 +163,10 @@ flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err 
 	}
 	if (last != SIZE_MAX)
 		walk_back(s, &t, last);
-	if (t.failed || !add_links(s, &report)) {
-		flow_report_fini(&report);
-		return err_set(err, RC_NOMEM, "no memory to explain %u ranks", s->p->nranks);
-	}
-	reverse(&report);
-	*out = report;
-	return RC_OK;
+	out->link = must_alloc(s->nlanes + 1, sizeof *out->link);
+	for (uint32_t i = 0; i < s->nlanes; i++)
+		if (s->lane[i].use.nbytes > 0)
+			out->link[out->nlinks++] = s->lane[i].use;
+	qsort(out->link, out->nlinks, sizeof *out->link, by_bottleneck);
+	reverse(out);
 }

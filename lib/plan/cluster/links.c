@@ -1,4 +1,5 @@
 #include "cluster/links.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 
@@ -190,44 +191,49 @@ links_route(const struct links *l, uint32_t from, uint32_t to)
 }
 
 /* NICs of a host are numbered in it, where a domain is a host or several. */
-static bool
+static void
 nic_name(const struct links *l, uint32_t nic, bool out, struct buf *text)
 {
 	uint32_t each = l->host_nics && l->nics % l->host_nics == 0 ? l->host_nics : l->nics;
 
-	return buf_addf(text, "%s %" PRIu32 "'s NIC %" PRIu32 " %s",
-			each == l->host_nics ? "host" : "domain", nic / each, nic % each,
-			out ? "out" : "in");
+	must_addf(text, "%s %" PRIu32 "'s NIC %" PRIu32 " %s",
+		  each == l->host_nics ? "host" : "domain", nic / each, nic % each,
+		  out ? "out" : "in");
 }
 
-static bool
+static void
 ring_name(const struct links *l, uint32_t link, struct buf *out)
 {
 	uint32_t first, rank = link % l->nranks, n = ring_of(l, rank, &first);
 	uint32_t to = first + (rank - first + (link < l->nranks ? 1 : n - 1)) % n;
 
-	return buf_addf(out, "GPU %" PRIu32 "'s link to GPU %" PRIu32, rank, to);
+	must_addf(out, "GPU %" PRIu32 "'s link to GPU %" PRIu32, rank, to);
 }
 
-bool
+void
 links_name(const struct links *l, uint32_t link, struct buf *out)
 {
 	static const char *const levels[] = {"leaf", "spine", "core"};
 	uint32_t n = l->nranks, at;
 	unsigned k;
 
-	if (l->ring && link < 2 * n)
-		return ring_name(l, link, out);
-	if (link < 2 * n)
-		return buf_addf(out, "GPU %" PRIu32 "'s way %s its domain", link % n,
-				link < n ? "into" : "from");
-	if (link < level_base(l, 0))
-		return nic_name(l, (link - 2 * n) % nics(l), link - 2 * n < nics(l), out);
+	if (l->ring && link < 2 * n) {
+		ring_name(l, link, out);
+		return;
+	}
+	if (link < 2 * n) {
+		must_addf(out, "GPU %" PRIu32 "'s way %s its domain", link % n,
+			  link < n ? "into" : "from");
+		return;
+	}
+	if (link < level_base(l, 0)) {
+		nic_name(l, (link - 2 * n) % nics(l), link - 2 * n < nics(l), out);
+		return;
+	}
 	k = level_of(l, link);
 	at = link - level_base(l, k);
 	n = groups(l, l->level[k].ranks);
-	return buf_addf(out, "%s switch %" PRIu32 "'s way %s", levels[k], at % n,
-			at < n ? "up" : "down");
+	must_addf(out, "%s switch %" PRIu32 "'s way %s", levels[k], at % n, at < n ? "up" : "down");
 }
 
 /* Return true if it matters below which switch of the level a rank is. */

@@ -70,7 +70,7 @@ double links_byte_us(const struct links *l, uint32_t link);
 struct route links_route(const struct links *l, uint32_t from, uint32_t to);
 
 /* "GPU 3's way into its domain", "host 2's NIC 1 in", "leaf switch 0's way up". False: out of memory. */
-bool links_name(const struct links *l, uint32_t link, struct buf *out);
+void links_name(const struct links *l, uint32_t link, struct buf *out);
 
 /*
  * A shift of all ranks by links_period ranks maps the links onto each other. So two ranks whose numbers

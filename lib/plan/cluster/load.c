@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/host.h"
+#include "base/must.h"
 #include "cluster/cluster.h"
 
 /* From the program's folder: installed; of a source tree, which is built in build or in a folder of it. */
@@ -53,8 +54,8 @@ cluster_names(const char *kind, struct buf *out)
 			const char *name = list[i]->d_name;
 
 			if (is_path(name))
-				buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)strlen(name) - 4,
-					 name);
+				must_addf(out, "%s%.*s", out->len ? ", " : "",
+					  (int)strlen(name) - 4, name);
 			free(list[i]);
 		}
 		if (n >= 0)

@@ -1,4 +1,5 @@
 #include "cluster/traffic_impl.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -49,7 +49,7 @@ bool traffic_knows(enum gpusim_coll coll, const char *algo);
  *
  * Parts go whole, or in messages of 512, 128 or 32 KiB: whichever is the fastest. Of many ranks, where that
  * would be too many steps, shorter messages are not tried.
- * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps; RC_NOMEM;
+ * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps;
  * RC_INTERNAL the time is below its bound. (An extrapolated time is at least that.)
  */
 enum rc traffic_time(const struct cluster *c, const struct traffic_ask *ask,

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/must.h"
 #include "cluster/traffic_impl.h"
 
 /* One number of units, simulated. */
@@ -15,11 +16,9 @@ run(const struct scheme *scheme, const struct scheme_ask *a, const struct scheme
     const struct links *l, uint64_t units, double *us, struct flow_report *report, struct err *err)
 {
 	size_t n = (size_t)s->nplans * s->blocks;
-	struct plan *plan = alloc_zeroed(n, sizeof *plan);
+	struct plan *plan = must_alloc(n, sizeof *plan);
 	struct flow_plans p = {plan, s->nplans, a->nranks, 1, s->blocks, false};
-	enum rc rc =
-	    plan ? RC_OK
-		 : err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", a->nranks);
+	enum rc rc = RC_OK;
 
 	for (uint32_t r = 0; r < s->nplans && rc == RC_OK; r++) {
 		struct plan *of = &plan[(size_t)r * s->blocks];
@@ -33,7 +32,7 @@ run(const struct scheme *scheme, const struct scheme_ask *a, const struct scheme
 	}
 	if (rc == RC_OK)
 		rc = flow_simulate(&p, l, us, report, err);
-	for (size_t i = 0; plan && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		plan_fini(&plan[i]);
 	free(plan);
 	return rc;
@@ -48,14 +47,12 @@ same_link(const struct flow_report *r, const uint32_t *place, uint32_t link)
 
 /* All that links do grows with the units, `times` what it is more than in the shorter run. The path stays the
  * longer run's. */
-static bool
+static void
 stretch_links(struct flow_report *r, const struct flow_report *shorter, const struct links *l,
 	      double times)
 {
-	uint32_t *place = alloc_zeroed((size_t)links_count(l) + 1, sizeof *place);
+	uint32_t *place = must_alloc((size_t)links_count(l) + 1, sizeof *place);
 
-	if (!place)
-		return false;
 	for (size_t i = 0; i < shorter->nlinks; i++)
 		place[shorter->link[i].link] = (uint32_t)i + 1;
 	for (size_t i = 0; i < r->nlinks; i++) {
@@ -69,7 +66,6 @@ stretch_links(struct flow_report *r, const struct flow_report *shorter, const st
 		x->bottleneck_us += times * (x->bottleneck_us - was->bottleneck_us);
 	}
 	free(place);
-	return true;
 }
 
 /* Time, and its parts: those of `base`, and `times` what they are more than in a lesser run. */
@@ -154,11 +150,10 @@ extrapolate(const struct scheme *scheme, const struct part *p, struct flow_repor
 		base.why_us[w] = report->why_us[w];
 	if (rc == RC_OK && p->unit_times > 0) {
 		rc = run(scheme, &p->ask, &p->size, &p->links, p->units / 2, &us, &shorter, err);
-		if (rc == RC_OK && !stretch_links(report, &shorter, &p->links, p->unit_times))
-			rc = err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks",
-				     p->ask.nranks);
-		if (rc == RC_OK)
+		if (rc == RC_OK) {
+			stretch_links(report, &shorter, &p->links, p->unit_times);
 			stretch_time(report, &base, &shorter, p->unit_times);
+		}
 	}
 	half.ask.nranks = half.links.nranks = half.size.nplans = p->ask.nranks / 2;
 	if (rc == RC_OK && p->level_times > 0) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "synth/exact.h"
 #include "synth/family.h"
 #include "synth/greedy.h"
@@ -101,9 +101,7 @@ try(struct search *s, struct draft *d)
 	struct plan *plans;
 	double us;
 
-	if (d->rc == RC_NOMEM)
-		search_fail(s, err_set(s->err, RC_NOMEM, "out of memory"));
-	if (s->rc || d->rc || !d->nmove || d->nmove > MAX_DRAFT_MOVES ||
+	if (s->rc || d->full || !d->nmove || d->nmove > MAX_DRAFT_MOVES ||
 	    d->nchunks > ALGO_MAX_CHUNKS) {
 		draft_fini(d);
 		return;
@@ -129,7 +127,7 @@ try_passes(struct search *s, struct draft *passes)
 	enum gpusim_coll coll = s->ask->coll;
 
 	d.nchunks = passes->nchunks;
-	d.rc = passes->rc;
+	d.full = passes->full;
 	if (passes->nmove && coll != GPUSIM_ALLGATHER && coll != GPUSIM_BROADCAST)
 		draft_turn(passes, &d);
 	if (coll != GPUSIM_REDUCESCATTER && coll != GPUSIM_REDUCE)
@@ -186,7 +184,7 @@ rotate(const struct search *s, bool back, uint32_t *order)
 static void
 try_tree(struct search *s, uint32_t fan, uint32_t chunks, bool two)
 {
-	uint32_t *order = alloc_zeroed(s->ask->nranks, sizeof *order);
+	uint32_t *order = must_alloc(s->ask->nranks, sizeof *order);
 	struct draft d = new_draft(s, "");
 
 	snprintf(d.name, sizeof d.name, "%s%s%.0u.%u", two ? "two-" : "",
@@ -195,9 +193,7 @@ try_tree(struct search *s, uint32_t fan, uint32_t chunks, bool two)
 			    : "tree",
 		 fan > 1 ? fan : 0, chunks);
 	d.nchunks = chunks;
-	if (!order)
-		d.rc = RC_NOMEM;
-	for (unsigned k = 0; order && k <= two; k++) {
+	for (unsigned k = 0; k <= two; k++) {
 		uint32_t n = chunks >> two;
 
 		rotate(s, k, order);
@@ -236,14 +232,11 @@ try_greedy(struct search *s, uint32_t parts, uint32_t number)
 
 	d.nchunks = rooted ? parts : s->ask->nranks * parts;
 	snprintf(d.name, sizeof d.name, "search.%u.%u", parts, number);
-	owner = alloc_zeroed(d.nchunks, sizeof *owner);
-	for (uint32_t c = 0; owner && c < d.nchunks; c++)
+	owner = must_alloc(d.nchunks, sizeof *owner);
+	for (uint32_t c = 0; c < d.nchunks; c++)
 		owner[c] = rooted ? s->ask->root : c / parts;
-	if (owner)
-		greedy_passes(&d, s->links, owner, (double)s->ask->nbytes / d.nchunks,
-			      s->ask->seed + number * 7919ull + parts);
-	else
-		d.rc = RC_NOMEM;
+	greedy_passes(&d, s->links, owner, (double)s->ask->nbytes / d.nchunks,
+		      s->ask->seed + number * 7919ull + parts);
 	free(owner);
 	try_passes(s, &d);
 }

@@ -1,4 +1,5 @@
 #include "synth/draft.h"
+#include "base/must.h"
 
 #include <stdlib.h>
 
@@ -13,20 +14,11 @@ void
 draft_move(struct draft *d, uint32_t round, bool reduce, struct draft_place from,
 	   struct draft_place to, uint32_t count)
 {
-	size_t cap = d->cap ? 2 * d->cap : 64;
-	struct move *m;
-
-	if (d->rc)
+	if (d->nmove == DRAFT_MAX_MOVES)
+		d->full = true;
+	if (d->full)
 		return;
-	if (d->nmove == d->cap) {
-		m = cap <= DRAFT_MAX_MOVES ? alloc_resize(d->move, cap, sizeof *m) : NULL;
-		if (!m) {
-			d->rc = cap <= DRAFT_MAX_MOVES ? RC_NOMEM : RC_INVAL;
-			return;
-		}
-		d->move = m;
-		d->cap = cap;
-	}
+	must_room(&d->move, d->nmove, &d->cap, sizeof *d->move);
 	d->move[d->nmove++] = (struct move){from, to, count, round, reduce};
 }
 
@@ -53,15 +45,9 @@ void
 draft_sort(struct draft *d)
 {
 	uint32_t rounds = draft_rounds(d);
-	size_t *next = alloc_zeroed(rounds + 1ul, sizeof *next);
-	struct move *sorted = alloc_zeroed(d->cap + 1, sizeof *sorted);
+	size_t *next = must_alloc(rounds + 1ul, sizeof *next);
+	struct move *sorted = must_alloc(d->cap + 1, sizeof *sorted);
 
-	if (!next || !sorted) {
-		d->rc = RC_NOMEM;
-		free(next);
-		free(sorted);
-		return;
-	}
 	for (size_t i = 0; i < d->nmove; i++)
 		next[d->move[i].round + 1]++;
 	for (uint32_t r = 0; r < rounds; r++)
@@ -194,11 +180,9 @@ append_round(const struct draft *d, size_t first, size_t end, uint64_t nelem, st
 enum rc
 draft_plans(const struct draft *d, uint64_t nelem, struct plan **out, struct err *err)
 {
-	struct plan *plans = alloc_zeroed(d->nranks, sizeof *plans);
-	enum rc rc = d->rc;
+	struct plan *plans = must_alloc(d->nranks, sizeof *plans);
+	enum rc rc = d->full ? RC_INVAL : RC_OK;
 
-	if (!plans)
-		return err_set(err, RC_NOMEM, "out of memory");
 	for (size_t i = 0, end; i < d->nmove; i = end) {
 		for (end = i + 1; end < d->nmove && d->move[end].round == d->move[i].round;)
 			end++;
@@ -216,36 +200,39 @@ draft_plans(const struct draft *d, uint64_t nelem, struct plan **out, struct err
 
 /* ---- text */
 
-static bool
+static void
 print_place(struct draft_place p, uint32_t count, struct buf *out)
 {
 	static const char *const name[] = {"in", "out", "scratch"};
 
-	if (count == 1)
-		return buf_addf(out, "%u.%s[%u]", p.rank, name[p.buf], p.at);
-	return buf_addf(out, "%u.%s[%u:%u]", p.rank, name[p.buf], p.at, count);
+	if (count == 1) {
+		must_addf(out, "%u.%s[%u]", p.rank, name[p.buf], p.at);
+		return;
+	}
+	must_addf(out, "%u.%s[%u:%u]", p.rank, name[p.buf], p.at, count);
 }
 
-bool
+void
 draft_print(const struct draft *d, struct buf *out)
 {
 	uint32_t round = UINT32_MAX;
-	bool good = buf_addf(out, "algorithm %s\ncollective %s\nranks %u\nchunks %u\n", d->name,
-			     coll_name(d->coll), d->nranks, d->nchunks);
 
+	must_addf(out, "algorithm %s\ncollective %s\nranks %u\nchunks %u\n", d->name,
+		  coll_name(d->coll), d->nranks, d->nchunks);
 	if (coll_has_root(d->coll))
-		good = good && buf_addf(out, "root %u\n", d->root);
+		must_addf(out, "root %u\n", d->root);
 	if (d->scratch)
-		good = good && buf_addf(out, "scratch %u\n", d->scratch);
-	good = good && buf_addf(out, "%s", d->in_place ? "inplace\noutofplace\n" : "outofplace\n");
-	for (size_t i = 0; good && i < d->nmove; i++) {
+		must_addf(out, "scratch %u\n", d->scratch);
+	must_addf(out, "%s", d->in_place ? "inplace\noutofplace\n" : "outofplace\n");
+	for (size_t i = 0; i < d->nmove; i++) {
 		const struct move *m = &d->move[i];
 
 		if (m->round != round)
-			good = buf_addf(out, "# round %u\n", round = m->round);
-		good = good && buf_addf(out, m->reduce ? "reduce " : "copy ") &&
-		       print_place(m->from, m->count, out) && buf_addf(out, " -> ") &&
-		       print_place(m->to, m->count, out) && buf_addf(out, "\n");
+			must_addf(out, "# round %u\n", round = m->round);
+		must_addf(out, m->reduce ? "reduce " : "copy ");
+		print_place(m->from, m->count, out);
+		must_addf(out, " -> ");
+		print_place(m->to, m->count, out);
+		must_addf(out, "\n");
 	}
-	return good;
 }

@@ -31,7 +31,7 @@ struct draft {
 	bool in_place; /* it works in OUT, which initially is IN; it may be called both ways */
 	struct move *move;
 	size_t nmove, cap;
-	enum rc rc; /* the first failure to append a move; nothing is appended after it */
+	bool full; /* it has DRAFT_MAX_MOVES, and needs more */
 };
 
 /* draft_fini releases; legal for {0}. */
@@ -70,7 +70,7 @@ void draft_slice(const struct draft *d, uint32_t k, uint32_t interval, struct dr
 /* Every rank's plan, by whole moves, for times: nranks of them, to release with plan_free_all. */
 enum rc draft_plans(const struct draft *d, uint64_t nelem, struct plan **out, struct err *err);
 
-/* Append as the text form of files. False: out of memory. */
-bool draft_print(const struct draft *d, struct buf *out);
+/* Append as the text form of files. */
+void draft_print(const struct draft *d, struct buf *out);
 
 #endif

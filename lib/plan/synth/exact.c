@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 
 #define MAX_WORK (1u << 18) /* choices looked at */
 #define NSTATES	 (1u << EXACT_MAX_CELLS)
@@ -138,7 +138,7 @@ append(struct exact *x, uint32_t start)
 static struct route *
 routes(const struct links *l, uint32_t n)
 {
-	struct route *r = alloc_zeroed((size_t)n * n, sizeof *r);
+	struct route *r = must_alloc((size_t)n * n, sizeof *r);
 
 	for (uint32_t from = 0; r && from < n; from++)
 		for (uint32_t to = 0; to < n; to++)
@@ -153,18 +153,17 @@ exact_passes(struct draft *d, const struct links *links, const uint32_t *owner, 
 	struct exact x = {.d = d, .n = d->nranks, .m = d->nchunks, .most = most};
 	struct route *route = routes(links, x.n);
 	uint32_t start = 0;
-	bool found = false;
+	bool found;
 
 	for (uint32_t c = 0; c < x.m; c++)
 		start |= 1u << (owner[c] * x.m + c);
 	x.goal = (uint32_t)((UINT64_C(1) << x.n * x.m) - 1);
 	x.route = route;
-	x.load = alloc_zeroed(links_count(links) + 1ul, sizeof *x.load);
-	x.found = alloc_zeroed(NSTATES, sizeof *x.found);
-	x.next = alloc_zeroed(NSTATES, sizeof *x.next);
-	if (!route || !x.load || !x.found || !x.next)
-		d->rc = RC_NOMEM;
-	else if ((found = search(&x, start)))
+	x.load = must_alloc(links_count(links) + 1ul, sizeof *x.load);
+	x.found = must_alloc(NSTATES, sizeof *x.found);
+	x.next = must_alloc(NSTATES, sizeof *x.next);
+	found = search(&x, start);
+	if (found)
 		append(&x, start);
 	free(route);
 	free(x.load);

@@ -17,7 +17,7 @@
  *	most	chunks that a link carries in a round
  *
  * No schedule with at most `most` chunks per link and round has fewer rounds. False: nothing was appended,
- * because the search would be too large, or d->rc is RC_NOMEM.
+ * because the search would be too large.
  */
 bool exact_passes(struct draft *d, const struct links *links, const uint32_t *owner, uint32_t most);
 

@@ -1,9 +1,8 @@
 #include "synth/greedy.h"
+#include "base/must.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "base/buf.h"
 
 struct greedy {
 	struct draft *d;
@@ -102,7 +101,7 @@ search(struct greedy *g, const uint32_t *owner)
 		g->there[owner[c] * m + c] = 0;
 		g->copies[c] = 1;
 	}
-	for (uint64_t left = (uint64_t)m * (n - 1); left && !g->d->rc; left--) {
+	for (uint64_t left = (uint64_t)m * (n - 1); left && !g->d->full; left--) {
 		struct choice best = {.begin = INFINITY};
 
 		for (uint32_t from = 0; from < n; from++)
@@ -121,16 +120,13 @@ greedy_passes(struct draft *d, const struct links *links, const uint32_t *owner,
 	size_t cells = (size_t)d->nranks * d->nchunks;
 	struct greedy g = {.d = d, .links = links, .nbytes = nbytes, .seed = seed | 1};
 
-	g.there = alloc_zeroed(cells, sizeof *g.there);
-	g.round = alloc_zeroed(cells, sizeof *g.round);
-	g.busy = alloc_zeroed(links_count(links) + 1ul, sizeof *g.busy);
-	g.out = alloc_zeroed(d->nranks, sizeof *g.out);
-	g.in = alloc_zeroed(d->nranks, sizeof *g.in);
-	g.copies = alloc_zeroed(d->nchunks, sizeof *g.copies);
-	if (g.there && g.round && g.busy && g.out && g.in && g.copies)
-		search(&g, owner);
-	else
-		d->rc = RC_NOMEM;
+	g.there = must_alloc(cells, sizeof *g.there);
+	g.round = must_alloc(cells, sizeof *g.round);
+	g.busy = must_alloc(links_count(links) + 1ul, sizeof *g.busy);
+	g.out = must_alloc(d->nranks, sizeof *g.out);
+	g.in = must_alloc(d->nranks, sizeof *g.in);
+	g.copies = must_alloc(d->nchunks, sizeof *g.copies);
+	search(&g, owner);
 	free(g.there);
 	free(g.round);
 	free(g.busy);

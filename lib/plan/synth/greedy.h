@@ -8,8 +8,6 @@
 #include "cluster/links.h"
 #include "synth/draft.h"
 
-#define GREEDY_MAX_RANKS 64u
-
 /*
  * greedy_passes - append passes that bring every chunk to all ranks.
  *
@@ -18,7 +16,7 @@
  *	nbytes	of a chunk
  *	seed	equal messages are chosen by it
  *
- * Messages share no link at the same time. The chunk that fewest ranks have goes first. d->rc: RC_NOMEM.
+ * Messages share no link at the same time. The chunk that fewest ranks have goes first.
  */
 void greedy_passes(struct draft *d, const struct links *links, const uint32_t *owner, double nbytes,
 		   uint64_t seed);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "base/must.h"
 #include "coll/tune.h"
 #include "synth/synth_impl.h"
 #include "synth/trial.h"
@@ -38,10 +39,7 @@ add_row(struct search *s, const char *name, double us, bool builtin)
 	struct synth_row row = {.us = us, .builtin = builtin};
 	size_t at = o->nrow;
 
-	if (!alloc_room(&o->row, o->nrow, &o->cap, sizeof *o->row)) {
-		search_fail(s, err_set(s->err, RC_NOMEM, "out of memory"));
-		return;
-	}
+	must_room(&o->row, o->nrow, &o->cap, sizeof *o->row);
 	snprintf(row.name, sizeof row.name, "%s", name);
 	for (; at && search_is_faster(us, o->row[at - 1].us); at--)
 		o->row[at] = o->row[at - 1];
@@ -244,10 +242,8 @@ finish_all(struct search *s)
 	for (size_t i = 0; i < s->nkept && !s->rc; i++) {
 		struct buf text = {0};
 
-		if (draft_print(&s->kept[i], &text))
-			finish(s, s->kept[i].name, s->us[i], &text);
-		else
-			search_fail(s, err_set(s->err, RC_NOMEM, "out of memory"));
+		draft_print(&s->kept[i], &text);
+		finish(s, s->kept[i].name, s->us[i], &text);
 	}
 	for (const struct plan_algo *row = plan_algos; row->name && !s->rc; row++)
 		if (row->coll == s->ask->coll && !plan_algo_mapped(row)) {
@@ -258,27 +254,26 @@ finish_all(struct search *s)
 }
 
 /* Say in the file's first line what it is, and give it a name that no built-in algorithm has. */
-static enum rc
-write_about(struct search *s, struct err *err)
+static void
+write_about(struct search *s)
 {
 	struct synth_result *o = s->out;
 	struct buf all = {0};
 	size_t body = 0;
-	bool good = buf_addf(&all, "# %s of %llu bytes: %s takes %.1f us by simulation",
-			     coll_name(s->ask->coll), (unsigned long long)s->ask->nbytes,
-			     o->best.name, o->best.us);
 
-	if (good && isfinite(o->builtin.us))
-		good = buf_addf(&all, "; %s, the best built-in algorithm, %.1f us%s",
-				o->builtin.name, o->builtin.us,
-				synth_builtin_wins(o) ? ": it is faster than this file" : "");
+	must_addf(&all, "# %s of %llu bytes: %s takes %.1f us by simulation",
+		  coll_name(s->ask->coll), (unsigned long long)s->ask->nbytes, o->best.name,
+		  o->best.us);
+	if (isfinite(o->builtin.us))
+		must_addf(&all, "; %s, the best built-in algorithm, %.1f us%s", o->builtin.name,
+			  o->builtin.us,
+			  synth_builtin_wins(o) ? ": it is faster than this file" : "");
 	while (body < o->text.len && o->text.data[body] != '\n')
 		body++;
-	good = good && buf_addf(&all, "\nalgorithm synth-%.*s", ALGO_NAME_MAX - 7, o->best.name) &&
-	       buf_add(&all, o->text.data + body, o->text.len - body);
+	must_addf(&all, "\nalgorithm synth-%.*s", ALGO_NAME_MAX - 7, o->best.name);
+	must_add(&all, o->text.data + body, o->text.len - body);
 	buf_fini(&o->text);
 	o->text = all;
-	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 bool
@@ -305,7 +300,7 @@ synth_search(const struct synth_ask *ask, const struct links *links, struct synt
 	if (!rc && !out->text.len)
 		rc = err_set(err, RC_INTERNAL, "no candidate could be timed");
 	if (!rc)
-		rc = write_about(&s, err);
+		write_about(&s);
 	for (size_t i = 0; i < s.nkept; i++)
 		draft_fini(&s.kept[i]);
 	if (rc)

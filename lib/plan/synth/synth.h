@@ -54,7 +54,7 @@ struct synth_result {
  *	out	[out] to release with synth_fini
  *
  * The same question has the same answer, unless go_on ends it early. Errors: RC_INVAL a collective or a
- * number of ranks that it cannot do; RC_NOMEM; RC_INTERNAL the proof rejects the best one (a defect of this
+ * number of ranks that it cannot do; RC_INTERNAL the proof rejects the best one (a defect of this
  * room).
  */
 enum rc synth_search(const struct synth_ask *ask, const struct links *links,

@@ -21,7 +21,7 @@ struct trial {
  *
  *	nelem	f32 elements of the vector
  *
- * Errors: RC_INTERNAL the file is rejected; RC_NOMEM.
+ * Errors: RC_INTERNAL the file is rejected.
  */
 enum rc trial_run(const struct synth_ask *ask, const struct links *links, const struct buf *text,
 		  uint64_t nelem, struct trial *out, struct err *err);

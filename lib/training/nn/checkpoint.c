@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/augment.h"
 #include "nn/npz.h"
 
@@ -128,21 +128,20 @@ list(const char *path, bool leftovers, struct buf *out, struct err *err)
 	DIR *d = opendir(path);
 	struct dirent *e;
 	uint64_t steps;
-	enum rc rc = RC_OK;
 
 	if (!d)
 		return errno == ENOENT ? RC_OK
 				       : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	while (rc == RC_OK && (e = readdir(d))) {
+	while ((e = readdir(d))) {
 		if (leftovers && is_leftover(e->d_name))
 			(void)unlinkat(dirfd(d), e->d_name, 0);
-		if (name_steps(e->d_name, &steps) && !buf_add(out, &steps, sizeof steps))
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
+		if (name_steps(e->d_name, &steps))
+			must_add(out, &steps, sizeof steps);
 	}
 	closedir(d);
-	if (rc == RC_OK && out->len)
+	if (out->len)
 		qsort(out->data, out->len / sizeof steps, sizeof steps, newest_first);
-	return rc;
+	return RC_OK;
 }
 
 /* ---- the folder */
@@ -150,14 +149,11 @@ list(const char *path, bool leftovers, struct buf *out, struct err *err)
 enum rc
 checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *err)
 {
-	struct checkpoint_dir *d = calloc(1, sizeof *d);
+	struct checkpoint_dir *d = must_alloc(1, sizeof *d);
 	struct buf names = {0};
 	enum rc rc = RC_OK;
 
-	if (!d || !(d->path = strdup(path))) {
-		free(d);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
+	d->path = must_strdup(path);
 	if (mkdir(path, 0777) != 0 && errno != EEXIST)
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
 	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -290,9 +286,7 @@ read_vector(const struct npz *npz, const char *name, uint64_t n, const char *pat
 	if (a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != n)
 		return err_set(err, RC_BADDATA, "%s: %s is not one of %" PRIu64 " parameters", path,
 			       name, n);
-	*out = alloc_zeroed(n, sizeof **out);
-	if (!*out)
-		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	*out = must_alloc(n, sizeof **out);
 	memcpy(*out, a->data, n * sizeof **out);
 	return RC_OK;
 }

@@ -50,7 +50,7 @@ struct checkpoint_dir;
  * checkpoint_dir_open - make the folder if it is missing, and lock it until it is closed or this
  * process ends. Half-written files of killed processes are removed.
  *
- * Errors: RC_FAILED the system's reason, RC_BUSY another process holds it, RC_NOMEM.
+ * Errors: RC_FAILED the system's reason, RC_BUSY another process holds it.
  */
 enum rc checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *err);
 void checkpoint_dir_close(struct checkpoint_dir *d); /* NULL is legal */
@@ -73,7 +73,7 @@ typedef void (*checkpoint_damaged_fn)(void *arg, const char *reason);
  *	c		[out] released with checkpoint_fini; untouched on error
  *	found		[out] false: no checkpoint exists, and *c is untouched
  *
- * Errors: RC_BADDATA checkpoints exist and none is whole; RC_FAILED, RC_NOMEM.
+ * Errors: RC_BADDATA checkpoints exist and none is whole; RC_FAILED.
  */
 enum rc checkpoint_newest(const char *path, checkpoint_damaged_fn damaged, void *arg,
 			  struct checkpoint *c, bool *found, struct err *err);

@@ -4,13 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "nn/pickle.h"
-
-static enum rc
-nomem(const char *path, struct err *err)
-{
-	return err_set(err, RC_NOMEM, "%s: out of memory", path);
-}
 
 static enum rc
 refuse_label(const char *path, int64_t label, size_t i, struct err *err)
@@ -30,16 +25,15 @@ cifar10_records(const char *path, const struct buf *file, struct cifar10_batch *
 		return err_set(err, RC_BADDATA,
 			       "%s: %zu bytes are not a multiple of the record's %d", path,
 			       file->len, CIFAR10_RECORD);
-	if (!buf_reserve(&batch->images, n * CIFAR10_ITEM) || !buf_reserve(&batch->labels, n))
-		return nomem(path, err);
+	must_reserve(&batch->images, n * CIFAR10_ITEM);
+	must_reserve(&batch->labels, n);
 	for (size_t i = 0; i < n; i++) {
 		const char *record = file->data + i * CIFAR10_RECORD;
 
 		if ((uint8_t)record[0] >= CIFAR10_CLASSES)
 			return refuse_label(path, (uint8_t)record[0], i, err);
-		if (!buf_add(&batch->labels, record, 1) ||
-		    !buf_add(&batch->images, record + 1, CIFAR10_ITEM))
-			return nomem(path, err);
+		must_add(&batch->labels, record, 1);
+		must_add(&batch->images, record + 1, CIFAR10_ITEM);
 	}
 	return RC_OK;
 }
@@ -65,7 +59,8 @@ take_images(const struct pickle *p, const char *path, struct buf *images, size_t
 			       "%s: 'data' is not an array of bytes with one image a row of %d",
 			       path, CIFAR10_ITEM);
 	*n = (size_t)a.dim[0];
-	return buf_add(images, a.data, *n * CIFAR10_ITEM) ? RC_OK : nomem(path, err);
+	must_add(images, a.data, *n * CIFAR10_ITEM);
+	return RC_OK;
 }
 
 static enum rc
@@ -75,7 +70,8 @@ add_label(const char *path, struct buf *labels, int64_t label, size_t i, struct 
 
 	if (label < 0 || label >= CIFAR10_CLASSES)
 		return refuse_label(path, label, i, err);
-	return buf_add(labels, &byte, 1) ? RC_OK : nomem(path, err);
+	must_add(labels, &byte, 1);
+	return RC_OK;
 }
 
 static enum rc
@@ -147,8 +143,8 @@ take_name(const char *path, const char *text, size_t len, size_t i, char **name,
 			return err_set(err, RC_BADDATA, "%s: name %zu is not text", path, i);
 	if (i >= CIFAR10_CLASSES)
 		return RC_OK;
-	name[i] = strndup(text, len);
-	return name[i] ? RC_OK : nomem(path, err);
+	name[i] = must_strndup(text, len);
+	return RC_OK;
 }
 
 static enum rc
@@ -168,8 +164,7 @@ cifar10_text_names(const char *path, struct buf *file, char **name, struct err *
 
 	if (memchr(file->data, 0, file->len))
 		return err_set(err, RC_BADDATA, "%s: not text", path);
-	if (!buf_add(file, "", 1))
-		return nomem(path, err);
+	must_add(file, "", 1);
 	for (text = file->data; rc == RC_OK && (line = strsep(&text, "\n"));) {
 		size_t len = strcspn(line, "\r");
 

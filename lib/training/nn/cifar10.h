@@ -23,8 +23,7 @@ struct cifar10_batch {
 	struct buf images, labels;
 };
 
-/* Append the images and labels in a file's bytes: records, or a pickle. RC_BADDATA "PATH: reason";
- * RC_NOMEM. */
+/* Append the images and labels in a file's bytes: records, or a pickle. RC_BADDATA "PATH: reason". */
 enum rc cifar10_records(const char *path, const struct buf *file, struct cifar10_batch *batch,
 			struct err *err);
 enum rc cifar10_pickle(const char *path, const struct buf *file, struct cifar10_batch *batch,

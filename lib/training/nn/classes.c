@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/decimal.h"
 
 enum classes_status
 classes_id(struct classes *c, const char *text, size_t len, uint8_t *id)
 {
-	char *copy;
-
 	for (uint32_t i = 0; i < c->n; i++)
 		if (strlen(c->text[i]) == len && memcmp(c->text[i], text, len) == 0) {
 			*id = (uint8_t)i;
@@ -21,13 +19,8 @@ classes_id(struct classes *c, const char *text, size_t len, uint8_t *id)
 		return CLASSES_LONG;
 	if (c->n == CLASSES_MAX)
 		return CLASSES_FULL;
-	copy = malloc(len + 1);
-	if (!copy)
-		return CLASSES_NOMEM;
-	memcpy(copy, text, len);
-	copy[len] = '\0';
 	*id = (uint8_t)c->n;
-	c->text[c->n++] = copy;
+	c->text[c->n++] = must_strndup(text, len);
 	return CLASSES_OK;
 }
 
@@ -59,23 +52,18 @@ number(struct classes *c, struct key *key)
 	}
 }
 
-static enum classes_status
+static void
 name_labels(struct classes *c, const struct key *key)
 {
-	c->name = alloc_zeroed(c->nlabels, sizeof *c->name);
-	if (!c->name)
-		return CLASSES_NOMEM;
+	c->name = must_alloc(c->nlabels, sizeof *c->name);
 	for (uint32_t i = 0; i < c->n; i++) {
 		char **name = &c->name[c->label[key[i].id]], digits[24];
 
 		if (*name)
 			continue;
 		snprintf(digits, sizeof digits, "%lld", (long long)key[i].value);
-		*name = strdup(key[i].text ? key[i].text : digits);
-		if (!*name)
-			return CLASSES_NOMEM;
+		*name = must_strdup(key[i].text ? key[i].text : digits);
 	}
-	return CLASSES_OK;
 }
 
 enum classes_status
@@ -100,7 +88,8 @@ classes_sort(struct classes *c)
 	number(c, key);
 	if (!c->name_is_text && key[0].value == 0 && key[c->n - 1].value == c->nlabels - 1)
 		return CLASSES_OK;
-	return name_labels(c, key);
+	name_labels(c, key);
+	return CLASSES_OK;
 }
 
 void

@@ -24,9 +24,8 @@ struct classes {
 
 enum classes_status {
 	CLASSES_OK,
-	CLASSES_FULL, /* this would be the 257th class */
-	CLASSES_LONG, /* more than CLASSES_MAX_TEXT bytes */
-	CLASSES_NOMEM,
+	CLASSES_FULL,	     /* this would be the 257th class */
+	CLASSES_LONG,	     /* more than CLASSES_MAX_TEXT bytes */
 	CLASSES_UNCOUNTABLE, /* numbers, but not whole ones */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/must.h"
 
 enum { END = -1 };
 
@@ -127,8 +128,8 @@ put(struct csv *csv, int c, struct err *err)
 {
 	if (csv->text.len == CSV_MAX_RECORD)
 		return refuse(csv, "the line is longer than 4 MiB", err);
-	if (csv->text.len == csv->text.cap && !buf_reserve(&csv->text, 1))
-		return err_set(err, RC_NOMEM, "%s: out of memory", csv->in->name);
+	if (csv->text.len == csv->text.cap)
+		must_reserve(&csv->text, 1);
 	csv->text.data[csv->text.len++] = (char)c;
 	return RC_OK;
 }
@@ -207,18 +208,11 @@ read_field(struct csv *csv, int *c, struct err *err)
 static enum rc
 add_field(struct csv *csv, size_t begin, struct err *err)
 {
-	struct csv_field *p;
-	uint32_t cap;
-
 	if (csv->nfields == csv->cap_fields) {
 		if (csv->nfields == CSV_MAX_FIELDS)
 			return refuse(csv, "the line has more than 262144 fields", err);
-		cap = csv->cap_fields ? csv->cap_fields * 2 : 16;
-		p = alloc_resize(csv->fields, cap, sizeof *p);
-		if (!p)
-			return err_set(err, RC_NOMEM, "%s: out of memory", csv->in->name);
-		csv->fields = p;
-		csv->cap_fields = cap;
+		csv->cap_fields = csv->cap_fields ? csv->cap_fields * 2 : 16;
+		csv->fields = must_resize(csv->fields, csv->cap_fields, sizeof *csv->fields);
 	}
 	csv->fields[csv->nfields++].len = csv->text.len - begin;
 	return RC_OK;
@@ -257,7 +251,7 @@ enum rc
 csv_next(struct csv *csv, bool *more, struct err *err)
 {
 	bool end = false;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	do
 		rc = read_record(csv, &end, err);

@@ -40,8 +40,7 @@ struct csv {
  *
  *	in	after input_begin; borrowed until csv_end
  *
- * Errors, here and in csv_next: RC_BADDATA "NAME:LINE: reason", and the errors of input_get; RC_FAILED,
- * RC_NOMEM.
+ * Errors, here and in csv_next: RC_BADDATA "NAME:LINE: reason", and the errors of input_get; RC_FAILED.
  */
 enum rc csv_begin(struct csv *csv, struct input *in, struct err *err);
 

@@ -12,10 +12,11 @@
 #include "base/parse.h"
 #include "nn/input.h"
 #include "nn/read.h"
+#include "nn/tar.h"
 
 /* A file that matches no other format is a table. */
 static bool
-any_file(const uint8_t *head, size_t nbytes)
+any_file(const void *head, size_t nbytes)
 {
 	(void)head;
 	(void)nbytes;
@@ -27,12 +28,12 @@ static const struct {
 	const char *name;
 	reader_fn *read;
 	bool (*is_here)(const char *path);
-	bool (*is_file)(const uint8_t *head, size_t nbytes); /* NULL: a single file is never one */
+	bool (*is_file)(const void *head, size_t nbytes); /* NULL: a single file is never one */
 } readers[] = {
     [DATASET_AUTO] = {"auto", NULL, NULL, NULL},
     [DATASET_IDX] = {"idx", read_idx, idx_is_here, NULL},
     [DATASET_CSV] = {"csv", read_csv, csv_is_here, any_file},
-    [DATASET_CIFAR10] = {"cifar10", read_cifar10, cifar10_is_here, cifar10_is_file},
+    [DATASET_CIFAR10] = {"cifar10", read_cifar10, cifar10_is_here, tar_is},
     [DATASET_NPZ] = {"npz", read_npz, npz_is_here, npz_is_file},
     [DATASET_FOLDER] = {"folder", read_folder, folder_is_here, NULL},
 };
@@ -120,7 +121,7 @@ dataset_open(const char *path, const struct dataset_options *o, struct dataset *
 	if (rc == RC_OK)
 		rc = dataset_split(&tmp, path, o, err);
 	if (rc == RC_OK)
-		rc = dataset_scale(&tmp, o->normalize, err);
+		dataset_scale(&tmp, o->normalize);
 	if (rc != RC_OK) {
 		dataset_fini(&tmp);
 		return rc;

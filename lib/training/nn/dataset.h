@@ -67,7 +67,7 @@ struct dataset {
  *			error
  *
  * Errors: RC_FAILED a file that is missing or cannot be read; RC_BADDATA the reader rejects the
- * data; RC_INVAL inconsistent fractions; RC_NOMEM.
+ * data; RC_INVAL inconsistent fractions.
  * Checked by: tests/unit/nn/t_dataset.c
  */
 enum rc dataset_open(const char *path, const struct dataset_options *o, struct dataset *ds,

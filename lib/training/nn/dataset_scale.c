@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/read.h"
 
 struct moments {
@@ -60,17 +60,14 @@ standardise(struct dataset *ds, uint32_t c)
 	ds->shift[c] = (float)(-m.mean * scale);
 }
 
-enum rc
-dataset_scale(struct dataset *ds, enum dataset_normalize how, struct err *err)
+void
+dataset_scale(struct dataset *ds, enum dataset_normalize how)
 {
-	ds->scale = alloc_zeroed(ds->channels, sizeof *ds->scale);
-	ds->shift = alloc_zeroed(ds->channels, sizeof *ds->shift);
-	if (!ds->scale || !ds->shift)
-		return err_set(err, RC_NOMEM, "out of memory");
+	ds->scale = must_alloc(ds->channels, sizeof *ds->scale);
+	ds->shift = must_alloc(ds->channels, sizeof *ds->shift);
 	for (uint32_t c = 0; c < ds->channels; c++) {
 		ds->scale[c] = how == DATASET_UNIT && ds->dtype == GPUSIM_U8 ? 1.0f / 255 : 1;
 		if (how == DATASET_STANDARD)
 			standardise(ds, c);
 	}
-	return RC_OK;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/read.h"
 #include "nn/rng.h"
 
@@ -84,26 +84,26 @@ find(const struct deal *d, uint32_t *i)
 	return d->pool[p];
 }
 
-/* Part k of the deal, in memory of its own. False: out of memory. */
-static bool
-take(const struct deal *d, int k, size_t item, const char *path, struct dataset_part *out)
+/* Part k of the deal, in memory of its own. */
+static struct dataset_part
+take(const struct deal *d, int k, size_t item, const char *path)
 {
 	uint32_t n = d->count[k];
-	uint8_t *items = alloc_resize(NULL, n, item);
+	uint8_t *items = must_resize(NULL, n, item);
+	struct dataset_part out = {.nitems = n,
+				   .items = items,
+				   .labels = must_alloc(n + 1, 1),
+				   .labels_path = must_strdup(path)};
 
-	*out = (struct dataset_part){
-	    .nitems = n, .items = items, .labels = malloc(n + 1), .labels_path = strdup(path)};
-	if (!items || !out->labels || !out->labels_path)
-		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = d->order[d->begin[k] + i];
 		const struct dataset_part *from = find(d, &at);
 
 		memcpy(items + (size_t)i * item, (const uint8_t *)from->items + (size_t)at * item,
 		       item);
-		out->labels[i] = from->labels[at];
+		out.labels[i] = from->labels[at];
 	}
-	return true;
+	return out;
 }
 
 /* The path that stands for all the dealt samples. */
@@ -116,43 +116,33 @@ path_of(const struct deal *d, const char *path)
 	return d->pool[0]->labels_path;
 }
 
-/* Make the order. False: out of memory. */
-static bool
+/* Make the order. */
+static void
 shuffle(struct deal *d, uint64_t seed)
 {
 	struct rng rng;
 
-	d->order = alloc_resize(NULL, d->n, sizeof *d->order);
-	if (!d->order)
-		return false;
+	d->order = must_resize(NULL, d->n, sizeof *d->order);
 	rng_init(&rng, seed ^ SPLIT_SALT);
 	rng_permutation(&rng, d->n, d->order);
-	return true;
 }
 
 /* Replace the first nparts of ds's parts. d is counted and has no order yet. */
-static enum rc
-deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const char *path,
-	 struct err *err)
+static void
+deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const char *path)
 {
 	struct dataset_part *own[NPARTS] = {&ds->train, &ds->validation, &ds->test};
 	struct dataset_part part[NPARTS] = {{0}};
-	bool good = shuffle(d, seed);
 
-	for (int k = 0; k < nparts && good; k++)
+	shuffle(d, seed);
+	for (int k = 0; k < nparts; k++)
 		if (d->count[k] > 0)
-			good = take(d, k, dataset_item_bytes(ds), path_of(d, path), &part[k]);
+			part[k] = take(d, k, dataset_item_bytes(ds), path_of(d, path));
 	free(d->order);
 	for (int k = 0; k < nparts; k++) {
-		if (good) {
-			struct dataset_part old = *own[k];
-
-			*own[k] = part[k];
-			part[k] = old;
-		}
-		dataset_part_fini(&part[k]);
+		dataset_part_fini(own[k]);
+		*own[k] = part[k];
 	}
-	return good ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", path);
 }
 
 /* Choose the parts of ds to deal. RC_BADDATA: more samples than can be counted. */
@@ -174,22 +164,17 @@ pool(const struct dataset *ds, int nparts, const char *path, struct deal *d, str
 }
 
 /* Limit the number of samples of a part. */
-static enum rc
-thin(struct dataset_part *part, uint32_t n, size_t item, uint64_t seed, const char *path,
-     struct err *err)
+static void
+thin(struct dataset_part *part, uint32_t n, size_t item, uint64_t seed)
 {
 	struct deal d = {.pool = {part}, .npools = 1, .n = part->nitems, .count = {n}};
-	struct dataset_part fewer = {0};
-	bool good = shuffle(&d, seed) && take(&d, 0, item, part->labels_path, &fewer);
+	struct dataset_part fewer;
 
+	shuffle(&d, seed);
+	fewer = take(&d, 0, item, part->labels_path);
 	free(d.order);
-	if (!good) {
-		dataset_part_fini(&fewer);
-		return err_set(err, RC_NOMEM, "%s: out of memory", path);
-	}
 	dataset_part_fini(part);
 	*part = fewer;
-	return RC_OK;
 }
 
 /* The parts, before their items are limited, except for those that train. */
@@ -220,7 +205,8 @@ make_parts(struct dataset *ds, const char *path, const struct dataset_options *o
 		return RC_OK;
 	if (o->train_items > 0 && d.count[0] > o->train_items)
 		d.count[0] = o->train_items;
-	return deal_out(ds, &d, nparts, o->seed, path, err);
+	deal_out(ds, &d, nparts, o->seed, path);
+	return RC_OK;
 }
 
 enum rc
@@ -230,6 +216,6 @@ dataset_split(struct dataset *ds, const char *path, const struct dataset_options
 	enum rc rc = make_parts(ds, path, o, err);
 
 	if (rc == RC_OK && o->test_items > 0 && ds->test.nitems > o->test_items)
-		rc = thin(&ds->test, o->test_items, dataset_item_bytes(ds), o->seed, path, err);
+		thin(&ds->test, o->test_items, dataset_item_bytes(ds), o->seed);
 	return rc;
 }

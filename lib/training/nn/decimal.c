@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "mem/num.h"
 
 enum decimal
@@ -23,7 +24,7 @@ decimal_f32(const char *text, size_t len, float *out)
 	case NUM_RANGE:
 		return DECIMAL_RANGE;
 	case NUM_NOMEM:
-		return DECIMAL_NOMEM;
+		must_fail();
 	case NUM_SYNTAX:
 		break;
 	}

@@ -13,7 +13,6 @@ enum decimal {
 	DECIMAL_SYNTAX,	    /* not a decimal number */
 	DECIMAL_NOT_FINITE, /* nan, inf or infinity, in any case, with or without a sign */
 	DECIMAL_RANGE,	    /* rounds to infinity */
-	DECIMAL_NOMEM,
 };
 
 /*

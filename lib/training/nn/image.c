@@ -1,11 +1,10 @@
 #include "nn/image.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/buf.h"
 
 enum rc
 image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err)
@@ -39,11 +38,7 @@ image_decode_png(const void *bytes, size_t nbytes, const char *name, struct imag
 	png.format = PNG_FORMAT_RGB;
 	png.flags |=
 	    PNG_IMAGE_FLAG_16BIT_sRGB; /* treat 16 bits as sRGB, unless the file says otherwise */
-	rgb = alloc_resize(NULL, (size_t)png.height * png.width, 3);
-	if (!rgb) {
-		png_image_free(&png);
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
-	}
+	rgb = must_resize(NULL, (size_t)png.height * png.width, 3);
 	/* libpng releases its own memory in any case. */
 	if (!png_image_finish_read(&png, &black, rgb, 0, NULL)) {
 		free(rgb);

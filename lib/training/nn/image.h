@@ -27,7 +27,7 @@ struct image {
  *	im	[out] the caller's, untouched on error
  *
  * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason": neither PNG
- * nor JPEG, damaged, truncated, larger than the limits, colours that are neither grey nor RGB; RC_NOMEM.
+ * nor JPEG, damaged, truncated, larger than the limits, colours that are neither grey nor RGB.
  * Checked by: tests/unit/nn/t_image.c
  */
 enum rc image_decode(const void *bytes, size_t nbytes, const char *name, struct image *im,
@@ -44,10 +44,10 @@ void image_fini(struct image *im);
  *
  * Each axis is resized by itself: down by the mean over the area of each new pixel, up by linear
  * interpolation between centres. The arithmetic is in integers, so the result is the same on every
- * machine. Resizing to the same size changes no pixel. Errors: RC_NOMEM.
+ * machine. Resizing to the same size changes no pixel. Errors:
  */
-enum rc image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels,
-		     uint8_t *dst, struct err *err);
+void image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels,
+		  uint8_t *dst);
 
 /* The two decoders of image.c. The caller has checked the format's first bytes. */
 enum rc image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,

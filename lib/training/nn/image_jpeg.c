@@ -11,7 +11,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/image.h"
 
 /* A progressive file may have any number of scans, each over the whole image; real ones have ten. */
@@ -106,9 +106,7 @@ decode(struct decoder *d, const void *bytes, size_t nbytes, const char *name, st
 			       name);
 	im->rows = d->jpeg.image_height;
 	im->cols = d->jpeg.image_width;
-	im->rgb = alloc_resize(NULL, (size_t)im->rows * im->cols, 3);
-	if (!im->rgb)
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
+	im->rgb = must_resize(NULL, (size_t)im->rows * im->cols, 3);
 	d->jpeg.out_color_space = JCS_RGB;
 	d->jpeg.dct_method = JDCT_ISLOW; /* exact, on every machine */
 	jpeg_start_decompress(&d->jpeg);
@@ -120,12 +118,10 @@ enum rc
 image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,
 		  struct err *err)
 {
-	struct decoder *d = calloc(1, sizeof *d);
+	struct decoder *d = must_alloc(1, sizeof *d);
 	struct image tmp = {0};
 	enum rc rc;
 
-	if (!d)
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
 	rc = decode(d, bytes, nbytes, name, &tmp, err);
 	jpeg_destroy_decompress(&d->jpeg);
 	free(d);

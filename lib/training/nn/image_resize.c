@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/image.h"
 
 #define ONE 65536u
@@ -62,25 +62,21 @@ grow_weights(uint32_t in, uint32_t out, uint32_t i, uint32_t *first, uint32_t *w
 	return 2;
 }
 
-/* False: out of memory. */
-static bool
+static void
 axis_init(struct axis *a, uint32_t in, uint32_t out)
 {
 	size_t most = (size_t)out * (out < in ? in / out + 2 : 2);
 	uint32_t n = 0;
 
-	a->first = alloc_resize(NULL, out, sizeof *a->first);
-	a->at = alloc_resize(NULL, out + 1, sizeof *a->at);
-	a->weight = alloc_resize(NULL, most, sizeof *a->weight);
-	if (!a->first || !a->at || !a->weight)
-		return false;
+	a->first = must_resize(NULL, out, sizeof *a->first);
+	a->at = must_resize(NULL, out + 1, sizeof *a->at);
+	a->weight = must_resize(NULL, most, sizeof *a->weight);
 	for (uint32_t i = 0; i < out; i++) {
 		a->at[i] = n;
 		n += (out < in ? shrink_weights : grow_weights)(in, out, i, &a->first[i],
 								a->weight + n);
 	}
 	a->at[out] = n;
-	return true;
 }
 
 /* A pixel's grey, or one of its channels. */
@@ -122,20 +118,19 @@ down(const uint16_t *mid, const struct axis *y, uint32_t rows, uint32_t cols, ui
 		}
 }
 
-enum rc
-image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels, uint8_t *dst,
-	     struct err *err)
+void
+image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels, uint8_t *dst)
 {
 	struct axis x = {0}, y = {0};
-	uint16_t *mid = alloc_resize(NULL, (size_t)im->rows * cols, sizeof *mid);
-	bool good = mid && axis_init(&x, im->cols, cols) && axis_init(&y, im->rows, rows);
+	uint16_t *mid = must_resize(NULL, (size_t)im->rows * cols, sizeof *mid);
 
-	for (uint32_t c = 0; good && c < channels; c++) {
+	axis_init(&x, im->cols, cols);
+	axis_init(&y, im->rows, rows);
+	for (uint32_t c = 0; c < channels; c++) {
 		across(im, &x, cols, c, channels, mid);
 		down(mid, &y, rows, cols, dst + (size_t)c * rows * cols);
 	}
 	axis_fini(&x);
 	axis_fini(&y);
 	free(mid);
-	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }

@@ -1,4 +1,5 @@
 #include "nn/input.h"
+#include "base/must.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,8 +64,8 @@ input_begin(struct input *in, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	in->gzip = in->avail >= 2 && in->next[0] == 0x1f && in->next[1] == 0x8b;
-	if (in->gzip && inflateInit2(&in->z, 15 + 16) != Z_OK)
-		return err_set(err, RC_NOMEM, "%s: out of memory", in->name);
+	if (in->gzip)
+		must(inflateInit2(&in->z, 15 + 16) == Z_OK);
 	in->member_open = in->gzip;
 	return RC_OK;
 }
@@ -121,16 +122,6 @@ next_member(struct input *in, struct err *err)
 }
 
 static enum rc
-ends_early(const struct input *in, struct err *err)
-{
-	if (in->nstored == 0)
-		return err_set(err, RC_BADDATA, "%s: the gzip data are truncated", in->name);
-	return err_set(err, RC_BADDATA,
-		       "%s: the gzip data are truncated after %" PRIu64 " stored bytes", in->name,
-		       in->nstored);
-}
-
-static enum rc
 get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, struct err *err)
 {
 	enum rc rc;
@@ -140,13 +131,21 @@ get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, st
 		rc = input_fill(in, err);
 		if (rc != RC_OK)
 			return rc;
-		if (in->avail == 0)
-			return ends_early(in, err);
+		if (in->avail == 0) {
+			if (in->nstored == 0)
+				return err_set(err, RC_BADDATA, "%s: the gzip data are truncated",
+					       in->name);
+			return err_set(err, RC_BADDATA,
+				       "%s: the gzip data are truncated after %" PRIu64
+				       " stored bytes",
+				       in->name, in->nstored);
+		}
 		in->z.next_in = (Bytef *)(uintptr_t)in->next;
 		in->z.avail_in = in->avail < INPUT_CHUNK ? (uInt)in->avail : INPUT_CHUNK;
 		in->z.next_out = dst + *got;
 		in->z.avail_out = want - *got < INPUT_CHUNK ? (uInt)(want - *got) : INPUT_CHUNK;
 		z = inflate(&in->z, Z_NO_FLUSH);
+		must(z != Z_MEM_ERROR);
 		in->avail -= (size_t)(in->z.next_in - in->next);
 		in->next = in->z.next_in;
 		*got = (size_t)(in->z.next_out - dst);
@@ -154,8 +153,6 @@ get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, st
 			rc = next_member(in, err);
 			if (rc != RC_OK)
 				return rc;
-		} else if (z == Z_MEM_ERROR) {
-			return err_set(err, RC_NOMEM, "%s: out of memory", in->name);
 		} else if (z != Z_OK && z != Z_BUF_ERROR) {
 			return err_set(err, RC_BADDATA, "%s: corrupted gzip: %s", in->name,
 				       in->z.msg ? in->z.msg : zError(z));
@@ -191,13 +188,13 @@ input_all(struct input *in, size_t limit, struct buf *out, struct err *err)
 		return rc;
 	do {
 		got = 0;
-		if (out->len - first > limit)
+		if (out->len - first > limit) {
 			rc = err_set(err, RC_BADDATA, "%s: more than the limit of %zu bytes",
 				     in->name, limit);
-		else if (!buf_reserve(out, INPUT_CHUNK))
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", in->name);
-		else
-			rc = input_get(in, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
+			break;
+		}
+		must_reserve(out, INPUT_CHUNK);
+		rc = input_get(in, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
 		out->len += got;
 	} while (rc == RC_OK && got == INPUT_CHUNK);
 	input_end(in);

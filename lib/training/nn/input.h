@@ -48,7 +48,7 @@ void input_end(struct input *in);
 /*
  * Up to `want` bytes into dst, *got of them; fewer only at the end. The checksum of the last gzip member is
  * checked by asking for one byte more than it holds. Errors: RC_BADDATA gzip data that are broken, end
- * early or are followed by garbage; RC_FAILED a read error; RC_NOMEM.
+ * early or are followed by garbage; RC_FAILED a read error.
  */
 enum rc input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 

@@ -1,11 +1,10 @@
 #include "nn/ndarray.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/buf.h"
 
 enum { LEAST_SIDE = 8, MOST_SIDE = 512, MAX_CLASSES = 256 };
 
@@ -282,9 +281,7 @@ ndarray_labels(const struct ndarray *a, const char *name, uint8_t **labels, uint
 		    err, RC_BADDATA,
 		    "%s: the array is in Fortran order; convert it by numpy.ascontiguousarray()",
 		    name);
-	out = alloc_zeroed((size_t)a->dim[0], 1);
-	if (!out)
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
+	out = must_alloc((size_t)a->dim[0], 1);
 	for (uint64_t i = 0; rc == RC_OK && i < a->dim[0]; i++)
 		rc = one_hot ? take_one_hot(a, name, i, &out[i], err)
 			     : take_number(a, name, i, &out[i], &classes, err);

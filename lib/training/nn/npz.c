@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/buf.h"
 #include "base/file.h"
+#include "base/must.h"
 #include "nn/npz_format.h"
 
 /* zlib's crc32 counts in unsigned int. */
@@ -104,9 +104,7 @@ npz_write(const char *path, const struct npz_array *array, size_t narrays, struc
 	if (narrays > NPZ_MAX_ARRAYS)
 		return err_set(err, RC_INVAL, "%s: %zu arrays, at most %d are written", path,
 			       narrays, NPZ_MAX_ARRAYS);
-	entry = alloc_zeroed(narrays, sizeof *entry);
-	if (!entry)
-		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	entry = must_alloc(narrays, sizeof *entry);
 	rc = plan_entries(path, array, narrays, entry, &central_offset, err);
 	if (rc == RC_OK)
 		rc = file_new_open(path, &file, err);
@@ -127,9 +125,7 @@ read_back(int fd, struct buf *out)
 
 	if (n < 0)
 		return false;
-	errno = ENOMEM;
-	if (!buf_reserve(out, (size_t)n))
-		return false;
+	must_reserve(out, (size_t)n);
 	for (; at < n && (k = pread(fd, out->data + out->len, (size_t)(n - at), at)) > 0; at += k)
 		out->len += (size_t)k;
 	return at == n;
@@ -138,23 +134,20 @@ read_back(int fd, struct buf *out)
 enum rc
 npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err)
 {
-	struct zip_entry *entry = alloc_zeroed(narrays, sizeof *entry);
+	struct zip_entry *entry = must_alloc(narrays, sizeof *entry);
 	uint64_t central_offset = 0;
 	enum rc rc = RC_OK;
 	int fd = -1;
 
 	if (narrays > NPZ_MAX_ARRAYS)
 		rc = err_set(err, RC_INVAL, "%zu arrays; the limit is %d", narrays, NPZ_MAX_ARRAYS);
-	else if (!entry)
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = plan_entries("model", array, narrays, entry, &central_offset, err);
 	if (rc == RC_OK) {
 		fd = memfd_create("model", MFD_CLOEXEC);
 		if (fd < 0 || !write_zip(fd, array, entry, narrays, (uint32_t)central_offset) ||
 		    !read_back(fd, out))
-			rc = err_set(err, errno == ENOMEM ? RC_NOMEM : RC_FAILED,
-				     "a model's bytes: %s", strerror(errno));
+			rc = err_set(err, RC_FAILED, "a model's bytes: %s", strerror(errno));
 	}
 	if (fd >= 0)
 		close(fd);

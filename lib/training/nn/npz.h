@@ -50,7 +50,7 @@ enum rc npz_write(const char *path, const struct npz_array *array, size_t narray
 
 struct buf;
 
-/* Append the bytes of such a file to *out, which the caller releases in any case. RC_INVAL, RC_NOMEM,
+/* Append the bytes of such a file to *out, which the caller releases in any case. RC_INVAL,
  * RC_FAILED. */
 enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err);
 
@@ -62,7 +62,7 @@ enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out,
  *			error
  *
  * Entries are stored or deflated; each has the name of an array, a type of enum npz_type and C order. Every
- * checksum is compared. Errors: RC_BADDATA "NAME: reason", RC_FAILED the system's reason, RC_NOMEM.
+ * checksum is compared. Errors: RC_BADDATA "NAME: reason", RC_FAILED the system's reason.
  */
 enum rc npz_read(const char *path, struct npz *npz, struct err *err);
 

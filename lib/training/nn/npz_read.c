@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/input.h"
 #include "nn/npy.h"
 #include "nn/npz_format.h"
@@ -76,9 +76,7 @@ take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes
 		if ((rc = zip_take(zip, file, SIZE_MAX, bytes, err)) != RC_OK)
 			return rc;
 	}
-	data = alloc_zeroed((size_t)nbytes, 1);
-	if (!data)
-		return err_set(err, RC_NOMEM, "%s: array %s: out of memory", zip->name, a->name);
+	data = must_alloc((size_t)nbytes, 1);
 	memcpy(data, bytes->data + bytes->len - nbytes, (size_t)nbytes);
 	a->data = data;
 	return RC_OK;
@@ -98,8 +96,8 @@ npz_parse(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take,
 	if (zip.nfiles > NPZ_MAX_ARRAYS)
 		rc = err_set(err, RC_BADDATA, "%s: %zu arrays; the limit is %d", name, zip.nfiles,
 			     NPZ_MAX_ARRAYS);
-	else if (!(tmp.array = alloc_zeroed(zip.nfiles, sizeof *tmp.array)))
-		rc = err_set(err, RC_NOMEM, "%s: out of memory", name);
+	else
+		tmp.array = must_alloc(zip.nfiles, sizeof *tmp.array);
 	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++) {
 		unpacked.len = 0;
 		rc = take_array(&zip, &zip.file[i], &unpacked, take, arg, &tmp, err);

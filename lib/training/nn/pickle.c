@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "nn/pickle_impl.h"
 
 enum { MAX_VALUES = 1 << 22 };
@@ -21,30 +22,18 @@ pickle_cut_short(const struct pickle *k, struct err *err)
 	return err_set(err, RC_BADDATA, "%s: the pickle is truncated", k->name);
 }
 
-enum rc
-pickle_nomem(const struct pickle *k, struct err *err)
-{
-	return err_set(err, RC_NOMEM, "%s: out of memory", k->name);
-}
-
 /* ---- values, cells, the stack */
 
 enum rc
 pickle_grow(const struct pickle *k, void **list, uint32_t n, uint32_t *cap, size_t size,
 	    struct err *err)
 {
-	uint32_t more = *cap ? *cap * 2 : 64;
-	void *p;
-
 	if (n < *cap)
 		return RC_OK;
 	if (n >= MAX_VALUES)
 		return pickle_refuse(k, "too many values", err);
-	p = alloc_resize(*list, more, size);
-	if (!p)
-		return pickle_nomem(k, err);
-	*list = p;
-	*cap = more;
+	*cap = *cap ? *cap * 2 : 64;
+	*list = must_resize(*list, *cap, size);
 	return RC_OK;
 }
 
@@ -371,9 +360,7 @@ pickle_parse(const void *bytes, size_t nbytes, const char *name, struct pickle *
 			       name, ((const uint8_t *)bytes)[1]);
 	if (!pickle_is(bytes, nbytes))
 		return err_set(err, RC_BADDATA, "%s: not a pickle of protocol 2", name);
-	k = alloc_zeroed(1, sizeof *k);
-	if (!k)
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
+	k = must_alloc(1, sizeof *k);
 	k->name = name;
 	k->bytes = k->p = k->op = bytes;
 	k->end = k->bytes + nbytes;

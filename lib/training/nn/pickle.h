@@ -25,7 +25,7 @@ bool pickle_is(const void *bytes, size_t nbytes);
  *	out	[out] released with pickle_free; untouched on error
  *
  * Memory is at most 128 bytes for each byte of the pickle, and at most 4194304 values. Errors:
- * RC_BADDATA "NAME: reason"; RC_NOMEM.
+ * RC_BADDATA "NAME: reason".
  * Checked by: tests/unit/nn/t_pickle.c
  */
 enum rc pickle_parse(const void *bytes, size_t nbytes, const char *name, struct pickle **out,

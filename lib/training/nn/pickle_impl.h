@@ -66,7 +66,6 @@ struct pickle {
 /* "NAME: pickle, byte N: reason". */
 enum rc pickle_refuse(const struct pickle *k, const char *reason, struct err *err);
 enum rc pickle_cut_short(const struct pickle *k, struct err *err);
-enum rc pickle_nomem(const struct pickle *k, struct err *err);
 
 /* Room for one more of n things of `size` bytes each. */
 enum rc pickle_grow(const struct pickle *k, void **list, uint32_t n, uint32_t *cap, size_t size,

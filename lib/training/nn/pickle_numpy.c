@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "nn/pickle_impl.h"
 
 enum { MAX_SHOWN = 40 };
@@ -92,11 +93,8 @@ encode(struct pickle *k, const struct pickle_value *args, struct pickle_value *o
 	k->nencoded += text->text.len;
 	if (k->nencoded > (uint64_t)(k->end - k->bytes))
 		return pickle_refuse(k, "it encodes more bytes than it has", err);
-	bytes = malloc(text->text.len + 1);
-	if (!bytes || !buf_add(&k->strings, &bytes, sizeof bytes)) {
-		free(bytes);
-		return pickle_nomem(k, err);
-	}
+	bytes = must_alloc(text->text.len + 1, 1);
+	must_add(&k->strings, &bytes, sizeof bytes);
 	p = (const uint8_t *)text->text.p;
 	for (end = p + text->text.len; p < end; p++) {
 		uint8_t high = *p;

@@ -28,8 +28,7 @@ bool npz_is_here(const char *path);
 bool folder_is_here(const char *path);
 
 /* Does a file of this reader's format begin with these unpacked bytes? nbytes: READ_HEAD_NBYTES, or all. */
-bool cifar10_is_file(const uint8_t *head, size_t nbytes);
-bool npz_is_file(const uint8_t *head, size_t nbytes);
+bool npz_is_file(const void *head, size_t nbytes);
 
 struct buf;
 struct ndarray;
@@ -46,7 +45,7 @@ enum rc cifar10_archive(const struct buf *file, const char *name, struct cifar10
 			struct err *err);
 
 /* The names in a folder, sorted, without hidden ones. {0} is empty; read_list_free releases.
- * RC_FAILED, RC_NOMEM. */
+ * RC_FAILED. */
 struct read_list {
 	struct dirent **entry;
 	uint32_t n;
@@ -60,7 +59,7 @@ enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset
 		      struct err *err);
 
 /* Make scale and shift. */
-enum rc dataset_scale(struct dataset *ds, enum dataset_normalize how, struct err *err);
+void dataset_scale(struct dataset *ds, enum dataset_normalize how);
 
 /* Release a part and make it {0}. */
 void dataset_part_fini(struct dataset_part *part);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/must.h"
 #include "nn/cifar10.h"
 #include "nn/input.h"
 #include "nn/read.h"
@@ -40,12 +41,6 @@ struct reading {
 	char **class_name; /* NULL: none */
 	uint64_t left;	   /* bytes that may still be read */
 };
-
-static enum rc
-nomem(const char *path, struct err *err)
-{
-	return err_set(err, RC_NOMEM, "%s: out of memory", path);
-}
 
 /* A name may end with .gz. */
 static struct member
@@ -90,15 +85,11 @@ take(struct reading *r, const struct member *m, const char *path, struct buf *fi
 	if (m->kind == MEMBER_NAMES ? r->class_name != NULL : b->path != NULL)
 		return err_set(err, RC_BADDATA, "%s: the batch exists twice", path);
 	if (m->kind == MEMBER_NAMES) {
-		r->class_name = alloc_zeroed(CIFAR10_CLASSES, sizeof *r->class_name);
-		if (!r->class_name)
-			return nomem(path, err);
+		r->class_name = must_alloc(CIFAR10_CLASSES, sizeof *r->class_name);
 		return m->pickle ? cifar10_pickle_names(path, file, r->class_name, err)
 				 : cifar10_text_names(path, file, r->class_name, err);
 	}
-	b->path = strdup(path);
-	if (!b->path)
-		return nomem(path, err);
+	b->path = must_strdup(path);
 	if (m->number > r->last)
 		r->last = m->number;
 	r->left -= file->len < r->left ? file->len : r->left;
@@ -152,8 +143,7 @@ read_member(struct reading *r, const char *dir, const char *name, bool must, str
 
 	for (int gz = 0; gz < 2; gz++) {
 		free(path);
-		if (asprintf(&path, "%s/%s%s", dir, name, gz ? ".gz" : "") < 0)
-			return nomem(dir, err);
+		path = must_printf("%s/%s%s", dir, name, gz ? ".gz" : "");
 		if (stat(path, &st) == 0)
 			break;
 		if (gz) {
@@ -190,18 +180,14 @@ read_batches(struct reading *r, const char *dir, const struct content *c, struct
 	return rc;
 }
 
-/* The folder itself or the one in it that has batches, malloc'ed; NULL: none, or out of memory. */
+/* The folder itself or the one in it that has batches, malloc'ed; NULL: none. */
 static char *
 find_folder(const char *dir, struct content *c)
 {
 	for (size_t i = 0; i < sizeof inner / sizeof inner[0]; i++) {
-		char *path;
+		char *path = i == 0 ? must_strdup(dir) : must_printf("%s/%s", dir, inner[i]);
 
-		if (i == 0)
-			path = strdup(dir);
-		else if (asprintf(&path, "%s/%s", dir, inner[i]) < 0)
-			path = NULL;
-		*c = path ? look(path) : (struct content){0};
+		*c = look(path);
 		if (c->any)
 			return path;
 		free(path);
@@ -223,8 +209,7 @@ read_entry(struct reading *r, struct tar *tar, const struct tar_file *f, struct 
 
 	if (m.kind == MEMBER_NONE)
 		return RC_OK;
-	if (asprintf(&path, "%s: %s", r->path, slash ? slash + 1 : f->name) < 0)
-		return nomem(r->path, err);
+	path = must_printf("%s: %s", r->path, slash ? slash + 1 : f->name);
 	rc = tar_take(tar, limit(r, &m), &file, err);
 	if (rc == RC_OK)
 		rc = take(r, &m, path, &file, err);
@@ -273,7 +258,7 @@ read_archive(struct reading *r, const char *path, struct err *err)
 	return rc;
 }
 
-/* An archive in a folder, malloc'ed; NULL: none, or out of memory. */
+/* An archive in a folder, malloc'ed; NULL: none. */
 static char *
 find_archive(const char *dir)
 {
@@ -281,8 +266,7 @@ find_archive(const char *dir)
 	char *path;
 
 	for (size_t i = 0; i < sizeof archives / sizeof archives[0]; i++) {
-		if (asprintf(&path, "%s/%s", dir, archives[i]) < 0)
-			return NULL;
+		path = must_printf("%s/%s", dir, archives[i]);
 		if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
 			return path;
 		free(path);
@@ -293,19 +277,19 @@ find_archive(const char *dir)
 /* ---- the data set */
 
 /* Make a part of n batches; their memory becomes the part's, or is released. */
-static enum rc
-make_part(struct batch *b, uint32_t n, struct dataset_part *part, struct err *err)
+static void
+make_part(struct batch *b, uint32_t n, struct dataset_part *part)
 {
 	struct cifar10_batch all = {{0}, {0}};
 	size_t nitems = 0;
-	bool good = true;
 
 	for (uint32_t i = 0; i < n; i++)
 		nitems += b[i].data.labels.len;
-	if (n > 1)
-		good = buf_reserve(&all.images, nitems * CIFAR10_ITEM) &&
-		       buf_reserve(&all.labels, nitems);
-	for (uint32_t i = 0; good && i < n; i++) {
+	if (n > 1) {
+		must_reserve(&all.images, nitems * CIFAR10_ITEM);
+		must_reserve(&all.labels, nitems);
+	}
+	for (uint32_t i = 0; i < n; i++) {
 		struct cifar10_batch *one = &b[i].data;
 
 		if (n == 1) {
@@ -313,8 +297,8 @@ make_part(struct batch *b, uint32_t n, struct dataset_part *part, struct err *er
 			*one = (struct cifar10_batch){{0}, {0}};
 			break;
 		}
-		good = buf_add(&all.images, one->images.data, one->images.len) &&
-		       buf_add(&all.labels, one->labels.data, one->labels.len);
+		must_add(&all.images, one->images.data, one->images.len);
+		must_add(&all.labels, one->labels.data, one->labels.len);
 		buf_fini(&one->images);
 	}
 	*part = (struct dataset_part){.nitems = (uint32_t)nitems,
@@ -322,7 +306,6 @@ make_part(struct batch *b, uint32_t n, struct dataset_part *part, struct err *er
 				      .labels = (uint8_t *)all.labels.data,
 				      .labels_path = b[0].path};
 	b[0].path = NULL;
-	return good ? RC_OK : nomem(part->labels_path, err);
 }
 
 static void
@@ -346,12 +329,6 @@ cifar10_is_here(const char *dir)
 	here = path;
 	free(path);
 	return here;
-}
-
-bool
-cifar10_is_file(const uint8_t *head, size_t nbytes)
-{
-	return tar_is(head, nbytes);
 }
 
 /* Read all batches at the path. */
@@ -388,12 +365,10 @@ reading_free(struct reading *r)
 enum rc
 read_cifar10(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
 {
-	struct reading *r = alloc_zeroed(1, sizeof *r);
+	struct reading *r = must_alloc(1, sizeof *r);
 	enum rc rc;
 
 	(void)o;
-	if (!r)
-		return nomem(path, err);
 	r->path = path;
 	r->left = READ_MAX_NBYTES;
 	ds->channels = 3;
@@ -402,10 +377,10 @@ read_cifar10(const char *path, const struct dataset_options *o, struct dataset *
 	ds->nclasses = CIFAR10_CLASSES;
 	rc = read_all(r, path, err);
 	ds->class_name = r->class_name;
-	if (rc == RC_OK)
-		rc = make_part(r->train + 1, r->last, &ds->train, err);
-	if (rc == RC_OK)
-		rc = make_part(&r->test, 1, &ds->test, err);
+	if (rc == RC_OK) {
+		make_part(r->train + 1, r->last, &ds->train);
+		make_part(&r->test, 1, &ds->test);
+	}
 	reading_free(r);
 	return rc;
 }
@@ -414,37 +389,32 @@ enum rc
 cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
 		struct err *err)
 {
-	struct input *in = alloc_zeroed(1, sizeof *in);
-	struct reading *r = alloc_zeroed(1, sizeof *r);
+	struct input *in = must_alloc(1, sizeof *in);
+	struct reading *r = must_alloc(1, sizeof *r);
 	struct dataset_part part = {0};
-	enum rc rc = in && r ? RC_OK : nomem(name, err);
+	enum rc rc;
 
-	if (rc == RC_OK) {
-		*in = (struct input){.name = name,
-				     .fd = -1,
-				     .next = (const uint8_t *)file->data,
-				     .avail = file->len};
-		r->path = name;
-		r->left = READ_MAX_NBYTES;
-		rc = read_tar(r, in, err);
-	}
+	*in = (struct input){
+	    .name = name, .fd = -1, .next = (const uint8_t *)file->data, .avail = file->len};
+	r->path = name;
+	r->left = READ_MAX_NBYTES;
+	rc = read_tar(r, in, err);
 	if (rc == RC_OK && !r->test.path && !r->last)
 		rc = err_set(err, RC_BADDATA, "%s: no batch of CIFAR-10 in the archive", name);
-	if (rc == RC_OK)
-		rc = r->test.path ? make_part(&r->test, 1, &part, err)
-				  : make_part(r->train + 1, r->last, &part, err);
+	if (rc == RC_OK && r->test.path)
+		make_part(&r->test, 1, &part);
+	else if (rc == RC_OK)
+		make_part(r->train + 1, r->last, &part);
 	batch->images = (struct buf){.data = part.items,
 				     .len = (size_t)part.nitems * CIFAR10_ITEM,
 				     .cap = (size_t)part.nitems * CIFAR10_ITEM};
 	batch->labels =
 	    (struct buf){.data = (char *)part.labels, .len = part.nitems, .cap = part.nitems};
 	free(part.labels_path);
-	for (uint32_t i = 0; r && r->class_name && i < CIFAR10_CLASSES; i++)
+	for (uint32_t i = 0; r->class_name && i < CIFAR10_CLASSES; i++)
 		free(r->class_name[i]);
-	if (r) {
-		free(r->class_name);
-		reading_free(r);
-	}
+	free(r->class_name);
+	reading_free(r);
 	free(in);
 	return rc;
 }

@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/decimal.h"
 #include "nn/read.h"
 #include "nn/read_csv_impl.h"
@@ -22,9 +22,7 @@
 static enum rc
 make_room(struct csv_table *t, struct err *err)
 {
-	uint64_t cap = t->cap ? t->cap * 2 : 64, row = 4 * (uint64_t)t->layout.nfeatures;
-	float *values;
-	uint8_t *ids;
+	uint64_t row = 4 * (uint64_t)t->layout.nfeatures;
 
 	if (t->nrows < t->cap)
 		return RC_OK;
@@ -32,15 +30,9 @@ make_room(struct csv_table *t, struct err *err)
 		return err_set(err, RC_BADDATA,
 			       "%s:%" PRIu64 ": more than the limit of %" PRIu64 " bytes", t->path,
 			       t->csv.record_line, READ_MAX_NBYTES);
-	values = alloc_resize(t->values, cap, row);
-	if (!values)
-		return csv_nomem(t, err);
-	t->values = values;
-	ids = alloc_resize(t->ids, cap, 1);
-	if (!ids)
-		return csv_nomem(t, err);
-	t->ids = ids;
-	t->cap = cap;
+	t->cap = t->cap ? t->cap * 2 : 64;
+	t->values = must_resize(t->values, t->cap, row);
+	t->ids = must_resize(t->ids, t->cap, 1);
 	return RC_OK;
 }
 
@@ -74,14 +66,12 @@ add_label(struct csv_table *t, struct err *err)
 		return RC_OK;
 	case CLASSES_LONG:
 		return refuse_field(t, t->layout.label, "too long for a class", err);
-	case CLASSES_FULL:
+	default:
 		return err_set(err, RC_BADDATA,
 			       "%s:%" PRIu64 ": %s has more than %d classes: is another column "
 			       "the label?",
 			       t->path, t->csv.record_line, csv_column(t, t->layout.label, name),
 			       CLASSES_MAX);
-	default:
-		return csv_nomem(t, err);
 	}
 }
 
@@ -117,8 +107,6 @@ add_row(struct csv_table *t, struct err *err)
 			return refuse_field(t, i, "not finite", err);
 		case DECIMAL_RANGE:
 			return refuse_field(t, i, "too large for f32", err);
-		default:
-			return csv_nomem(t, err);
 		}
 		t->bytes &= *v >= 0 && *v <= 255 && (float)(uint8_t)*v == *v;
 		v++;
@@ -137,7 +125,7 @@ read_rows(struct csv_table *t, const char *option, const struct csv_table *first
 	t->named = CSV_NONE;
 	if (rc == RC_OK && more && csv_is_header(t, option)) {
 		t->named = csv_named_label(&t->csv, option);
-		rc = csv_take_names(t, err);
+		csv_take_names(t);
 		if (rc == RC_OK)
 			rc = csv_next(&t->csv, &more, err);
 		if (rc == RC_OK && more && t->csv.nfields != t->layout.ncols)
@@ -229,7 +217,7 @@ take_items(const struct dataset *ds, struct csv_table *t)
 		t->values = NULL;
 		return values;
 	}
-	bytes = alloc_resize(NULL, t->nrows, item);
+	bytes = must_resize(NULL, t->nrows, item);
 	for (size_t i = 0; bytes && i < t->nrows; i++)
 		for (uint32_t c = 0; c < ds->channels; c++)
 			for (size_t k = 0; k < plane; k++)
@@ -238,17 +226,16 @@ take_items(const struct dataset *ds, struct csv_table *t)
 	return bytes;
 }
 
-static enum rc
-make_part(const struct dataset *ds, struct csv_table *t, struct dataset_part *part, struct err *err)
+static void
+make_part(const struct dataset *ds, struct csv_table *t, struct dataset_part *part)
 {
 	part->items = take_items(ds, t);
-	part->labels_path = strdup(t->path);
+	part->labels_path = must_strdup(t->path);
 	part->nitems = t->nrows;
 	part->labels = t->ids;
 	t->ids = NULL;
 	for (uint32_t i = 0; i < t->nrows; i++)
 		part->labels[i] = t->classes->label[part->labels[i]];
-	return part->items && part->labels_path ? RC_OK : csv_nomem(t, err);
 }
 
 /* Was the label guessed by its place alone, and is it a measure rather than a class? */
@@ -266,17 +253,11 @@ sort_classes(const struct csv_table *t, const char *option, struct dataset *ds, 
 {
 	char name[CSV_COLUMN];
 
-	switch (classes_sort(t->classes)) {
-	case CLASSES_OK:
-		break;
-	case CLASSES_UNCOUNTABLE:
+	if (classes_sort(t->classes) == CLASSES_UNCOUNTABLE)
 		return err_set(err, RC_BADDATA,
 			       "%s: the numbers in %s are not whole, so they are not classes: is "
 			       "another column the label?",
 			       t->path, csv_column(t, t->layout.label, name));
-	default:
-		return csv_nomem(t, err);
-	}
 	if (looks_wrong(t, option))
 		return err_set(err, RC_BADDATA,
 			       "%s: %s has %" PRIu32 " classes in %" PRIu32
@@ -318,12 +299,10 @@ static enum rc
 read_tables(const char *train_path, const char *test_path, const char *option, struct dataset *ds,
 	    struct err *err)
 {
-	struct csv_table *t = calloc(2, sizeof *t); /* each contains its chunk of the file */
+	struct csv_table *t = must_alloc(2, sizeof *t); /* each contains its chunk of the file */
 	struct classes classes = {0};
 	enum rc rc;
 
-	if (!t)
-		return err_set(err, RC_NOMEM, "%s: out of memory", train_path);
 	rc = read_first(&t[0], train_path, option, &classes, err);
 	if (rc == RC_OK && test_path)
 		rc = read_table(&t[1], test_path, option, &t[0], &classes, err);
@@ -331,10 +310,10 @@ read_tables(const char *train_path, const char *test_path, const char *option, s
 		rc = sort_classes(&t[0], option, ds, err);
 	if (rc == RC_OK) {
 		shape_items(ds, &t[0], t[0].bytes && (!test_path || t[1].bytes));
-		rc = make_part(ds, &t[0], &ds->train, err);
+		make_part(ds, &t[0], &ds->train);
 	}
 	if (rc == RC_OK && test_path)
-		rc = make_part(ds, &t[1], &ds->test, err);
+		make_part(ds, &t[1], &ds->test);
 	table_fini(&t[0]);
 	table_fini(&t[1]);
 	free(t);
@@ -342,19 +321,16 @@ read_tables(const char *train_path, const char *test_path, const char *option, s
 	return rc;
 }
 
-/* DIR/NAME or DIR/NAME.gz, malloc'ed; NULL: not found, or *nomem is set. */
+/* DIR/NAME or DIR/NAME.gz, malloc'ed; NULL: not found. */
 static char *
-find_table(const char *dir, const char *name, bool *no_memory)
+find_table(const char *dir, const char *name)
 {
 	static const char *const ends[] = {"", ".gz"};
 	struct stat st;
 	char *path;
 
 	for (int i = 0; i < 2; i++) {
-		if (asprintf(&path, "%s/%s%s", dir, name, ends[i]) < 0) {
-			*no_memory = true;
-			return NULL;
-		}
+		path = must_printf("%s/%s%s", dir, name, ends[i]);
 		if (stat(path, &st) == 0 || errno != ENOENT)
 			return path;
 		free(path);
@@ -365,8 +341,7 @@ find_table(const char *dir, const char *name, bool *no_memory)
 bool
 csv_is_here(const char *dir)
 {
-	bool no_memory = false;
-	char *train = find_table(dir, "train.csv", &no_memory);
+	char *train = find_table(dir, "train.csv");
 	bool here = train;
 
 	free(train);
@@ -377,17 +352,14 @@ enum rc
 read_csv(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
 {
 	char *train = NULL, *test = NULL;
-	bool no_memory = false;
 	struct stat st;
 	enum rc rc;
 
 	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
 		return read_tables(path, NULL, o->label_column, ds, err);
-	train = find_table(path, "train.csv", &no_memory);
-	test = find_table(path, "test.csv", &no_memory);
-	if (no_memory)
-		rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
-	else if (!train)
+	train = find_table(path, "train.csv");
+	test = find_table(path, "test.csv");
+	if (!train)
 		rc = err_set(err, RC_FAILED, "%s: train.csv not found, plain or .gz", path);
 	else
 		rc = read_tables(train, test, o->label_column, ds, err);

@@ -13,18 +13,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/decimal.h"
 
 static const char *const label_names[] = {"label", "class", "species", "target", "variety"};
 
 #define NLABEL_NAMES (sizeof label_names / sizeof label_names[0])
-
-enum rc
-csv_nomem(const struct csv_table *t, struct err *err)
-{
-	return err_set(err, RC_NOMEM, "%s: out of memory", t->path);
-}
 
 static bool
 is_called(const struct csv_field *f, const char *name)
@@ -80,17 +74,14 @@ csv_is_header(const struct csv_table *t, const char *option)
 	       count_texts(t) > 1;
 }
 
-enum rc
-csv_take_names(struct csv_table *t, struct err *err)
+void
+csv_take_names(struct csv_table *t)
 {
 	t->layout.ncols = t->csv.nfields;
-	t->names = alloc_zeroed(t->csv.nfields, sizeof *t->names);
+	t->names = must_alloc(t->csv.nfields, sizeof *t->names);
 	for (uint32_t i = 0; t->names && i < t->csv.nfields; i++) {
-		t->names[i] = strndup(t->csv.fields[i].text, t->csv.fields[i].len);
-		if (!t->names[i])
-			return csv_nomem(t, err);
+		t->names[i] = must_strndup(t->csv.fields[i].text, t->csv.fields[i].len);
 	}
-	return t->names ? RC_OK : csv_nomem(t, err);
 }
 
 const char *

@@ -36,7 +36,6 @@ struct csv_table {
 };
 
 /* err: out of memory. */
-enum rc csv_nomem(const struct csv_table *t, struct err *err);
 
 /* A column for sentences: its name, else its number from 1. Returns out. */
 const char *csv_column(const struct csv_table *t, uint32_t col, char out[CSV_COLUMN]);
@@ -51,7 +50,7 @@ bool csv_is_header(const struct csv_table *t, const char *option);
 uint32_t csv_named_label(const struct csv *csv, const char *option);
 
 /* Take t->names and their number from the header, the current record. */
-enum rc csv_take_names(struct csv_table *t, struct err *err);
+void csv_take_names(struct csv_table *t);
 
 /* Find the columns' meaning from the header and the first row. RC_BADDATA: the columns are not
  * features and a label. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/classes.h"
 #include "nn/image.h"
 #include "nn/input.h"
@@ -29,12 +29,6 @@ read_is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static enum rc
-nomem(const char *path, struct err *err)
-{
-	return err_set(err, RC_NOMEM, "%s: out of memory", path);
-}
-
 static int
 is_visible(const struct dirent *e)
 {
@@ -47,8 +41,7 @@ read_list(const char *dir, struct read_list *l, struct err *err)
 	int n = scandir(dir, &l->entry, is_visible, alphasort);
 
 	if (n < 0)
-		return errno == ENOMEM ? nomem(dir, err)
-				       : err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
+		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
 	l->n = (uint32_t)n;
 	return RC_OK;
 }
@@ -62,44 +55,35 @@ read_list_free(struct read_list *l)
 	*l = (struct read_list){0};
 }
 
-/* DIR/NAME, malloc'ed; NULL: out of memory. */
+/* DIR/NAME, malloc'ed. */
 static char *
 join(const char *dir, const char *name)
 {
-	char *path;
-
-	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+	return must_printf("%s/%s", dir, name);
 }
 
-/*
- * The folder of a part, DIR/NAME, or DIR/NAME/NAME where that exists; *path is malloc'ed, or NULL
- * if none of the names exists.
- */
-static enum rc
-find_part(const char *dir, const char *const *names, char **path, struct err *err)
+/* The folder of a part, DIR/NAME, or DIR/NAME/NAME where that exists, malloc'ed; NULL: none of the names
+ * exists. */
+static char *
+find_part(const char *dir, const char *const *names)
 {
-	char *deeper;
+	char *path, *deeper;
 
 	for (; *names; names++) {
-		*path = join(dir, *names);
-		if (!*path)
-			return nomem(dir, err);
-		if (read_is_dir(*path))
-			break;
-		free(*path);
+		path = join(dir, *names);
+		if (!read_is_dir(path)) {
+			free(path);
+			continue;
+		}
+		deeper = join(path, *names);
+		if (!read_is_dir(deeper)) {
+			free(deeper);
+			return path;
+		}
+		free(path);
+		return deeper;
 	}
-	if (!*names) {
-		*path = NULL;
-		return RC_OK;
-	}
-	deeper = join(*path, *names);
-	if (deeper && read_is_dir(deeper)) {
-		free(*path);
-		*path = deeper;
-		return RC_OK;
-	}
-	free(deeper);
-	return deeper ? RC_OK : nomem(dir, err);
+	return NULL;
 }
 
 static const char *const train_names[] = {"train", "seg_train", NULL};
@@ -121,9 +105,6 @@ static enum rc
 make_room(struct reading *r, struct err *err)
 {
 	size_t item = dataset_item_bytes(r->ds);
-	uint32_t cap = r->cap ? r->cap * 2 : 64;
-	void *items;
-	uint8_t *labels;
 
 	if (item > *r->left || r->part->nitems == MAX_IMAGES)
 		return err_set(err, RC_BADDATA,
@@ -132,15 +113,9 @@ make_room(struct reading *r, struct err *err)
 	*r->left -= item;
 	if (r->part->nitems < r->cap)
 		return RC_OK;
-	items = alloc_resize(r->part->items, cap, item);
-	if (!items)
-		return nomem(r->dir, err);
-	r->part->items = items;
-	labels = alloc_resize(r->part->labels, cap, 1);
-	if (!labels)
-		return nomem(r->dir, err);
-	r->part->labels = labels;
-	r->cap = cap;
+	r->cap = r->cap ? r->cap * 2 : 64;
+	r->part->items = must_resize(r->part->items, r->cap, item);
+	r->part->labels = must_resize(r->part->labels, r->cap, 1);
 	return RC_OK;
 }
 
@@ -162,9 +137,8 @@ read_image(struct reading *r, const char *path, uint8_t id, struct err *err)
 	if (rc == RC_OK)
 		rc = make_room(r, err);
 	if (rc == RC_OK) {
-		rc = image_resize(
-		    &im, ds->rows, ds->cols, ds->channels,
-		    (uint8_t *)r->part->items + r->part->nitems * dataset_item_bytes(ds), err);
+		image_resize(&im, ds->rows, ds->cols, ds->channels,
+			     (uint8_t *)r->part->items + r->part->nitems * dataset_item_bytes(ds));
 		r->part->labels[r->part->nitems++] = id;
 	}
 	image_fini(&im);
@@ -183,7 +157,7 @@ read_class(struct reading *r, const char *dir, uint8_t id, struct err *err)
 		rc = err_set(err, RC_BADDATA, "%s: a class without images", dir);
 	for (uint32_t i = 0; i < files.n && rc == RC_OK; i++) {
 		path = join(dir, files.entry[i]->d_name);
-		rc = path ? read_image(r, path, id, err) : nomem(dir, err);
+		rc = read_image(r, path, id, err);
 		free(path);
 	}
 	read_list_free(&files);
@@ -218,12 +192,10 @@ class_id(struct reading *r, const char *name, bool known, uint8_t *id, struct er
 		break;
 	case CLASSES_FULL:
 		return err_set(err, RC_BADDATA, "%s: more than %d classes", r->dir, CLASSES_MAX);
-	case CLASSES_LONG:
+	default:
 		return err_set(err, RC_BADDATA,
 			       "%s/%.40s...: the class's name is longer than %d bytes", r->dir,
 			       name, CLASSES_MAX_TEXT);
-	default:
-		return nomem(r->dir, err);
 	}
 	if (known && r->classes->n > before)
 		return err_set(err, RC_BADDATA, "%s/%s: the training part has no such class",
@@ -242,9 +214,7 @@ read_part(struct reading *r, bool known, struct err *err)
 	for (uint32_t i = 0; i < classes.n && rc == RC_OK; i++) {
 		char *path = join(r->dir, classes.entry[i]->d_name);
 
-		if (!path) {
-			rc = nomem(r->dir, err);
-		} else if (read_is_dir(path)) {
+		if (read_is_dir(path)) {
 			rc = class_id(r, classes.entry[i]->d_name, known, &id, err);
 			if (rc == RC_OK)
 				rc = read_class(r, path, id, err);
@@ -257,10 +227,8 @@ read_part(struct reading *r, bool known, struct err *err)
 	read_list_free(&classes);
 	if (rc == RC_OK && r->part->nitems == 0)
 		rc = err_set(err, RC_BADDATA, "%s: no folders of images found", r->dir);
-	if (rc == RC_OK) {
-		r->part->labels_path = strdup(r->dir);
-		rc = r->part->labels_path ? RC_OK : nomem(r->dir, err);
-	}
+	if (rc == RC_OK)
+		r->part->labels_path = must_strdup(r->dir);
 	return rc;
 }
 
@@ -287,9 +255,7 @@ take_names(const char *dir, struct classes *classes, struct dataset *ds, struct 
 {
 	if (classes->n < 2)
 		return err_set(err, RC_BADDATA, "%s: only one class, '%s'", dir, classes->text[0]);
-	ds->class_name = alloc_zeroed(classes->n, sizeof *ds->class_name);
-	if (!ds->class_name)
-		return nomem(dir, err);
+	ds->class_name = must_alloc(classes->n, sizeof *ds->class_name);
 	ds->nclasses = classes->n;
 	memcpy(ds->class_name, classes->text, classes->n * sizeof *ds->class_name);
 	classes->n = 0;
@@ -307,7 +273,7 @@ folder_is_here(const char *dir)
 	for (uint32_t i = 0; i < l.n && !found; i++) {
 		char *path = join(dir, l.entry[i]->d_name);
 
-		found = path && read_is_dir(path);
+		found = read_is_dir(path);
 		free(path);
 	}
 	read_list_free(&l);
@@ -323,19 +289,17 @@ read_folder(const char *dir, const struct dataset_options *o, struct dataset *ds
 	} others[] = {{validation_names, &ds->validation}, {test_names, &ds->test}};
 	struct classes classes = {0};
 	uint64_t left = READ_MAX_NBYTES;
-	char *train = NULL, *path;
+	char *train = find_part(dir, train_names), *path;
 	enum rc rc = choose_shape(ds, o, err);
 
-	if (rc == RC_OK)
-		rc = find_part(dir, train_names, &train, err);
 	if (rc == RC_OK) {
 		struct reading r = {train ? train : dir, ds, &ds->train, &classes, 0, &left};
 
 		rc = read_part(&r, false, err);
 	}
 	for (int i = 0; i < 2 && rc == RC_OK && train; i++) {
-		rc = find_part(dir, others[i].names, &path, err);
-		if (rc == RC_OK && path) {
+		path = find_part(dir, others[i].names);
+		if (path) {
 			struct reading r = {path, ds, others[i].part, &classes, 0, &left};
 
 			rc = read_part(&r, true, err);

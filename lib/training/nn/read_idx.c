@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/must.h"
 #include "nn/idx.h"
 #include "nn/read.h"
 
@@ -25,9 +26,7 @@ find_file(const char *dir, const char *stem, const char *suffix, char **path, st
 	char *p;
 
 	for (size_t i = 0; i < NSPELLINGS; i++) {
-		if (asprintf(&p, "%s/%s%c%s%s", dir, stem, spelling[i].sep, suffix,
-			     spelling[i].end) < 0)
-			return err_set(err, RC_NOMEM, "%s: out of memory", dir);
+		p = must_printf("%s/%s%c%s%s", dir, stem, spelling[i].sep, suffix, spelling[i].end);
 		if (stat(p, &st) == 0 || errno != ENOENT) {
 			*path = p;
 			return RC_OK;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/input.h"
 #include "nn/npy.h"
 #include "nn/read.h"
@@ -141,9 +141,7 @@ find_place(struct arrays *all, const char *name, const char *label, struct found
 	f = &all->found[part][role];
 	if (f->name)
 		return err_set(err, RC_BADDATA, "%s: has the same meaning as %s", label, f->name);
-	f->name = strdup(label);
-	if (!f->name)
-		return err_set(err, RC_NOMEM, "%s: out of memory", label);
+	f->name = must_strdup(label);
 	*out = f;
 	return RC_OK;
 }
@@ -163,8 +161,7 @@ read_entry(struct arrays *all, const struct zip *zip, const struct zip_file *fil
 	char *label;
 	enum rc rc;
 
-	if (asprintf(&label, "%s: %.*s", zip->name, (int)npy_name(file->name), file->name) < 0)
-		return err_set(err, RC_NOMEM, "%s: out of memory", zip->name);
+	label = must_printf("%s: %.*s", zip->name, (int)npy_name(file->name), file->name);
 	rc = find_place(all, file->name, label, &f, err);
 	if (f && file->nbytes > all->left)
 		rc = err_set(err, RC_BADDATA, "%s: more than 4 GiB", label);
@@ -209,8 +206,7 @@ read_member(struct arrays *all, const char *dir, const char *name, struct err *e
 	char *path;
 	enum rc rc;
 
-	if (asprintf(&path, "%s/%s", dir, name) < 0)
-		return err_set(err, RC_NOMEM, "%s: out of memory", dir);
+	path = must_printf("%s/%s", dir, name);
 	rc = find_place(all, name, path, &f, err);
 	if (rc == RC_OK && f)
 		rc = input_file(path, (size_t)all->left, &f->bytes, err);
@@ -238,7 +234,8 @@ folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	return slash ? must_strndup(path, slash == path ? 1 : (size_t)(slash - path))
+		     : must_strdup(".");
 }
 
 /* Read everything at the path. */
@@ -254,7 +251,7 @@ find_arrays(struct arrays *all, struct err *err)
 	if (!npy_name(path))
 		return read_archive(all, path, err);
 	dir = folder_of(path);
-	rc = dir ? read_dir(all, dir, err) : err_set(err, RC_NOMEM, "%s: out of memory", path);
+	rc = read_dir(all, dir, err);
 	free(dir);
 	return rc;
 }
@@ -297,7 +294,7 @@ take_part(struct found pair[NROLES], const struct ndarray_items *shape, struct d
 {
 	struct found *items = &pair[ROLE_ITEMS], *labels = &pair[ROLE_LABELS];
 	uint64_t n = items->array.dim[0];
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	if (labels->array.ndim > 0 && labels->array.dim[0] != n)
 		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " labels for %" PRIu64 " samples",
@@ -306,9 +303,7 @@ take_part(struct found pair[NROLES], const struct ndarray_items *shape, struct d
 	if (rc != RC_OK)
 		return rc;
 	part->nitems = (uint32_t)n;
-	part->items = alloc_resize(NULL, n, dataset_item_bytes(ds));
-	if (!part->items)
-		return err_set(err, RC_NOMEM, "%s: out of memory", items->name);
+	part->items = must_resize(NULL, n, dataset_item_bytes(ds));
 	rc = ndarray_copy(&items->array, items->name, shape, 0, n, part->items, err);
 	part->labels_path = labels->name;
 	labels->name = NULL;
@@ -439,7 +434,7 @@ npz_is_here(const char *dir)
 }
 
 bool
-npz_is_file(const uint8_t *head, size_t nbytes)
+npz_is_file(const void *head, size_t nbytes)
 {
 	return zip_is(head, nbytes) || npy_is(head, nbytes);
 }

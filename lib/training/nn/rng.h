@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "base/mix.h"
+
 /* Never all zero. */
 struct rng {
 	uint64_t s[4];
@@ -17,9 +19,6 @@ struct rng {
 
 /* Any seed is valid, also 0. */
 void rng_init(struct rng *rng, uint64_t seed);
-
-/* Step a splitmix64 state and return its number. */
-uint64_t splitmix64(uint64_t *state);
 
 /* 64 uniform bits. */
 uint64_t rng_next(struct rng *rng);

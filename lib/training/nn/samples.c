@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "nn/cifar10.h"
 #include "nn/decimal.h"
 #include "nn/npy.h"
@@ -73,8 +74,7 @@ samples_take_all(struct samples *s, uint64_t limit, struct buf *out, struct err 
 			return err_set(err, RC_BADDATA,
 				       "%s: more than the limit of %" PRIu64 " bytes", s->in.name,
 				       limit);
-		if (!buf_reserve(out, INPUT_CHUNK))
-			return err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
+		must_reserve(out, INPUT_CHUNK);
 		rc = samples_take(s, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
 		out->len += rc == RC_OK ? got : 0;
 	}
@@ -154,8 +154,6 @@ value(const struct samples *s, const struct csv_field *f, float *out, struct err
 
 	if (d == DECIMAL_OK)
 		return RC_OK;
-	if (d == DECIMAL_NOMEM)
-		return err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
 	return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": '%s' is %s", s->in.name,
 		       s->csv.record_line, csv_show(f, shown),
 		       d == DECIMAL_SYNTAX ? "not a number" : "not finite");
@@ -318,39 +316,34 @@ begin(struct samples *s, struct err *err)
 	if (s->chunk[0] == 0x89 || begins(s, "\xff\xd8", 2) ||
 	    (s->len > 1 && s->chunk[0] == 'P' && s->chunk[1] >= '0' && s->chunk[1] <= '9'))
 		samples_begin_images(s);
-	else if (!s->single && samples_is_name(s))
-		return samples_begin_files(s, err);
-	else
+	else if (!s->single && samples_is_name(s)) {
+		samples_begin_files(s);
+		return RC_OK;
+	} else
 		return begin_table(s, err);
 	return RC_OK;
 }
 
 /* Samples of a kind that is not known yet. */
-static enum rc
-make(int fd, const char *name, const struct samples_want *want, struct samples **out,
-     struct err *err)
+static struct samples *
+make(int fd, const char *name, const struct samples_want *want)
 {
-	struct samples *s = alloc_zeroed(1, sizeof *s);
+	struct samples *s = must_alloc(1, sizeof *s);
 
-	if (!s)
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
 	s->in.name = name;
 	s->in.fd = fd;
 	s->fd = -1;
 	s->want = *want;
-	*out = s;
-	return RC_OK;
+	return s;
 }
 
 enum rc
 samples_open(int fd, const char *name, enum samples_source source, const struct samples_want *want,
 	     struct samples **out, struct err *err)
 {
-	struct samples *s = NULL;
-	enum rc rc = make(fd, name, want, &s, err);
+	struct samples *s = make(fd, name, want);
+	enum rc rc;
 
-	if (rc != RC_OK)
-		return rc;
 	s->single = source == SAMPLES_FILE;
 	rc = read_first(s, err);
 	if (rc == RC_OK)
@@ -366,23 +359,15 @@ samples_open(int fd, const char *name, enum samples_source source, const struct 
 	return rc;
 }
 
-enum rc
-samples_open_files(char *const *names, size_t n, const struct samples_want *want,
-		   struct samples **out, struct err *err)
+struct samples *
+samples_open_files(char *const *names, size_t n, const struct samples_want *want)
 {
-	struct samples *s = NULL;
-	enum rc rc = make(-1, n ? names[0] : "files", want, &s, err);
+	struct samples *s = make(-1, n ? names[0] : "files", want);
 
-	if (rc != RC_OK)
-		return rc;
 	s->names = names;
 	s->nnames = n;
-	rc = samples_begin_files(s, err);
-	if (rc == RC_OK)
-		*out = s;
-	else
-		samples_close(s);
-	return rc;
+	samples_begin_files(s);
+	return s;
 }
 
 void

@@ -49,15 +49,14 @@ enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
  *	out	[out] released with samples_close; untouched on error
  *
  * Errors, here and in samples_next: RC_BADDATA "NAME: image 3: reason", from 0, or "NAME:LINE: reason":
- * another size, damaged, truncated, no samples; RC_FAILED with the system's reason; RC_NOMEM.
+ * another size, damaged, truncated, no samples; RC_FAILED with the system's reason.
  * Checked by: tests/unit/nn/t_samples.c
  */
 enum rc samples_open(int fd, const char *name, enum samples_source source,
 		     const struct samples_want *want, struct samples **out, struct err *err);
 
 /* The samples of files, one after another; "-" is standard input. The names stay the caller's. */
-enum rc samples_open_files(char *const *names, size_t n, const struct samples_want *want,
-			   struct samples **out, struct err *err);
+struct samples *samples_open_files(char *const *names, size_t n, const struct samples_want *want);
 void samples_close(struct samples *s);
 
 /* The type of values: GPUSIM_U8 of images, 0 to 255; GPUSIM_F32 of a table and of many files. */

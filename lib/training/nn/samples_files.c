@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/must.h"
 #include "nn/samples_impl.h"
 
 bool
@@ -66,16 +67,12 @@ next_line(struct samples *s, char **name, struct err *err)
 		if (c == '\0' || line.len == PATH_MAX)
 			rc = err_set(err, RC_BADDATA, "%s: the line is not a file's name",
 				     s->in.name);
-		else if (!buf_add(&line, &byte, 1))
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
 		if (rc != RC_OK)
 			break;
+		must_add(&line, &byte, 1);
 	}
-	if (rc == RC_OK && line.len) {
-		*name = strndup(line.data, line.len);
-		if (!*name)
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
-	}
+	if (rc == RC_OK && line.len)
+		*name = must_strndup(line.data, line.len);
 	buf_fini(&line);
 	return rc;
 }
@@ -88,9 +85,9 @@ next_name(struct samples *s, char **name, struct err *err)
 		return next_line(s, name, err);
 	if (!s->nnames)
 		return RC_OK;
-	*name = strdup(*s->names++);
+	*name = must_strdup(*s->names++);
 	s->nnames--;
-	return *name ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return RC_OK;
 }
 
 /* Open the next file; *more false: no file is left. */
@@ -141,11 +138,10 @@ next_sample(struct samples *s, void *item, bool *more, struct err *err)
 	return rc;
 }
 
-enum rc
-samples_begin_files(struct samples *s, struct err *err)
+void
+samples_begin_files(struct samples *s)
 {
 	s->dtype = GPUSIM_F32;
 	s->next = next_sample;
-	s->item = alloc_zeroed((size_t)net_shape_size(s->want.shape), 1);
-	return s->item ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
+	s->item = must_alloc((size_t)net_shape_size(s->want.shape), 1);
 }

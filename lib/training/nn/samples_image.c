@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "nn/image.h"
 #include "nn/samples_impl.h"
 
@@ -151,8 +152,7 @@ collect(struct samples *s, size_t n, struct buf *file, struct err *err)
 	while (n) {
 		size_t want = n < INPUT_CHUNK ? n : INPUT_CHUNK;
 
-		if (!buf_reserve(file, want))
-			return err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
+		must_reserve(file, want);
 		rc = samples_take(s, (uint8_t *)file->data + file->len, want, &got, err);
 		if (rc != RC_OK)
 			return rc;
@@ -278,7 +278,7 @@ read_encoded(struct samples *s, bool png, uint8_t *item, struct err *err)
 		rc = image_decode(file.data, file.len, s->single ? s->in.name : name, &im, err);
 	buf_fini(&file);
 	if (rc == RC_OK)
-		rc = image_resize(&im, shape->rows, shape->cols, shape->channels, item, err);
+		image_resize(&im, shape->rows, shape->cols, shape->channels, item);
 	image_fini(&im);
 	return rc;
 }

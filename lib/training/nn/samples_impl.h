@@ -44,7 +44,7 @@ struct samples {
 enum rc samples_begin_array(struct samples *s, struct err *err);
 void samples_begin_images(struct samples *s);
 void samples_begin_cifar10(struct samples *s);
-enum rc samples_begin_files(struct samples *s, struct err *err);
+void samples_begin_files(struct samples *s);
 
 /* Release the file that is open, if any. */
 void samples_close_file(struct samples *s);

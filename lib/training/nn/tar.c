@@ -1,4 +1,5 @@
 #include "nn/tar.h"
+#include "base/must.h"
 
 #include <string.h>
 
@@ -125,8 +126,7 @@ tar_take(struct tar *t, uint64_t limit, struct buf *out, struct err *err)
 		return refuse(t, "a file in the archive is larger than the limit", err);
 	while (rc == RC_OK && t->left) {
 		want = t->left < INPUT_CHUNK ? (size_t)t->left : INPUT_CHUNK;
-		if (!buf_reserve(out, want))
-			return err_set(err, RC_NOMEM, "%s: out of memory", t->in->name);
+		must_reserve(out, want);
 		rc = input_get(t->in, (uint8_t *)out->data + out->len, want, &got, err);
 		if (rc == RC_OK && got < want)
 			rc = refuse(t, "the tar archive is truncated", err);

@@ -33,7 +33,7 @@ bool tar_is(const void *bytes, size_t nbytes);
 enum rc tar_next(struct tar *t, struct tar_file *file, bool *more, struct err *err);
 
 /* Append that file's bytes to *out, which the caller releases in any case. RC_BADDATA: more than
- * `limit`, truncated; RC_NOMEM. Memory grows with the bytes that are read. */
+ * `limit`, truncated. Memory grows with the bytes that are read. */
 enum rc tar_take(struct tar *t, uint64_t limit, struct buf *out, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "base/le.h"
+#include "base/must.h"
 
 enum {
 	LOCAL_NBYTES = 30,
@@ -102,9 +103,7 @@ take_directory(struct zip *z, const uint8_t *end, struct err *err)
 			       n, ZIP_MAX_FILES);
 	if ((uint64_t)at + nbytes > (uint64_t)(end - z->bytes))
 		return err_set(err, RC_BADDATA, "%s: not a zip archive, or truncated", z->name);
-	z->file = alloc_zeroed(n, sizeof *z->file);
-	if (!z->file)
-		return err_set(err, RC_NOMEM, "%s: out of memory", z->name);
+	z->file = must_alloc(n, sizeof *z->file);
 	for (p = z->bytes + at; rc == RC_OK && z->nfiles < n; p += used, left -= used) {
 		used = 0;
 		rc = take_entry(z, p, left, &z->file[z->nfiles], &used, err);
@@ -160,27 +159,26 @@ inflate_first(const struct zip_file *f, const uint8_t *from, size_t most, struct
 {
 	z_stream s = {.next_in = (Bytef *)(uintptr_t)from, .avail_in = f->stored};
 	size_t first = out->len;
-	enum rc rc = inflateInit2(&s, -15) == Z_OK ? RC_OK : RC_NOMEM;
+	enum rc rc = RC_OK;
 	int z = Z_OK;
 
-	if (rc != RC_OK)
-		return rc;
-	while (rc == RC_OK && z == Z_OK && out->len - first < most) {
-		if (out->len - first > f->nbytes)
+	must(inflateInit2(&s, -15) == Z_OK);
+	while (z == Z_OK && out->len - first < most) {
+		if (out->len - first > f->nbytes) {
 			rc = RC_BADDATA;
-		else if (!buf_reserve(out, CHUNK))
-			rc = RC_NOMEM;
-		if (rc != RC_OK)
 			break;
+		}
+		must_reserve(out, CHUNK);
 		s.next_out = (Bytef *)out->data + out->len;
 		s.avail_out = CHUNK;
 		z = inflate(&s, Z_NO_FLUSH);
+		must(z != Z_MEM_ERROR);
 		out->len += CHUNK - s.avail_out;
 	}
 	inflateEnd(&s);
 	if (rc == RC_OK && (most >= f->nbytes || z != Z_OK) &&
 	    (z != Z_STREAM_END || out->len - first != f->nbytes || s.avail_in))
-		rc = z == Z_MEM_ERROR ? RC_NOMEM : RC_BADDATA;
+		rc = RC_BADDATA;
 	return rc;
 }
 
@@ -202,10 +200,8 @@ zip_take(const struct zip *zip, const struct zip_file *file, size_t most, struct
 		rc = inflate_first(file, from, most, out);
 	else if (rc == RC_OK && file->stored != file->nbytes)
 		rc = RC_BADDATA;
-	else if (rc == RC_OK && !buf_add(out, from, file->stored < most ? file->stored : most))
-		rc = RC_NOMEM;
-	if (rc == RC_NOMEM)
-		return err_set(err, RC_NOMEM, "%s: %s: out of memory", zip->name, file->name);
+	else if (rc == RC_OK)
+		must_add(out, from, file->stored < most ? file->stored : most);
 	if (rc == RC_OK && out->len - first < file->nbytes && most < file->nbytes)
 		return RC_OK;
 	crc = out->len > first ? crc32_z(0, (const Bytef *)out->data + first, out->len - first) : 0;

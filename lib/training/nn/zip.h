@@ -40,7 +40,7 @@ bool zip_is(const void *bytes, size_t nbytes);
  *	zip	[out] released with zip_close; untouched on error
  *
  * Errors: RC_BADDATA "NAME: reason": not a zip archive, damaged, encrypted, in several parts, of
- * more than 4 GiB or ZIP_MAX_FILES files, or a name that two files have; RC_NOMEM.
+ * more than 4 GiB or ZIP_MAX_FILES files, or a name that two files have.
  * Checked by: tests/unit/nn/t_zip.c
  */
 enum rc zip_open(const void *bytes, size_t nbytes, const char *name, struct zip *zip,

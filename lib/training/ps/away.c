@@ -2,22 +2,14 @@
  * A call fails if the coordinator is unreachable or the device is lost. The coordinator comes back,
  * so the call is repeated; for a lost device the coordinator reports the reason.
  */
-#include <time.h>
-
 #include "base/clock.h"
 #include "ps/ps_impl.h"
 
 #define MAX_TRIES  6
 #define MAX_PROBES 100 /* at least 5 s: until the coordinator has noticed a lost device */
-#define PAUSE_MS   50
+#define PAUSE_NS   (50 * NS_PER_MS)
 
 static const struct gpusim_event probed = {0x7073}; /* no one else records it */
-
-static void
-pause_a_moment(void)
-{
-	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * NS_PER_MS}, NULL);
-}
 
 /* Return true if another try would fail the same way. */
 static bool
@@ -34,7 +26,7 @@ probe(struct gpusim_comm *comm, struct err *err)
 	enum rc rc;
 
 	gpusim_ops_record(o, 0, STREAM_COMPUTE, probed);
-	rc = check(gpusim_submit(comm, o, GPUSIM_SYNC, NULL), err);
+	rc = api(gpusim_submit(comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -60,7 +52,7 @@ ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err)
 				       "%s", gpusim_error());
 		/* The communicator is usable: the coordinator came back in between, or has not
 		 * noticed yet. */
-		pause_a_moment();
+		clock_sleep(PAUSE_NS);
 	}
 	return rc;
 }
@@ -80,7 +72,7 @@ ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err)
 			return err_set(err, RC_UNREACHABLE,
 				       "the coordinator has been unreachable for %d s",
 				       TASK_AWAY_MS / 1000);
-		pause_a_moment();
+		clock_sleep(PAUSE_NS);
 		rc = ps_device_gone(comm, &t->away, err);
 	}
 	return t->tries++ < MAX_TRIES ? RC_OK : err->rc;

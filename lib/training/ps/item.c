@@ -5,6 +5,7 @@
  *	u8[rows]	labels
  *	[rows, item]	samples, of the data set's type
  */
+#include "base/must.h"
 #include "nn/augment.h"
 #include "ps/ps_impl.h"
 #include "train/leaves.h"
@@ -97,19 +98,20 @@ ps_item_put(const struct ps *ps, uint32_t item, struct buf *out)
 	const struct dataset_part *train = &ps->task->data.train;
 	size_t nbytes = dataset_item_bytes(&ps->task->data);
 	uint32_t first, rows;
-	bool good = pool_item(ps->pool, item, &first, &rows);
 
-	for (uint32_t i = 0; i < rows && good; i++) {
+	if (!pool_item(ps->pool, item, &first, &rows))
+		return false;
+	for (uint32_t i = 0; i < rows; i++) {
 		uint32_t draw = augment_draw(c->augment, c->seed, ps->epoch, ps->order[first + i]);
 
-		good = buf_add(out, &draw, sizeof draw);
+		must_add(out, &draw, sizeof draw);
 	}
-	for (uint32_t i = 0; i < rows && good; i++)
-		good = buf_add(out, &train->labels[ps->order[first + i]], 1);
-	for (uint32_t i = 0; i < rows && good; i++)
-		good = buf_add(out, (const uint8_t *)train->items + ps->order[first + i] * nbytes,
-			       nbytes);
-	return good;
+	for (uint32_t i = 0; i < rows; i++)
+		must_add(out, &train->labels[ps->order[first + i]], 1);
+	for (uint32_t i = 0; i < rows; i++)
+		must_add(out, (const uint8_t *)train->items + ps->order[first + i] * nbytes,
+			 nbytes);
+	return true;
 }
 
 bool

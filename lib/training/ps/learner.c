@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "net/net.h"
 #include "nn/augment.h"
 #include "ps/learner.h"
@@ -117,9 +117,7 @@ take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 	if (l->message_max > NET_QUEUE_MAX)
 		return err_set(err, RC_BADDATA, "%s: items of %zu bytes", l->address,
 			       l->message_max);
-	l->message = alloc_zeroed(l->message_max, 1);
-	if (!l->message)
-		return err_set(err, RC_NOMEM, "out of memory");
+	l->message = must_alloc(l->message_max, 1);
 	return learner_device_place(
 	    &l->own, l->task, &(struct learner_items){r->seed, r->batch, r->augment, r->leaf}, err);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/augment.h"
 #include "train/leaves.h"
 #include "train/order.h"
@@ -26,7 +26,7 @@ learner_device_open(struct learner_device *b, struct gpusim *g, uint32_t wait_ms
 
 	*b = (struct learner_device){.g = g};
 	gpusim_set_timeout_ms(g, DEVICE_MS);
-	return check(gpusim_comm_init_all(g, 1, NULL, &config, &b->comm), err);
+	return api(gpusim_comm_init_all(g, 1, NULL, &config, &b->comm), err);
 }
 
 static enum rc
@@ -71,19 +71,18 @@ upload(struct learner_device *b, struct err *err)
 }
 
 /* Allocate the host's room for items, if this process has the samples. */
-static bool
+static void
 make_room(struct learner_device *b, uint32_t batch)
 {
-	b->mine = alloc_zeroed(batch, sizeof *b->mine);
-	for (uint32_t i = 0; b->mine && i < batch; i++)
+	b->mine = must_alloc(batch, sizeof *b->mine);
+	for (uint32_t i = 0; i < batch; i++)
 		b->mine[i] = i;
 	if (b->fed)
-		return b->mine;
-	b->draws = alloc_zeroed(batch, sizeof *b->draws);
-	b->order = alloc_zeroed(b->task->data.train.nitems, sizeof *b->order);
-	b->labels = alloc_zeroed(batch, 1);
-	b->staging = alloc_zeroed(batch, dataset_item_bytes(&b->task->data));
-	return b->mine && b->draws && b->order && b->labels && b->staging;
+		return;
+	b->draws = must_alloc(batch, sizeof *b->draws);
+	b->order = must_alloc(b->task->data.train.nitems, sizeof *b->order);
+	b->labels = must_alloc(batch, 1);
+	b->staging = must_alloc(batch, dataset_item_bytes(&b->task->data));
 }
 
 enum rc
@@ -97,8 +96,7 @@ learner_device_place(struct learner_device *b, const struct task *task,
 	b->seed = items->seed;
 	b->augment = items->augment;
 	b->leaf = items->leaf;
-	if (!make_room(b, batch))
-		return err_set(err, RC_NOMEM, "out of memory");
+	make_room(b, batch);
 	rc = allocate(b, batch, n, err);
 	if (rc == RC_NOMEM && batch < n)
 		rc = allocate(b, batch, batch, err);
@@ -186,7 +184,7 @@ record_part(struct learner_device *b, const struct batch *batch, struct leaves_r
 		leaves_sum(&sink, 0, &b->r, &b->shape, batch, which);
 	else
 		emit_rows(b, batch, &sink);
-	rc = check(gpusim_graph_create(b->comm, o, &graph->part[graph->nparts]), err);
+	rc = api(gpusim_graph_create(b->comm, o, &graph->part[graph->nparts]), err);
 	graph->nparts += rc == RC_OK;
 	gpusim_ops_free(o);
 	return rc;
@@ -324,8 +322,8 @@ learner_device_compute(struct learner_device *b, const struct minibatch *m, doub
 	if (rc == RC_OK)
 		rc = load(b, m, err);
 	for (unsigned p = 0; rc == RC_OK && p < graph->nparts; p++)
-		rc = check(gpusim_graph_launch(b->comm, graph->part[p], 0, 1, GPUSIM_SYNC, NULL),
-			   err);
+		rc =
+		    api(gpusim_graph_launch(b->comm, graph->part[p], 0, 1, GPUSIM_SYNC, NULL), err);
 	return rc == RC_OK ? read_loss(b, loss, err) : rc;
 }
 

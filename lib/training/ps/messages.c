@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "ps/ps_impl.h"
 #include "train/model.h"
 
@@ -31,7 +32,7 @@ ps_note(struct ps *ps, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (ps->hooks.event && ps->lines.len < LINES_MAX)
-		(void)buf_add(&ps->lines, text, strlen(text) + 1);
+		(void)must_add(&ps->lines, text, strlen(text) + 1);
 }
 
 void
@@ -59,17 +60,6 @@ find(struct ps *ps, uint64_t id)
 	return NULL;
 }
 
-/* The learner may still write to its slot, for as long as an item may take. */
-static void
-haunt(struct ps *ps, const struct member *m)
-{
-	struct ghost *g = ps->ghost;
-
-	while (g->id)
-		g++; /* the pool counts ghosts, too: one is free */
-	*g = (struct ghost){.id = m->id, .pid = m->pid, .since_ns = clock_now_ns()};
-}
-
 static void
 lay_ghosts(struct ps *ps, uint64_t now)
 {
@@ -91,8 +81,14 @@ leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 	ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) %s; %u left", m->number,
 		m->device, m->pid, why, pool_learners(ps->pool) - 1);
 	pool_leave(ps->pool, m->id, how);
-	if (how == POOL_SILENT)
-		haunt(ps, m);
+	if (how == POOL_SILENT) {
+		/* The learner may still write to its slot, for as long as an item may take. */
+		struct ghost *g = ps->ghost;
+
+		while (g->id)
+			g++; /* the pool counts ghosts, too: one is free */
+		*g = (struct ghost){.id = m->id, .pid = m->pid, .since_ns = clock_now_ns()};
+	}
 	/* Messages in its socket are lost with it. */
 	pool_unqueue(ps->pool, POOL_NO_ITEM);
 	*m = (struct member){0};
@@ -148,14 +144,10 @@ void
 ps_on_gone(void *arg, uint64_t client_id)
 {
 	struct ps *ps = arg;
-	uint64_t *more;
 
 	pthread_mutex_lock(&ps->notes);
-	more = alloc_resize(ps->gone, ps->ngone + 1, sizeof *more);
-	if (more) { /* else the learner times out as silent */
-		ps->gone = more;
-		ps->gone[ps->ngone++] = client_id;
-	}
+	ps->gone = must_resize(ps->gone, ps->ngone + 1, sizeof *ps->gone);
+	ps->gone[ps->ngone++] = client_id;
 	pthread_mutex_unlock(&ps->notes);
 	pthread_cond_signal(&ps->changed);
 }
@@ -163,26 +155,23 @@ ps_on_gone(void *arg, uint64_t client_id)
 /* ---- joining */
 
 /* Describe the samples to a learner that has none. text owns the strings that r points to. */
-static bool
+static void
 describe_feed(const struct ps *ps, struct buf *text, GpuSim__PsJoinResponse *r)
 {
 	const struct dataset *data = &ps->task->data;
 
-	if (!model_describe(ps->task, text))
-		return false;
+	model_describe(ps->task, text);
 	r->fed = true;
 	r->net = (ProtobufCBinaryData){text->len, (uint8_t *)text->data};
 	r->scale = r->shift = (ProtobufCBinaryData){data->channels * sizeof(float), NULL};
 	r->scale.data = (uint8_t *)data->scale;
 	r->shift.data = (uint8_t *)data->shift;
 	r->dtype = (GpuSim__DataType)data->dtype;
-	return true;
 }
 
 static void
 reply_join(struct ps *ps, struct rpc_call *call)
 {
-	const struct err nomem = {RC_NOMEM, "the parameter server is out of memory"};
 	GpuSim__PsJoinResponse r = GPU_SIM__PS_JOIN_RESPONSE__INIT;
 	GpuSim__Reply reply = WIRE_REPLY(PS_JOIN, psjoin, r);
 	struct buf text = {0};
@@ -198,10 +187,9 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	r.beatms = PS_BEAT_MS;
 	r.augment = ps->task->config->augment;
 	r.instance = ps->instance;
-	if (!ps->order || describe_feed(ps, &text, &r))
-		rpc_reply(call, &reply);
-	else
-		rpc_reply_err(call, &nomem);
+	if (ps->order)
+		describe_feed(ps, &text, &r);
+	rpc_reply(call, &reply);
 	buf_fini(&text);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "train/order.h"
 
 #define QUEUE_FACTOR 2 /* items in the queue for each learner */
@@ -101,20 +101,14 @@ pool_new(const struct pool_config *c, struct pool **out, struct err *err)
 	    c->aggregate > POOL_MAX_AGGREGATE)
 		return err_set(err, RC_INVAL, "%u gradients an update: must be 1 to %u",
 			       c->aggregate, POOL_MAX_AGGREGATE);
-	p = calloc(1, sizeof *p);
+	p = must_alloc(1, sizeof *p);
 	most = c->staleness ? (uint64_t)c->images / c->batch + 1
 			    : (c->images / global_of(c) + 1) * c->aggregate;
-	if (p) {
-		p->c = *c;
-		p->nslots = c->aggregate + POOL_MAX_LEARNERS;
-		p->item = alloc_zeroed(most, sizeof *p->item);
-		p->slot = alloc_zeroed(p->nslots, sizeof *p->slot);
-		p->arrived = alloc_zeroed(most, sizeof *p->arrived);
-	}
-	if (!p || !p->item || !p->slot || !p->arrived) {
-		pool_free(p);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
+	p->c = *c;
+	p->nslots = c->aggregate + POOL_MAX_LEARNERS;
+	p->item = must_alloc(most, sizeof *p->item);
+	p->slot = must_alloc(p->nslots, sizeof *p->slot);
+	p->arrived = must_alloc(most, sizeof *p->arrived);
 	lay_out(p);
 	/* No epoch has begun, so its samples have no order. */
 	for (uint32_t i = 0; i < p->nitems; i++)

@@ -44,7 +44,7 @@ struct pool_config {
 
 struct pool;
 
-/* RC_INVAL, RC_NOMEM. NULL may be freed. */
+/* RC_INVAL. NULL may be freed. */
 enum rc pool_new(const struct pool_config *c, struct pool **out, struct err *err);
 void pool_free(struct pool *p);
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "base/rundir.h"
 #include "net/net.h"
 #include "ps/ps_impl.h"
@@ -48,10 +49,8 @@ feed(void *arg)
 		}
 		t.epoch = ps->epoch;
 		message.len = 0;
-		rc = RC_NOMEM;
-		if (buf_add(&message, &t, sizeof t) &&
-		    (!ps->order || ps_item_put(ps, t.item, &message)))
-			rc = RC_OK;
+		must_add(&message, &t, sizeof t);
+		rc = !ps->order || ps_item_put(ps, t.item, &message) ? RC_OK : RC_INTERNAL;
 		pthread_mutex_unlock(&ps->lock);
 		if (rc == RC_OK)
 			rc = net_queue_put(ps->queue, message.data, message.len, TICK_MS, &err);
@@ -80,7 +79,7 @@ static enum rc
 make_slots(struct ps *ps, struct err *err)
 {
 	uint32_t n = pool_slots(ps->pool);
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	if (n <= ps->store.nslots)
 		return RC_OK;
@@ -116,9 +115,8 @@ publish(struct ps *ps, bool always, struct err *err)
 	if (!ps->hooks.publish || ps->published == version + 1 ||
 	    (!always && began < ps->publish_ns))
 		return RC_OK;
-	values = alloc_zeroed(task_values(ps->task), sizeof *values);
-	rc = values ? store_weights(&ps->store, values, err)
-		    : err_set(err, RC_NOMEM, "out of memory");
+	values = must_alloc(task_values(ps->task), sizeof *values);
+	rc = store_weights(&ps->store, values, err);
 	if (rc == RC_OK)
 		ps->hooks.publish(ps->hooks.arg, version, values);
 	free(values);
@@ -396,9 +394,7 @@ start(struct ps *ps, const struct ps_options *options, const struct checkpoint *
 		rc = make_pool(ps, from, err);
 	if (rc == RC_OK && ps->task->config->feed == FEED_DATA) {
 		rc = ps_item_check(ps->task, ps->nworkers, err);
-		ps->order = alloc_zeroed(ps->task->data.train.nitems, sizeof *ps->order);
-		if (rc == RC_OK && !ps->order)
-			rc = err_set(err, RC_NOMEM, "out of memory");
+		ps->order = must_alloc(ps->task->data.train.nitems, sizeof *ps->order);
 	}
 	if (rc == RC_OK)
 		rc = ps_store_open(&ps->store, ps->g, ps->task, from, pool_version(ps->pool), err);
@@ -422,11 +418,9 @@ ps_new(struct gpusim *g, const struct task *task, const struct ps_options *optio
        const struct checkpoint *from, const struct ps_hooks *hooks, struct ps **out,
        struct err *err)
 {
-	struct ps *ps = calloc(1, sizeof *ps);
+	struct ps *ps = must_alloc(1, sizeof *ps);
 	enum rc rc;
 
-	if (!ps)
-		return err_set(err, RC_NOMEM, "out of memory");
 	ps->g = g;
 	ps->task = task;
 	ps->hooks = *hooks;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "ps/ps_impl.h"
 
 extern char **environ;
@@ -39,12 +39,8 @@ ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err)
 
 	while (options->argv && options->argv[n])
 		n++;
-	argv = alloc_zeroed(n + 4, sizeof *argv);
-	ps->child = alloc_zeroed(ps->nworkers + 1, sizeof *ps->child);
-	if (!argv || !ps->child) {
-		free(argv);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
+	argv = must_alloc(n + 4, sizeof *argv);
+	ps->child = must_alloc(ps->nworkers + 1, sizeof *ps->child);
 	argv[0] = program_invocation_name;
 	for (size_t i = 0; i < n; i++)
 		argv[i + 1] = options->argv[i];
@@ -91,11 +87,10 @@ collect(struct ps *ps)
 void
 ps_reap(struct ps *ps)
 {
-	const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
 	uint64_t deadline = deadline_in_ms(ps_goodbye_ms(ps));
 
 	while (!collect(ps) && deadline_left_ms(deadline) > 0)
-		nanosleep(&pause, NULL);
+		clock_sleep(5 * NS_PER_MS);
 	for (uint32_t i = 0; i < ps->nchildren; i++)
 		if (!ps->child[i].ended) {
 			kill(ps->child[i].pid, SIGKILL);

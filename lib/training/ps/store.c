@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "ps/ps_impl.h"
 #include "train/leaves.h"
 
@@ -123,9 +123,9 @@ place(struct store *s, struct err *err)
 	s->versions = s->published + 2 * copy_bytes(task);
 	s->began = s->versions + 2 * sizeof(uint64_t);
 	if (rc == RC_OK)
-		rc = check(gpusim_memset(s->g, device, (struct gpusim_addr){s->versions}, 0,
-					 3 * sizeof(uint64_t)),
-			   err);
+		rc = api(gpusim_memset(s->g, device, (struct gpusim_addr){s->versions}, 0,
+				       3 * sizeof(uint64_t)),
+			 err);
 	return rc;
 }
 
@@ -137,13 +137,9 @@ image(const struct store *s, const struct checkpoint *from, struct err *err)
 {
 	const struct train_config *c = s->task->config;
 	uint64_t nbytes = nbytes_of(s->task), base = s->r.net.params;
-	uint8_t *host = alloc_zeroed(s->r.live_bytes, 1);
+	uint8_t *host = must_alloc(s->r.live_bytes, 1);
 	float *values = (float *)(void *)host;
 
-	if (!host) {
-		err_set(err, RC_NOMEM, "out of memory");
-		return NULL;
-	}
 	if (!from) {
 		net_init(&s->task->net, c->seed, values);
 		if (!c->load || net_load(&s->task->net, c->load, values, err) == RC_OK)
@@ -213,7 +209,7 @@ record_test(struct store *s, unsigned part, const struct batch *b, struct gpusim
 	replica_load_tests(&sink, 0, &s->r, &s->shape, b, part);
 	emit_forward(&s->task->net, &one, EMIT_EVAL, &sink);
 	replica_count(&sink, 0, &s->r, &s->shape, b, part);
-	rc = check(gpusim_graph_create(s->comm, o, graph), err);
+	rc = api(gpusim_graph_create(s->comm, o, graph), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -271,8 +267,8 @@ launch(struct store *s, struct gpusim_graph graph, uint64_t iterations, struct e
 	enum rc rc;
 
 	do
-		rc = check(gpusim_graph_launch(s->comm, graph, 0, iterations, GPUSIM_SYNC, NULL),
-			   err);
+		rc =
+		    api(gpusim_graph_launch(s->comm, graph, 0, iterations, GPUSIM_SYNC, NULL), err);
 	while (rc != RC_OK && (rc = again(s, &trouble, err)) == RC_OK);
 	return rc;
 }
@@ -281,10 +277,10 @@ static enum rc
 test_part(struct store *s, unsigned p, double *right, struct err *err)
 {
 	uint64_t n = tested(s->task, p)->nitems, whole = n / s->shape.max_rows, sum = 0;
-	uint64_t *counts = alloc_zeroed(whole + 1, sizeof *counts);
-	enum rc rc = counts ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	uint64_t *counts = must_alloc(whole + 1, sizeof *counts);
+	enum rc rc = RC_OK;
 
-	if (rc == RC_OK && whole)
+	if (whole)
 		rc = launch(s, s->whole[p], whole, err);
 	if (rc == RC_OK && s->rest[p].id)
 		rc = launch(s, s->rest[p], 1, err);
@@ -401,7 +397,7 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	gpusim_ops_copy(o, 0, STREAM_COMPUTE, (struct gpusim_addr){s->copy[version % 2]},
 			(struct gpusim_addr){s->r.net.params}, nbytes_of(s->task));
 	add_word(&sink, stamp_at(s, version), version + 1);
-	rc = check(gpusim_submit(s->comm, o, GPUSIM_SYNC, NULL), err);
+	rc = api(gpusim_submit(s->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -464,10 +460,9 @@ store_weights(struct store *s, float *values, struct err *err)
 static float *
 vector(const struct store *s, const uint8_t *host, uint64_t addr)
 {
-	float *v = alloc_zeroed(task_values(s->task), sizeof *v);
+	float *v = must_alloc(task_values(s->task), sizeof *v);
 
-	if (v)
-		memcpy(v, host + (addr - s->r.net.params), nbytes_of(s->task));
+	memcpy(v, host + (addr - s->r.net.params), nbytes_of(s->task));
 	return v;
 }
 
@@ -475,9 +470,8 @@ enum rc
 store_state(struct store *s, struct checkpoint *out, struct err *err)
 {
 	struct checkpoint c = {.nparams = task_values(s->task), .nstate = s->r.state[1] ? 2 : 1};
-	uint8_t *host = alloc_zeroed(s->r.live_bytes, 1);
-	enum rc rc =
-	    host ? fetch(s, host, s->r.live_bytes, err) : err_set(err, RC_NOMEM, "out of memory");
+	uint8_t *host = must_alloc(s->r.live_bytes, 1);
+	enum rc rc = fetch(s, host, s->r.live_bytes, err);
 
 	if (rc == RC_OK) {
 		memcpy(&c.optimizer_steps, host + (s->r.adam_step - s->r.net.params),
@@ -485,8 +479,6 @@ store_state(struct store *s, struct checkpoint *out, struct err *err)
 		c.params = vector(s, host, s->r.net.params);
 		for (unsigned i = 0; i < c.nstate; i++)
 			c.state[i] = vector(s, host, s->r.state[i]);
-		if (!c.params || !c.state[0] || (c.nstate > 1 && !c.state[1]))
-			rc = err_set(err, RC_NOMEM, "out of memory");
 	}
 	free(host);
 	if (rc == RC_OK)
@@ -507,7 +499,7 @@ ps_store_open(struct store *s, struct gpusim *g, const struct task *task,
 	enum rc rc;
 
 	*s = (struct store){.g = g, .task = task, .shape = store_shape(task)};
-	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &s->comm), err);
+	rc = api(gpusim_comm_init_all(g, 1, NULL, &config, &s->comm), err);
 	if (rc == RC_OK)
 		rc = place(s, err);
 	if (rc == RC_OK)

@@ -1,4 +1,5 @@
 #include "train/compare.h"
+#include "base/must.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -132,9 +133,7 @@ compare_plan(const struct compare_request *r, uint32_t batch, struct compare *ou
 	if (c.global > UINT32_MAX)
 		return err_set(err, RC_INVAL, "%" PRIu64 " images a step exceed the limit of 2^32",
 			       c.global);
-	c.run = alloc_zeroed(c.nruns, sizeof *c.run);
-	if (!c.run)
-		return err_set(err, RC_NOMEM, "out of memory");
+	c.run = must_alloc(c.nruns, sizeof *c.run);
 	for (unsigned m = 0; m < r->nmethods; m++)
 		for (unsigned w = 0; w < r->nworkers; w++)
 			c.run[k++] =
@@ -276,10 +275,9 @@ enum rc
 compare_read(struct compare_run *run, const char *json, struct err *err)
 {
 	size_t n = count_lines(json);
-	struct compare_epoch *epoch = alloc_zeroed(n, sizeof *epoch);
-	double *times = alloc_zeroed(n, sizeof *times);
-	enum rc rc = epoch && times ? read_epochs(json, n, epoch, err)
-				    : err_set(err, RC_NOMEM, "out of memory");
+	struct compare_epoch *epoch = must_alloc(n, sizeof *epoch);
+	double *times = must_alloc(n, sizeof *times);
+	enum rc rc = read_epochs(json, n, epoch, err);
 
 	if (rc == RC_OK) {
 		run->epoch_s = median_s(epoch, n, times);
@@ -309,44 +307,43 @@ compare_speedups(struct compare *c)
 	}
 }
 
-bool
+void
 compare_rounding(const struct compare *c, struct buf *out)
 {
 	const struct compare_request *q = &c->request;
-	bool any = false, good = true;
+	bool any = false;
 
 	for (unsigned w = 0; w < q->nworkers; w++) {
 		uint64_t got = (uint64_t)c->run[w].batch * q->workers[w];
 
 		if (got == c->global)
 			continue;
-		good = good && buf_addf(out, "%s%" PRIu64 " on %" PRIu32,
-					any ? ", " : "images a step: ", got, q->workers[w]);
+		must_addf(out, "%s%" PRIu64 " on %" PRIu32, any ? ", " : "images a step: ", got,
+			  q->workers[w]);
 		any = true;
 	}
-	return good && (!any || buf_addf(out, " workers, as %" PRIu64 " cannot be divided evenly\n",
-					 c->global));
+	if (any)
+		must_addf(out, " workers, as %" PRIu64 " cannot be divided evenly\n", c->global);
 }
 
-bool
+void
 compare_csv(const struct compare *c, struct buf *out)
 {
-	bool good = buf_addf(
-	    out, "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,speedup,note\n");
-
+	must_addf(out,
+		  "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,speedup,note\n");
 	for (size_t i = 0; i < c->nruns; i++) {
 		const struct compare_run *r = &c->run[i];
 
-		for (size_t k = 0; k < r->nepochs && good; k++) {
+		for (size_t k = 0; k < r->nepochs; k++) {
 			const struct compare_epoch *e = &r->epoch[k];
 
-			good = buf_addf(out, "%s,%" PRIu32 ",%" PRIu32 ",%.9g,%.9g,%.6f,%.1f,%.3f,",
-					methods[r->method].name, r->workers, e->epoch, e->loss,
-					e->accuracy, e->seconds, e->images_per_s, r->speedup) &&
-			       differ_text(r->differs, out) && buf_addf(out, "\n");
+			must_addf(out, "%s,%" PRIu32 ",%" PRIu32 ",%.9g,%.9g,%.6f,%.1f,%.3f,",
+				  methods[r->method].name, r->workers, e->epoch, e->loss,
+				  e->accuracy, e->seconds, e->images_per_s, r->speedup);
+			differ_text(r->differs, out);
+			must_addf(out, "\n");
 		}
 	}
-	return good;
 }
 
 /* The ways in which any run of a method differs. */
@@ -361,46 +358,46 @@ method_differs(const struct compare *c, enum compare_method m)
 }
 
 /* Explain the table's mark: a line for each method with its reasons. */
-static bool
+static void
 explain(const struct compare *c, struct buf *out)
 {
-	bool good = true, any = false;
+	bool any = false;
 
 	for (unsigned m = 0; m < c->request.nmethods; m++) {
 		enum compare_method method = c->request.method[m];
 		unsigned left = method_differs(c, method);
 
-		for (; good && left; left &= left - 1) {
-			good = (any || buf_addf(out, "* differs from the reference training; do "
-						     "not compare its loss and accuracy:\n")) &&
-			       buf_addf(out, "  %s: ", methods[method].name) &&
-			       differ_text(left & -left, out) && buf_addf(out, "\n");
+		for (; left; left &= left - 1) {
+			if (!any)
+				must_addf(out, "* differs from the reference training; do not "
+					       "compare its loss and accuracy:\n");
+			must_addf(out, "  %s: ", methods[method].name);
+			differ_text(left & -left, out);
+			must_addf(out, "\n");
 			any = true;
 		}
 	}
-	return good;
 }
 
-bool
+void
 compare_table(const struct compare *c, struct buf *out)
 {
-	bool good = buf_addf(out, "%-10s %7s %6s %7s %9s %13s %9s %11s\n", "method", "workers",
-			     "batch", "epochs", "loss", "test accuracy", "s/epoch", "speed-up");
-
-	for (size_t i = 0; i < c->nruns && good; i++) {
+	must_addf(out, "%-10s %7s %6s %7s %9s %13s %9s %11s\n", "method", "workers", "batch",
+		  "epochs", "loss", "test accuracy", "s/epoch", "speed-up");
+	for (size_t i = 0; i < c->nruns; i++) {
 		const struct compare_run *r = &c->run[i];
 		const struct compare_epoch *e = r->nepochs ? &r->epoch[r->nepochs - 1] : NULL;
 		const char *mark = r->differs ? "*" : "";
 
 		if (e)
-			good = buf_addf(out,
-					"%-10s %7" PRIu32 " %6" PRIu32
-					" %7zu %9.5f %11.2f %% %9.3f %11.2f%s\n",
-					methods[r->method].name, r->workers, r->batch, r->nepochs,
-					e->loss, e->accuracy * 100, r->epoch_s, r->speedup, mark);
+			must_addf(out,
+				  "%-10s %7" PRIu32 " %6" PRIu32
+				  " %7zu %9.5f %11.2f %% %9.3f %11.2f%s\n",
+				  methods[r->method].name, r->workers, r->batch, r->nepochs,
+				  e->loss, e->accuracy * 100, r->epoch_s, r->speedup, mark);
 		else
-			good = buf_addf(out, "%-10s %7" PRIu32 " %6" PRIu32 "  no result%s\n",
-					methods[r->method].name, r->workers, r->batch, mark);
+			must_addf(out, "%-10s %7" PRIu32 " %6" PRIu32 "  no result%s\n",
+				  methods[r->method].name, r->workers, r->batch, mark);
 	}
-	return good && explain(c, out);
+	explain(c, out);
 }

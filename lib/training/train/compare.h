@@ -76,7 +76,7 @@ struct compare {
  *		rounded to the nearest number of images
  *	out	[out] released with compare_fini
  *
- * RC_INVAL more than 2^32 images a step; RC_NOMEM.
+ * RC_INVAL more than 2^32 images a step.
  * Checked by: tests/unit/train/t_compare.c
  */
 enum rc compare_plan(const struct compare_request *r, uint32_t batch, struct compare *out,
@@ -90,7 +90,7 @@ void compare_judge(struct compare *c, const struct train_config *config, bool ba
 void compare_config(const struct compare_run *run, const char *json, struct train_config *config);
 
 /* Take a run's report: one JSON object an epoch and line, as --json writes. RC_BADDATA names the
- * line; an empty report is also an error. RC_NOMEM. The run is untouched on failure. */
+ * line; an empty report is also an error. The run is untouched on failure. */
 enum rc compare_read(struct compare_run *run, const char *json, struct err *err);
 
 /* Compute the speed-ups of all finished runs: the epoch time of the method's smallest number of
@@ -98,18 +98,18 @@ enum rc compare_read(struct compare_run *run, const char *json, struct err *err)
 void compare_speedups(struct compare *c);
 
 /* A line about the numbers of workers that the global batch cannot be divided evenly to; nothing if there
- * is none. False: out of memory, for this and the next. */
-bool compare_rounding(const struct compare *c, struct buf *out);
+ * is none. */
+void compare_rounding(const struct compare *c, struct buf *out);
 
 /* A header, and a line for each epoch of each run; the last column says how the run differs. */
-bool compare_csv(const struct compare *c, struct buf *out);
+void compare_csv(const struct compare *c, struct buf *out);
 
 /* A line for each run, after its last epoch; runs that differ have a mark, and lines below give the
  * reason. The table has 80 columns. */
-bool compare_table(const struct compare *c, struct buf *out);
+void compare_table(const struct compare *c, struct buf *out);
 
 /* Accuracy over time, loss over epochs, speed-up over workers: into *out, which is {0} and the
  * caller's, to plot_fini. Without a result it has no panel. It borrows from c. */
-bool compare_plot(const struct compare *c, struct plot *out);
+void compare_plot(const struct compare *c, struct plot *out);
 
 #endif

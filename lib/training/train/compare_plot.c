@@ -41,7 +41,7 @@ style_of(const struct compare *c, const struct compare_run *r, bool marked)
 }
 
 /* A curve of every run: accuracy over time, or loss over epochs. */
-static bool
+static void
 add_progress(const struct compare *c, bool loss, struct plot_panel *p)
 {
 	for (size_t i = 0; i < c->nruns; i++) {
@@ -49,20 +49,18 @@ add_progress(const struct compare *c, bool loss, struct plot_panel *p)
 		struct plot_style s = style_of(c, r, !loss && r == largest(c, r->method));
 		struct plot_curve *curve = r->nepochs ? plot_curve_add(p, &s) : NULL;
 
-		if (r->nepochs && !curve)
-			return false;
 		for (size_t k = 0; k < r->nepochs; k++) {
 			const struct compare_epoch *e = &r->epoch[k];
 
-			if (!(loss ? plot_point_add(curve, e->epoch, e->loss)
-				   : plot_point_add(curve, e->seconds, e->accuracy * 100)))
-				return false;
+			if (loss)
+				plot_point_add(curve, e->epoch, e->loss);
+			else
+				plot_point_add(curve, e->seconds, e->accuracy * 100);
 		}
 	}
-	return true;
 }
 
-static bool
+static void
 add_ideal(const struct compare *c, struct plot_panel *p)
 {
 	uint32_t least = c->request.workers[0];
@@ -70,16 +68,15 @@ add_ideal(const struct compare *c, struct plot_panel *p)
 	struct plot_curve *ideal = plot_curve_add(
 	    p, &(struct plot_style){.look = PLOT_DASHED, .colour = PLOT_GREY, .mark = '.'});
 
-	return ideal && plot_point_add(ideal, least, 1) &&
-	       plot_point_add(ideal, most, (double)most / least);
+	plot_point_add(ideal, least, 1);
+	plot_point_add(ideal, most, (double)most / least);
 }
 
 /* The ideal, then the methods: lines, with a point for each number of workers. */
-static bool
+static void
 add_speedups(const struct compare *c, struct plot_panel *p)
 {
-	if (!add_ideal(c, p))
-		return false;
+	add_ideal(c, p);
 	for (unsigned m = 0; m < c->request.nmethods; m++) {
 		const struct compare_run *first = &c->run[(size_t)m * c->request.nworkers];
 		struct plot_style s = style_of(c, first, true);
@@ -89,32 +86,24 @@ add_speedups(const struct compare *c, struct plot_panel *p)
 			continue;
 		s.look = PLOT_LINE;
 		line = plot_curve_add(p, &s);
-		if (!line)
-			return false;
 		for (unsigned w = 0; w < c->request.nworkers; w++)
-			if (first[w].nepochs &&
-			    !plot_point_add(line, first[w].workers, first[w].speedup))
-				return false;
+			if (first[w].nepochs)
+				plot_point_add(line, first[w].workers, first[w].speedup);
 		for (unsigned w = 0; w < c->request.nworkers; w++) {
 			struct plot_style at = style_of(c, &first[w], false);
-			struct plot_curve *point;
 
 			at.look = PLOT_POINTS;
-			point = first[w].nepochs ? plot_curve_add(p, &at) : NULL;
-			if (first[w].nepochs &&
-			    !(point && plot_point_add(point, first[w].workers, first[w].speedup)))
-				return false;
+			if (first[w].nepochs)
+				plot_point_add(plot_curve_add(p, &at), first[w].workers,
+					       first[w].speedup);
 		}
 	}
-	return true;
 }
 
-static bool
+static void
 add_key(const struct compare *c, struct plot *p)
 {
-	bool good = true;
-
-	for (unsigned m = 0; m < c->request.nmethods && good; m++) {
+	for (unsigned m = 0; m < c->request.nmethods; m++) {
 		const struct compare_run *r = largest(c, c->request.method[m]);
 		struct plot_style s = r ? style_of(c, r, true) : (struct plot_style){0};
 
@@ -122,21 +111,20 @@ add_key(const struct compare *c, struct plot *p)
 			continue;
 		s.look = PLOT_LINE;
 		snprintf(s.name, sizeof s.name, "%s", compare_method_name(r->method));
-		good = plot_key_add(p, &s);
+		plot_key_add(p, &s);
 	}
-	for (unsigned w = 0; w < c->request.nworkers && good; w++) {
+	for (unsigned w = 0; w < c->request.nworkers; w++) {
 		struct plot_style s = {.look = PLOT_POINTS, .colour = 0x444444, .shape = w};
 		uint32_t n = c->request.workers[w];
 
 		snprintf(s.name, sizeof s.name, "%" PRIu32 " worker%s", n, n == 1 ? "" : "s");
-		good = plot_key_add(p, &s);
+		plot_key_add(p, &s);
 	}
-	return good && plot_key_add(p, &(struct plot_style){.name = "ideal speed-up",
-							    .look = PLOT_DASHED,
-							    .colour = PLOT_GREY});
+	plot_key_add(p, &(struct plot_style){
+			    .name = "ideal speed-up", .look = PLOT_DASHED, .colour = PLOT_GREY});
 }
 
-bool
+void
 compare_plot(const struct compare *c, struct plot *out)
 {
 	bool any = false;
@@ -144,7 +132,7 @@ compare_plot(const struct compare *c, struct plot *out)
 	for (size_t i = 0; i < c->nruns; i++)
 		any = any || c->run[i].nepochs;
 	if (!any)
-		return true;
+		return;
 	out->title = "One training by several methods";
 	out->npanels = 3;
 	out->panel[0] = (struct plot_panel){
@@ -161,6 +149,8 @@ compare_plot(const struct compare *c, struct plot *out)
 	    .text = c->request.nworkers > 1 ? "speed-up over workers; dots: ideal" : NULL,
 	    .x = {.label = "workers", .tick = c->request.workers, .nticks = c->request.nworkers},
 	    .y = {.label = "speed-up over the fewest workers", .from_zero = true}};
-	return add_progress(c, false, &out->panel[0]) && add_progress(c, true, &out->panel[1]) &&
-	       add_speedups(c, &out->panel[2]) && add_key(c, out);
+	add_progress(c, false, &out->panel[0]);
+	add_progress(c, true, &out->panel[1]);
+	add_speedups(c, &out->panel[2]);
+	add_key(c, out);
 }

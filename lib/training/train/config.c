@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "train/config_impl.h"
 
 static struct option_set
@@ -33,10 +34,8 @@ finish(struct config_draft *d, struct err *err)
 	s->strict = d->c.strict;
 	rc = option_file_check(s, err);
 	if (rc == RC_OK && s->unknown.len) {
-		d->c.unknown =
-		    buf_add(&s->unknown, "", 1) ? option_copy(&s->texts, s->unknown.data) : NULL;
-		if (!d->c.unknown)
-			return err_set(err, RC_NOMEM, "out of memory");
+		must_add(&s->unknown, "", 1);
+		d->c.unknown = option_copy(&s->texts, s->unknown.data);
 	}
 	if (rc == RC_OK)
 		rc = config_check(d, err);

@@ -114,7 +114,7 @@ config_servers(const struct train_config *c)
  *
  * A later file overrides an earlier one, a flag overrides all files; see option_parse. With strict, an
  * unknown name in a file is an error; otherwise out->unknown has a message about it. Errors: RC_INVAL
- * "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED a file that cannot be read; RC_NOMEM.
+ * "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED a file that cannot be read.
  * Checked by: tests/unit/train/t_config.c
  */
 enum rc config_parse(int argc, char **argv, struct train_config *out, enum option_ask *ask,
@@ -127,12 +127,12 @@ enum rc config_parse_text(const char *text, const char *name, struct train_confi
 /*
  * config_print - append the options in force as a file that gives the same configuration.
  *
- * Errors: RC_INVAL a path that no line of a file can hold; RC_NOMEM.
+ * Errors: RC_INVAL a path that no line of a file can hold.
  */
 enum rc config_print(const struct train_config *c, struct buf *out, struct err *err);
 
 /* The options in force as flags, "--lr=0.1", except the options named in `except` (NULL: none; else
- * it ends with NULL). The list ends with NULL; release it by option_args_free. RC_NOMEM. */
+ * it ends with NULL). The list ends with NULL; release it by option_args_free. */
 enum rc config_args(const struct train_config *c, const char *const *except, char ***out,
 		    struct err *err);
 

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "base/must.h"
 #include "coll/plan.h"
 #include "train/config_impl.h"
 
@@ -83,7 +84,7 @@ outranks(const struct config_draft *d, const char *a, const char *b)
 static enum rc
 refuse(const struct config_draft *d, const char *name, struct err *err)
 {
-	return option_refuse(&d->set, name, err);
+	return option_err_at(option_from(&d->set, name), name, err);
 }
 
 /* Devices and workers mean the same; the stronger source counts. */
@@ -231,18 +232,17 @@ look_at_net(struct config_draft *d)
 }
 
 /* Remember the line with a shape, for the message if the data set has another shape. */
-static enum rc
-keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, struct err *err)
+static void
+keep_origin(struct config_draft *d, const char *name, struct config_dims *dims)
 {
 	const struct option_from *from = option_from(&d->set, name);
 	struct buf text = {0};
 
 	if (!dims->n)
-		return RC_OK;
-	if (buf_addf(&text, "%s:%d: %s", from->file, from->line, name) && buf_add(&text, "", 1))
-		dims->from = option_copy(&d->set.texts, text.data);
+		return;
+	must_addf(&text, "%s:%d: %s", from->file, from->line, name);
+	dims->from = option_copy(&d->set.texts, text.data);
 	buf_fini(&text);
-	return dims->from ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 enum rc
@@ -264,9 +264,9 @@ config_check(struct config_draft *d, struct err *err)
 	if (rc == RC_OK)
 		rc = check_deterministic(d, err);
 	if (rc == RC_OK)
-		rc = keep_origin(d, "inputdataDims", &d->c.input_dims, err);
+		keep_origin(d, "inputdataDims", &d->c.input_dims);
 	if (rc == RC_OK)
-		rc = keep_origin(d, "labelOnehotDims", &d->c.label_dims, err);
+		keep_origin(d, "labelOnehotDims", &d->c.label_dims);
 	d->c.dataset.seed = d->c.seed;
 	d->c.dataset.tests_only = d->c.eval || d->c.infer;
 	return rc;

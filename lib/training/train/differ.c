@@ -1,4 +1,5 @@
 #include "train/differ.h"
+#include "base/must.h"
 
 static const char *const reasons[] = {
     "each worker trains alone between two averages of the weights",
@@ -31,16 +32,14 @@ differ_of(const struct train_config *c, uint32_t workers, bool batchnorm)
 	return differs;
 }
 
-bool
+void
 differ_text(unsigned differs, struct buf *out)
 {
 	const char *between = "";
-	bool good = true;
 
 	for (unsigned i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
 		if (differs & 1u << i) {
-			good = good && buf_addf(out, "%s%s", between, reasons[i]);
+			must_addf(out, "%s%s", between, reasons[i]);
 			between = "; ";
 		}
-	return good;
 }

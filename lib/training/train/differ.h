@@ -22,6 +22,6 @@ enum differ {
 unsigned differ_of(const struct train_config *c, uint32_t workers, bool batchnorm);
 
 /* Append the reasons of a set, separated by "; ": no comma, no quote. False: out of memory. */
-bool differ_text(unsigned differs, struct buf *out);
+void differ_text(unsigned differs, struct buf *out);
 
 #endif

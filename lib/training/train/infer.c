@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "nn/launch.h"
 #include "train/replica.h"
 
@@ -65,14 +65,12 @@ predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms, struct 
 {
 	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
 						  .wait_ms = wait_ms};
-	struct predictor *p = alloc_zeroed(1, sizeof *p);
+	struct predictor *p = must_alloc(1, sizeof *p);
 	enum rc rc;
 
-	if (!p)
-		return err_set(err, RC_NOMEM, "out of memory");
 	p->g = g;
 	p->m = m;
-	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &p->comm), err);
+	rc = api(gpusim_comm_init_all(g, 1, NULL, &config, &p->comm), err);
 	if (rc == RC_OK) {
 		p->device = gpusim_comm_device(p->comm, 0);
 		rc = device_alloc(g, p->device, predictor_bytes(m), &p->base, err);
@@ -141,7 +139,7 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 
 	if (rc == RC_OK) {
 		forward(p, type, n, o);
-		rc = check(gpusim_submit(p->comm, o, GPUSIM_SYNC, NULL), err);
+		rc = api(gpusim_submit(p->comm, o, GPUSIM_SYNC, NULL), err);
 	}
 	gpusim_ops_free(o);
 	if (rc == RC_OK)
@@ -369,14 +367,11 @@ evaluate(struct predictor *p, const struct model *m, const struct dataset *data,
 	const struct net *net = &m->task.net;
 	struct evaluation e = {.nclasses = net->nclasses,
 			       .nlabels = net->nclasses < 256 ? net->nclasses : 256};
-	float *values = alloc_zeroed(p->rows * net->nclasses, sizeof *values);
-	enum rc rc = RC_OK;
+	float *values = must_alloc(p->rows * net->nclasses, sizeof *values);
+	enum rc rc;
 
-	e.taken = alloc_zeroed((size_t)e.nlabels * e.nclasses, sizeof *e.taken);
-	if (!values || !e.taken)
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
-		rc = evaluate_all(p, net, data, values, &e, err);
+	e.taken = must_alloc((size_t)e.nlabels * e.nclasses, sizeof *e.taken);
+	rc = evaluate_all(p, net, data, values, &e, err);
 	free(values);
 	if (rc != RC_OK) {
 		evaluation_fini(&e);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "base/option_rows.h"
 #include "nn/input.h"
 
@@ -14,50 +15,41 @@ enum { MAX_LINE = 256, MAX_VECTOR = 65536 };
 
 /* ---- writing */
 
-/* An mlp's sizes as they are. */
-static bool
-add_layers(struct buf *text, const struct net *n)
-{
-	bool good = buf_addf(text, "layers %" PRIu64, net_shape_size(n->input));
-
-	for (uint32_t k = 0; good && k < n->nnodes; k++)
-		good = n->node[k].kind != NET_DENSE ||
-		       buf_addf(text, ",%u", n->node[k].shape.channels);
-	return good && buf_add(text, "\n", 1);
-}
-
-bool
+void
 model_describe(const struct task *t, struct buf *text)
 {
 	const struct net_config *c = &t->config->net;
 	const struct net *n = &t->net;
-	bool good = buf_addf(text, "model %s\n", net_model_name(c->model));
 
-	if (good && c->model == NET_MLP)
-		good =
-		    add_layers(text, n) && buf_addf(text, "activation %s\n%s", net_act_name(c->act),
-						    c->layer_norm ? "layer-norm true\n" : "");
-	return good &&
-	       buf_addf(text, "loss %s\ninput %ux%ux%u\nitems %s\nclasses %u\n",
-			net_loss_name(n->loss), n->input.channels, n->input.rows, n->input.cols,
-			t->data.dtype == GPUSIM_F32 ? "f32" : "u8", n->nclasses);
+	must_addf(text, "model %s\n", net_model_name(c->model));
+	if (c->model == NET_MLP) {
+		/* An mlp's sizes as they are. */
+		must_addf(text, "layers %" PRIu64, net_shape_size(n->input));
+		for (uint32_t k = 0; k < n->nnodes; k++) {
+			if (n->node[k].kind == NET_DENSE)
+				must_addf(text, ",%u", n->node[k].shape.channels);
+		}
+		must_add(text, "\n", 1);
+		must_addf(text, "activation %s\n%s", net_act_name(c->act),
+			  c->layer_norm ? "layer-norm true\n" : "");
+	}
+	must_addf(text, "loss %s\ninput %ux%ux%u\nitems %s\nclasses %u\n", net_loss_name(n->loss),
+		  n->input.channels, n->input.rows, n->input.cols,
+		  t->data.dtype == GPUSIM_F32 ? "f32" : "u8", n->nclasses);
 }
 
 /* Write the names, a line each; line ends within a name become blanks. */
-static bool
+static void
 add_names(struct buf *text, const struct dataset *data)
 {
-	bool good = true;
-
-	for (uint32_t k = 0; good && data->class_name && k < data->nclasses; k++) {
+	for (uint32_t k = 0; data->class_name && k < data->nclasses; k++) {
 		size_t at = text->len;
 
-		good = buf_addf(text, "%s\n", data->class_name[k]);
-		for (; good && at < text->len - 1; at++)
+		must_addf(text, "%s\n", data->class_name[k]);
+		for (; at < text->len - 1; at++)
 			if (text->data[at] == '\n' || text->data[at] == '\r')
 				text->data[at] = ' ';
 	}
-	return good;
 }
 
 static struct npz_array
@@ -76,11 +68,9 @@ model_arrays(const struct task *t, const float *params, struct buf *text,
 	unsigned n = net_arrays(&t->net, params, out);
 	size_t first = text->len, names;
 
-	if (!model_describe(t, text))
-		return 0;
+	model_describe(t, text);
 	names = text->len;
-	if (!add_names(text, &t->data))
-		return 0;
+	add_names(text, &t->data);
 	out[n++] = vector("gpusim.net", NPZ_U8, names - first, text->data + first);
 	if (text->len > names)
 		out[n++] = vector("gpusim.classes", NPZ_U8, text->len - names, text->data + names);
@@ -95,8 +85,7 @@ model_save(const char *path, const struct task *t, const float *params, struct e
 	struct npz_array arrays[MODEL_MAX_ARRAYS];
 	struct buf text = {0};
 	unsigned n = model_arrays(t, params, &text, arrays);
-	enum rc rc =
-	    n ? npz_write(path, arrays, n, err) : err_set(err, RC_NOMEM, "%s: out of memory", path);
+	enum rc rc = npz_write(path, arrays, n, err);
 
 	buf_fini(&text);
 	return rc;
@@ -211,17 +200,13 @@ take_names(const struct npz_array *a, const char *path, struct dataset *data, st
 
 	if (a->type != NPZ_U8 || a->ndim != 1 || !a->data)
 		return err_set(err, RC_BADDATA, "%s: %s is not text", path, a->name);
-	data->class_name = alloc_zeroed(data->nclasses, sizeof *data->class_name);
-	if (!data->class_name)
-		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	data->class_name = must_alloc(data->nclasses, sizeof *data->class_name);
 	for (uint32_t k = 0; left; k++) {
 		nl = memchr(p, '\n', left);
 		if (!nl || k == data->nclasses || memchr(p, 0, (size_t)(nl - p)))
 			return err_set(err, RC_BADDATA, "%s: %s are not the names of %u classes",
 				       path, a->name, data->nclasses);
-		data->class_name[k] = strndup(p, (size_t)(nl - p));
-		if (!data->class_name[k])
-			return err_set(err, RC_NOMEM, "%s: out of memory", path);
+		data->class_name[k] = must_strndup(p, (size_t)(nl - p));
 		left -= (uint64_t)(nl - p) + 1;
 		p = nl + 1;
 	}
@@ -237,9 +222,7 @@ take_vector(const struct npz *npz, const char *name, const char *path, uint32_t 
 
 	if (!a || a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != n)
 		return err_set(err, RC_BADDATA, "%s: needs %s for %u channels", path, name, n);
-	*out = alloc_zeroed(n, sizeof **out);
-	if (!*out)
-		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	*out = must_alloc(n, sizeof **out);
 	memcpy(*out, a->data, n * sizeof **out);
 	return RC_OK;
 }
@@ -282,9 +265,7 @@ take_params(const struct buf *bytes, const char *path, struct model *m, struct n
 {
 	enum rc rc;
 
-	m->params = alloc_zeroed(task_values(&m->task), sizeof *m->params);
-	if (!m->params)
-		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	m->params = must_alloc(task_values(&m->task), sizeof *m->params);
 	rc = npz_parse(bytes->data, bytes->len, path, takes, m, npz, err);
 	return rc == RC_OK ? net_take(&m->task.net, npz, path, m->params, err) : rc;
 }
@@ -346,17 +327,6 @@ model_load(const char *path, const struct train_config *config, bool *known, str
 	return RC_OK;
 }
 
-/* Factors of 1 and summands of 0. */
-static enum rc
-make_scale(struct dataset *data, struct err *err)
-{
-	data->scale = alloc_zeroed(data->channels, sizeof *data->scale);
-	data->shift = alloc_zeroed(data->channels, sizeof *data->shift);
-	for (uint32_t c = 0; data->scale && c < data->channels; c++)
-		data->scale[c] = 1;
-	return data->scale && data->shift ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-}
-
 enum rc
 model_task(const char *text, size_t nbytes, const char *name, const struct train_config *config,
 	   struct task *out, struct err *err)
@@ -374,8 +344,13 @@ model_task(const char *text, size_t nbytes, const char *name, const struct train
 	t.data.rows = d.input.rows;
 	t.data.cols = d.input.cols;
 	t.data.nclasses = d.nclasses;
-	if (rc == RC_OK)
-		rc = make_scale(&t.data, err);
+	if (rc == RC_OK) {
+		/* Factors of 1 and summands of 0. */
+		t.data.scale = must_alloc(t.data.channels, sizeof *t.data.scale);
+		t.data.shift = must_alloc(t.data.channels, sizeof *t.data.shift);
+		for (uint32_t c = 0; c < t.data.channels; c++)
+			t.data.scale[c] = 1;
+	}
 	if (rc != RC_OK)
 		task_fini(&t);
 	else

@@ -41,7 +41,7 @@ enum rc model_save(const char *path, const struct task *task, const float *param
  *	out	[out] the caller releases it with model_fini; untouched on error
  *
  * Errors: RC_BADDATA a damaged file, or one of another net, with the first array that differs;
- * RC_FAILED, RC_NOMEM.
+ * RC_FAILED.
  * Checked by: tests/unit/train/t_infer.c
  */
 enum rc model_load(const char *path, const struct train_config *config, bool *known,
@@ -52,7 +52,7 @@ enum rc model_load(const char *path, const struct train_config *config, bool *kn
 enum rc model_of_task(const char *path, struct task *task, struct model *out, struct err *err);
 
 /* A task's net in lines, as gpusim.net has them. False: out of memory. */
-bool model_describe(const struct task *t, struct buf *text);
+void model_describe(const struct task *t, struct buf *text);
 
 /* Make a task without samples from such lines, at most MODEL_MAX_TEXT bytes: the net and its input, scale 1
  * and shift 0. Released with task_fini; untouched on error. RC_BADDATA begins with `name`. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "train/order.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
@@ -101,28 +101,26 @@ place_rank(struct trainer *t, uint32_t rank, struct err *err)
 		return rc;
 	replica_place(r, &t->shape, r->device, base);
 	/* Parameters, optimizer state, step count, gradients: they are contiguous. */
-	return check(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
-		     err);
+	return api(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
+		   err);
 }
 
-static bool
+static void
 alloc_host(struct trainer *t)
 {
 	const struct shape *s = &t->shape;
 	uint64_t tests = larger(s->test_steps[TESTS], s->test_steps[VALIDATION]);
 
 	free_host(t);
-	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
-	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
-	t->draws = alloc_zeroed(s->train_items, sizeof *t->draws);
-	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
-	t->sums = alloc_zeroed(s->train_steps, sizeof *t->sums);
-	t->right = alloc_zeroed(tests, sizeof *t->right);
+	t->mine = must_alloc(s->train_items, sizeof *t->mine);
+	t->labels = must_alloc(s->train_items, sizeof *t->labels);
+	t->draws = must_alloc(s->train_items, sizeof *t->draws);
+	t->losses = must_alloc(s->train_steps, sizeof *t->losses);
+	t->sums = must_alloc(s->train_steps, sizeof *t->sums);
+	t->right = must_alloc(tests, sizeof *t->right);
 	if (!resident(t))
-		t->staging = alloc_zeroed(s->train_items, dataset_item_bytes(t->data));
-	t->rates = alloc_zeroed(s->train_steps, sizeof *t->rates);
-	return t->mine && t->labels && t->draws && t->losses && t->sums && t->right && t->rates &&
-	       (resident(t) || t->staging);
+		t->staging = must_alloc(s->train_items, dataset_item_bytes(t->data));
+	t->rates = must_alloc(s->train_steps, sizeof *t->rates);
 }
 
 void
@@ -169,8 +167,8 @@ place_all(struct trainer *t, struct err *err)
 		rc = place_shape(t, n, false, err);
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
 		rc = upload_images(t, r, err);
-	if (rc == RC_OK && !alloc_host(t))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		alloc_host(t);
 	return rc;
 }
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "nn/augment.h"
 #include "train/leaves.h"
 #include "train/order.h"
@@ -88,23 +88,20 @@ enum rc
 rank_new(const struct task *task, const struct rank_world *world, struct rank **out,
 	 struct err *err)
 {
-	struct rank *r = calloc(1, sizeof *r);
+	struct rank *r = must_alloc(1, sizeof *r);
 	enum rc rc;
 
-	if (!r)
-		return err_set(err, RC_NOMEM, "out of memory");
 	r->task = task;
 	r->world = world;
 	r->shape = shape_of(task, world->nranks);
 	r->global = task_global(task, world->nranks);
 	replica_place(&r->at, &r->shape, (struct gpusim_device){0}, world->base);
-	r->order = alloc_zeroed(task->data.train.nitems, sizeof *r->order);
-	r->mine = alloc_zeroed(r->shape.train_items, sizeof *r->mine);
-	r->sums = alloc_zeroed(r->shape.train_steps + 1, sizeof *r->sums);
+	r->order = must_alloc(task->data.train.nitems, sizeof *r->order);
+	r->mine = must_alloc(r->shape.train_items, sizeof *r->mine);
+	r->sums = must_alloc(r->shape.train_steps + 1, sizeof *r->sums);
 	rc = leaves_check(task, r->global, err);
 	if (rc == RC_OK)
-		rc = r->order && r->mine && r->sums ? fill(r, err)
-						    : err_set(err, RC_NOMEM, "out of memory");
+		rc = fill(r, err);
 	if (rc != RC_OK)
 		rank_free(r);
 	else

@@ -30,7 +30,7 @@ uint64_t rank_bytes(const struct task *task, uint32_t nranks);
 /*
  * rank_new - place buffers, initialise the weights.
  *
- * task and world outlive the rank. Errors: RC_NOMEM; those of net_load.
+ * task and world outlive the rank. Errors: those of net_load.
  * Checked by: tests/unit/train/t_rank.c
  */
 enum rc rank_new(const struct task *task, const struct rank_world *world, struct rank **out,

@@ -40,7 +40,7 @@ make_sink(struct recorder *rec)
 enum rc
 make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, struct err *err)
 {
-	enum rc rc = check(gpusim_graph_create(t->comm, o, graph), err);
+	enum rc rc = api(gpusim_graph_create(t->comm, o, graph), err);
 
 	gpusim_ops_free(o);
 	return rc;

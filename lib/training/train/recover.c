@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "train/trainer_impl.h"
 
 #define USABLE_MS 30000 /* fixed: a restarted device comes back within 10 s, see gpucoord(8) */
@@ -21,31 +21,18 @@
 
 /* ---- its members */
 
-/* Resize a list by rank; *list points to it. */
-static bool
-resize(void *list, uint32_t n, size_t size)
+/* Room for n ranks; returns a new, zeroed list of replicas. */
+static struct replica *
+make_room(struct trainer *t, uint32_t n)
 {
-	void *was, *now;
-
-	memcpy(&was, list, sizeof was);
-	now = alloc_resize(was, n, size);
-	if (now)
-		memcpy(list, &now, sizeof now);
-	return now != NULL;
-}
-
-/* Room for n ranks; replicas [out] is a new, zeroed list. */
-static enum rc
-make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *err)
-{
-	bool all =
-	    resize(&t->addrs, n, sizeof *t->addrs) && resize(&t->totals, n, sizeof *t->totals) &&
-	    resize(&t->times, n, sizeof *t->times) && resize(&t->places, n, sizeof *t->places) &&
-	    resize(&t->targets, n, sizeof *t->targets) &&
-	    resize(&t->batches, n, sizeof *t->batches) && resize(&t->rows, n, sizeof *t->rows);
-
-	*replicas = alloc_zeroed(n, sizeof **replicas);
-	return all && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	t->addrs = must_resize(t->addrs, n, sizeof *t->addrs);
+	t->totals = must_resize(t->totals, n, sizeof *t->totals);
+	t->times = must_resize(t->times, n, sizeof *t->times);
+	t->places = must_resize(t->places, n, sizeof *t->places);
+	t->targets = must_resize(t->targets, n, sizeof *t->targets);
+	t->batches = must_resize(t->batches, n, sizeof *t->batches);
+	t->rows = must_resize(t->rows, n, sizeof *t->rows);
+	return must_alloc(n, sizeof(struct replica));
 }
 
 /* The known state of a device's replica: its own; or, if it replaces a device, that device's, whose
@@ -71,17 +58,12 @@ static enum rc
 adopt_members(struct trainer *t, struct err *err)
 {
 	struct gpusim_comm *now;
-	struct replica *replicas = NULL;
-	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
+	struct replica *replicas;
+	enum rc rc = api(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
 	if (rc != RC_OK)
 		return rc;
-	rc = make_room(t, gpusim_comm_count(now), &replicas, err);
-	if (rc != RC_OK) {
-		free(replicas);
-		gpusim_comm_free(now);
-		return rc;
-	}
+	replicas = make_room(t, gpusim_comm_count(now));
 	for (uint32_t r = 0; r < gpusim_comm_count(now); r++)
 		replicas[r] = inherit(t, now, r);
 	free(t->replica);
@@ -93,21 +75,19 @@ adopt_members(struct trainer *t, struct err *err)
 	return RC_OK;
 }
 
-enum rc
-members_begin(struct trainer *t, struct err *err)
+void
+members_begin(struct trainer *t)
 {
-	enum rc rc = make_room(t, gpusim_comm_count(t->comm), &t->replica, err);
-
-	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++)
+	t->replica = make_room(t, gpusim_comm_count(t->comm));
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->replica[r].device = gpusim_comm_device(t->comm, r);
-	return rc;
 }
 
 enum rc
 check_members(struct trainer *t, struct err *err)
 {
 	struct gpusim_comm *now;
-	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
+	enum rc rc = api(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
 	if (rc == RC_OK && gpusim_comm_epoch(now) != gpusim_comm_epoch(t->comm))
 		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed in the meantime",
@@ -188,7 +168,7 @@ copy_kept(struct trainer *t,
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		add(o, r, &t->replica[r], which);
-	rc = check(gpusim_submit(t->comm, o, GPUSIM_SYNC, NULL), err);
+	rc = api(gpusim_submit(t->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -250,10 +230,10 @@ enum rc
 rebuild(struct trainer *t, bool scratch, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(t->comm), whole = n, nhave = 0;
-	bool *has = alloc_zeroed(n, sizeof *has), all;
-	enum rc rc = has ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	bool *has = must_alloc(n, sizeof *has), all;
+	enum rc rc = RC_OK;
 
-	if (rc == RC_OK && t->kept.any)
+	if (t->kept.any)
 		rc = look(t, has, &whole, &nhave, err);
 	all = whole == n || scratch || !shape_fits(t);
 	if (rc == RC_OK && all && whole < n)
@@ -334,7 +314,7 @@ take_in(struct trainer *t, struct err *err)
 	uint32_t found, before = gpusim_comm_count(t->comm);
 	struct gpusim_device_info *list;
 	size_t n;
-	enum rc rc = check(gpusim_devices(t->g, &list, &n), err);
+	enum rc rc = api(gpusim_devices(t->g, &list, &n), err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -366,7 +346,7 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 	enum rc rc;
 
 	gpusim_set_timeout_ms(t->g, USABLE_MS);
-	rc = check(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
+	rc = api(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
 	*over = rc == RC_UNREACHABLE || rc == RC_NOTFOUND;
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED) {
 		*over = true;

@@ -12,7 +12,7 @@ device_alloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, uin
 	     struct err *err)
 {
 	struct gpusim_addr addr;
-	enum rc rc = check(gpusim_malloc(g, device, nbytes, GPUSIM_LEASE, &addr), err);
+	enum rc rc = api(gpusim_malloc(g, device, nbytes, GPUSIM_LEASE, &addr), err);
 
 	if (rc == RC_OK)
 		*at = addr.addr;
@@ -23,23 +23,23 @@ enum rc
 device_write(struct gpusim *g, struct gpusim_device device, uint64_t at, const void *src,
 	     uint64_t nbytes, struct err *err)
 {
-	return check(gpusim_memcpy_h2d(g, device, (struct gpusim_addr){at}, src, nbytes), err);
+	return api(gpusim_memcpy_h2d(g, device, (struct gpusim_addr){at}, src, nbytes), err);
 }
 
 enum rc
 device_read(struct gpusim *g, void *dst, struct gpusim_device device, uint64_t at, uint64_t nbytes,
 	    struct err *err)
 {
-	return check(gpusim_memcpy_d2h(g, dst, device, (struct gpusim_addr){at}, nbytes), err);
+	return api(gpusim_memcpy_d2h(g, dst, device, (struct gpusim_addr){at}, nbytes), err);
 }
 
 enum rc
 device_copy(struct gpusim *g, struct gpusim_device dst_device, uint64_t dst,
 	    struct gpusim_device src_device, uint64_t src, uint64_t nbytes, struct err *err)
 {
-	return check(gpusim_memcpy_d2d(g, dst_device, (struct gpusim_addr){dst}, src_device,
-				       (struct gpusim_addr){src}, nbytes),
-		     err);
+	return api(gpusim_memcpy_d2d(g, dst_device, (struct gpusim_addr){dst}, src_device,
+				     (struct gpusim_addr){src}, nbytes),
+		   err);
 }
 
 bool

@@ -4,6 +4,7 @@
 #ifndef TRAIN_TASK_H
 #define TRAIN_TASK_H
 
+#include "base/api.h"
 #include "nn/checkpoint.h"
 #include "train/config.h"
 
@@ -21,13 +22,6 @@ struct task {
  */
 enum rc task_open(const struct train_config *config, struct task *task, struct err *err);
 void task_fini(struct task *t);
-
-/* Convert a result of libgpusim, with its message, to enum rc. */
-static inline enum rc
-check(enum gpusim_rc rc, struct err *err)
-{
-	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
-}
 
 /* The timeout of calls that free something at the end. Do not wait for a stalled device: its leases
  * expire by themselves. */

@@ -3,11 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "nn/rng.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
@@ -20,7 +19,7 @@ count_free(struct trainer *t, uint32_t *n, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t count;
-	enum rc rc = check(gpusim_devices(t->g, &list, &count), err);
+	enum rc rc = api(gpusim_devices(t->g, &list, &count), err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -41,7 +40,7 @@ meet(struct trainer *t, uint32_t n, struct err *err)
 						  .wait_ms = t->o->wait_ms};
 	uint64_t patience = deadline_in_ms(MEET_MS);
 	uint32_t nfree;
-	enum rc rc = check(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
+	enum rc rc = api(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
 
 	while ((rc == RC_UNREACHABLE || rc == RC_FAILED || rc == RC_ABORTED) && recovers(t) &&
 	       deadline_left_ms(patience) > 0) {
@@ -50,8 +49,8 @@ meet(struct trainer *t, uint32_t n, struct err *err)
 		if (rc == RC_FAILED && t->o->on_failure == GPUSIM_ON_FAILURE_SHRINK &&
 		    count_free(t, &nfree, &ignored) == RC_OK && nfree > 0 && nfree < n)
 			n = nfree;
-		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
-		rc = check(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
+		clock_sleep(20 * NS_PER_MS);
+		rc = api(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
 	}
 	return rc;
 }
@@ -65,13 +64,11 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 
 	if (rc == RC_OK)
 		rc = weights_begin(t, from, err);
-	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
-	if (rc == RC_OK && !t->order)
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	t->order = must_alloc(t->data->train.nitems, sizeof *t->order);
 	if (rc == RC_OK)
 		rc = meet(t, ndevices, err);
 	if (rc == RC_OK)
-		rc = members_begin(t, err);
+		members_begin(t);
 	if (rc != RC_OK)
 		return rc;
 	rc = rebuild(t, false, err);
@@ -99,11 +96,9 @@ trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
 	    const struct checkpoint *from, const struct trainer_hooks *hooks, struct trainer **out,
 	    struct err *err)
 {
-	struct trainer *t = calloc(1, sizeof *t);
+	struct trainer *t = must_alloc(1, sizeof *t);
 	enum rc rc;
 
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
 	t->g = g;
 	t->task = task;
 	t->o = task->config;

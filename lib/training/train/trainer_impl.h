@@ -204,7 +204,7 @@ enum rc rebuild(struct trainer *t, bool scratch, struct err *err);
 enum rc keep(struct trainer *t, struct err *err);
 
 /* Set up the ranks of a new communicator. */
-enum rc members_begin(struct trainer *t, struct err *err);
+void members_begin(struct trainer *t);
 
 /* RC_RECOVERED if the communicator has changed since the graphs were recorded. */
 enum rc check_members(struct trainer *t, struct err *err);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/must.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
 #include "train/verify.h"
@@ -23,8 +23,8 @@ launch(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t it
 	enum rc rc;
 
 	gpusim_set_timeout_ms(t->g, launch_timeout_ms(t));
-	rc = check(gpusim_graph_launch(t->comm, graph, first, iterations, GPUSIM_SYNC, t->times),
-		   err);
+	rc =
+	    api(gpusim_graph_launch(t->comm, graph, first, iterations, GPUSIM_SYNC, t->times), err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {
 		e->compute_s += (double)t->times[r].compute_ns / 1e9 / n;
@@ -91,9 +91,9 @@ read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, st
 static enum rc
 checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t *crc, struct err *err)
 {
-	return check(gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr},
-				     leaves_elements(t->task) * sizeof(int64_t), crc),
-		     err);
+	return api(gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr},
+				   leaves_elements(t->task) * sizeof(int64_t), crc),
+		   err);
 }
 
 /* Check that ranks still have their input sums. */
@@ -121,8 +121,8 @@ verify_inputs(struct trainer *t, uint32_t *culprit, struct err *err)
 static enum rc
 verify_all(struct trainer *t, uint32_t nholders, uint32_t *culprit, struct err *err)
 {
-	uint64_t *crc = alloc_zeroed(nholders, sizeof *crc);
-	enum rc rc = crc ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	uint64_t *crc = must_alloc(nholders, sizeof *crc);
+	enum rc rc = RC_OK;
 
 	for (uint32_t r = 0; r < nholders && rc == RC_OK; r++)
 		rc = checksum(t, r, t->replica[r].totals, &crc[r], err);
@@ -138,10 +138,9 @@ verify(struct trainer *t, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(t->comm), nholders = central(t) ? 1 : n, culprit = n;
 	uint32_t index[VERIFY_SAMPLES];
-	int64_t *in = alloc_zeroed((uint64_t)n * VERIFY_SAMPLES, sizeof *in);
-	int64_t *out = alloc_zeroed((uint64_t)n * VERIFY_SAMPLES, sizeof *out);
-	enum rc rc = in && out ? read_samples(t, nholders, in, out, err)
-			       : err_set(err, RC_NOMEM, "out of memory");
+	int64_t *in = must_alloc((uint64_t)n * VERIFY_SAMPLES, sizeof *in);
+	int64_t *out = must_alloc((uint64_t)n * VERIFY_SAMPLES, sizeof *out);
+	enum rc rc = read_samples(t, nholders, in, out, err);
 
 	verify_choose(t->nonce, leaves_elements(t->task), index);
 	if (rc == RC_OK)

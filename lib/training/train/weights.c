@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/must.h"
 #include "train/trainer_impl.h"
 
 /* The layout of the host's image: as on a device, from address 0 on. */
@@ -25,9 +25,7 @@ weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err)
 	const struct replica at = offsets(t);
 	uint64_t nbytes = task_values(t->task) * sizeof(float);
 
-	t->host = alloc_zeroed(at.live_bytes, 1);
-	if (!t->host)
-		return err_set(err, RC_NOMEM, "out of memory");
+	t->host = must_alloc(at.live_bytes, 1);
 	t->host_at = t->at;
 	if (!from) {
 		net_init(t->net, t->o->seed, (float *)(void *)t->host);
@@ -53,7 +51,7 @@ weights_load(struct trainer *t, struct err *err)
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
 		t->addrs[q].addr = t->replica[q].net.params;
 	if (rc == RC_OK)
-		rc = check(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
+		rc = api(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
 	return rc;
 }
 
@@ -61,9 +59,8 @@ enum rc
 weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position at, struct err *err)
 {
 	const struct replica *r = &t->replica[rank];
-	uint8_t *bytes = alloc_zeroed(r->live_bytes, 1);
-	enum rc rc = bytes ? device_read(t->g, bytes, r->device, addr, r->live_bytes, err)
-			   : err_set(err, RC_NOMEM, "out of memory");
+	uint8_t *bytes = must_alloc(r->live_bytes, 1);
+	enum rc rc = device_read(t->g, bytes, r->device, addr, r->live_bytes, err);
 
 	if (rc != RC_OK) {
 		free(bytes);
@@ -123,10 +120,9 @@ static float *
 copy_vector(const struct trainer *t, uint64_t at)
 {
 	uint64_t n = task_values(t->task);
-	float *v = alloc_zeroed(n, sizeof *v);
+	float *v = must_alloc(n, sizeof *v);
 
-	if (v)
-		memcpy(v, t->host + at, n * sizeof *v);
+	memcpy(v, t->host + at, n * sizeof *v);
 	return v;
 }
 
@@ -149,10 +145,6 @@ trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 	c.params = copy_vector(t, 0);
 	for (unsigned i = 0; i < c.nstate; i++)
 		c.state[i] = copy_vector(t, at.state[i]);
-	if (!c.params || !c.state[0] || (c.nstate > 1 && !c.state[1])) {
-		checkpoint_fini(&c);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
 	*out = c;
 	return RC_OK;
 }

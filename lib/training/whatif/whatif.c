@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/mix.h"
+#include "base/must.h"
 #include "base/option_rows.h"
 #include "base/parse.h"
 
@@ -128,11 +129,7 @@ struct world {
 static double
 draw(struct world *x)
 {
-	uint64_t z = x->random += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return ((double)((z ^ z >> 31) >> 11) + 1) / 9007199254740992.0;
+	return ((double)(splitmix64(&x->random) >> 11) + 1) / 9007199254740992.0;
 }
 
 static uint32_t
@@ -334,9 +331,7 @@ whatif_run(const struct whatif *w, struct whatif_answer *out, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	x = alloc_zeroed(1, sizeof *x);
-	if (!x)
-		return err_set(err, RC_NOMEM, "out of memory");
+	x = must_alloc(1, sizeof *x);
 	*out = (struct whatif_answer){.interval_s = w->interval_s};
 	out->mtbf_s = 1 / whatif_rate(w->rates, w->hosts);
 	out->failures = w->seconds / out->mtbf_s;

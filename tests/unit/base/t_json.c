@@ -1,4 +1,5 @@
 /* Values of JSON. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,38 @@ is(const char *want, const char *s, double v)
 	free(text);
 }
 
+/* A document of several pieces. */
+static void
+test_put(void)
+{
+	char *text = NULL;
+	size_t n;
+	struct json j = {open_memstream(&text, &n), false};
+	const char *none = getenv("no such variable");
+
+	json_put(
+	    &j,
+	    "{index:%zu id:%016lx state:%s none:%s spare:%hhu bad:%g ok:%.3f null_1:null rows:[",
+	    (size_t)3, 0xabcul, "a\"b", none, true, NAN, 1.25);
+	for (int i = 0; i < 2; i++)
+		json_put(&j, "{rank:%u v:[%d %d] all:[]}", (unsigned)i, -i, 2 * i);
+	json_put(&j, "] %s:%" PRIu64 " x:%" PRId64, "a name", UINT64_MAX, INT64_MIN);
+	json_put(&j, "}\n");
+	json_put(&j, "[]\n");
+	fclose(j.f);
+	ok(strcmp(text,
+		  "{\"index\":3,\"id\":\"0000000000000abc\",\"state\":\"a\\\"b\",\"none\":null,"
+		  "\"spare\":true,\"bad\":null,\"ok\":1.250,\"null_1\":null,\"rows\":["
+		  "{\"rank\":0,\"v\":[0,0],\"all\":[]},{\"rank\":1,\"v\":[-1,2],\"all\":[]}],"
+		  "\"a name\":18446744073709551615,\"x\":-9223372036854775808}\n[]\n") == 0,
+	   "a document: %s", text);
+	free(text);
+}
+
 int
 main(void)
 {
+	test_put();
 	is("\"\"", "", 0);
 	is("\"a b\"", "a b", 0);
 	is("\"\\\"\\\\\\u000a\\u007f\"", "\"\\\n\x7f", 0);

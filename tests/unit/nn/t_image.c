@@ -273,29 +273,27 @@ test_resize(void)
 					    {17, 25}, {5, 50}, {40, 11}, {100, 3}};
 	uint8_t rgb[ROWS * COLS * 3], *out = malloc(3 * 100 * 100);
 	struct image im = {ROWS, COLS, rgb};
-	struct err err = {0};
 	double worst;
 
 	for (int i = 0; i < ROWS * COLS * 3; i++)
 		rgb[i] = (uint8_t)(i * 7919 >> 3);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		uint32_t rows = sizes[i][0], cols = sizes[i][1];
-		enum rc rc = image_resize(&im, rows, cols, 3, out, &err);
 
+		image_resize(&im, rows, cols, 3, out);
 		worst = 0;
 		for (uint32_t c = 0; c < 3; c++)
 			worst = fmax(worst, naive(&im, rows, cols, c, out + c * rows * cols));
-		ok(rc == RC_OK && worst < 0.52, "to %ux%u, off by %g at most", rows, cols, worst);
+		ok(worst < 0.52, "to %ux%u, off by %g at most", rows, cols, worst);
 	}
 	memset(rgb, 255, sizeof rgb);
-	ok(image_resize(&im, 13, 100, 3, out, &err) == RC_OK && out[0] == 255 &&
-	       memcmp(out, out + 1, 3 * 13 * 100 - 1) == 0,
-	   "white stays white");
+	image_resize(&im, 13, 100, 3, out);
+	ok(out[0] == 255 && memcmp(out, out + 1, 3 * 13 * 100 - 1) == 0, "white stays white");
 	rgb[0] = 200;
 	rgb[1] = 100;
 	rgb[2] = 50;
-	ok(image_resize(&im, ROWS, COLS, 1, out, &err) == RC_OK && out[0] == 124 && out[1] == 255,
-	   "grey is 0.299 R + 0.587 G + 0.114 B, rounded");
+	image_resize(&im, ROWS, COLS, 1, out);
+	ok(out[0] == 124 && out[1] == 255, "grey is 0.299 R + 0.587 G + 0.114 B, rounded");
 	free(out);
 }
 

@@ -5,6 +5,7 @@
 
 #include "train/compare.h"
 
+#include "base/must.h"
 #include "tap.h"
 
 static struct err err;
@@ -160,10 +161,12 @@ test_plan(void)
 	ok(c.nruns == 6 && c.global == 192 && c.run[0].batch == 192 && c.run[1].batch == 96 &&
 	       c.run[5].batch == 64 && c.run[3].method == COMPARE_LOCAL && c.run[3].workers == 1,
 	   "the global batch is the same for all");
-	ok(compare_rounding(&c, &text) && text.len == 0, "and that is not worth a word");
+	compare_rounding(&c, &text);
+	ok(text.len == 0, "and that is not worth a word");
 	compare_fini(&c);
 	begin(&c, "ps", 9);
-	ok(compare_rounding(&c, &text) && c.run[1].batch == 14 &&
+	compare_rounding(&c, &text);
+	ok(c.run[1].batch == 14 &&
 	       strcmp(text.data,
 		      "images a step: 28 on 2 workers, as 27 cannot be divided evenly\n") == 0,
 	   "what does not divide is rounded, and said");
@@ -238,21 +241,21 @@ test_tables(void)
 	struct compare c;
 
 	begin_results(&c);
-	ok(compare_csv(&c, &csv) &&
-	       strcmp(csv.data, "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,"
-				"speedup,note\n"
-				"allreduce,1,1,2,0.5,4.000000,600.0,1.000,\n"
-				"allreduce,1,2,1,0.875,8.000000,600.0,1.000,\n"
-				"allreduce,2,1,2,0.5,2.000000,600.0,2.000,\n"
-				"allreduce,2,2,1,0.875,4.000000,600.0,2.000,\n"
-				"allreduce,3,1,2,0.5,1.000000,600.0,4.000,\n"
-				"allreduce,3,2,1,0.875,2.000000,600.0,4.000,\n"
-				"ps,2,1,3,0.25,8.000000,600.0,1.000,\n"
-				"ps,3,1,3,0.25,4.000000,600.0,2.000,\n") == 0,
+	compare_csv(&c, &csv);
+	ok(strcmp(csv.data, "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,"
+			    "speedup,note\n"
+			    "allreduce,1,1,2,0.5,4.000000,600.0,1.000,\n"
+			    "allreduce,1,2,1,0.875,8.000000,600.0,1.000,\n"
+			    "allreduce,2,1,2,0.5,2.000000,600.0,2.000,\n"
+			    "allreduce,2,2,1,0.875,4.000000,600.0,2.000,\n"
+			    "allreduce,3,1,2,0.5,1.000000,600.0,4.000,\n"
+			    "allreduce,3,2,1,0.875,2.000000,600.0,4.000,\n"
+			    "ps,2,1,3,0.25,8.000000,600.0,1.000,\n"
+			    "ps,3,1,3,0.25,4.000000,600.0,2.000,\n") == 0,
 	   "CSV, without the runs that failed");
-	ok(compare_table(&c, &table) &&
-	       strstr(table.data, "\nallreduce        3     64       2   1.00000       87.50 %"
-				  "     1.000        4.00\n") &&
+	compare_table(&c, &table);
+	ok(strstr(table.data, "\nallreduce        3     64       2   1.00000       87.50 %"
+			      "     1.000        4.00\n") &&
 	       strstr(table.data, "\nlocal            2     96  no result\n"),
 	   "a table, with them");
 	compare_fini(&c);
@@ -309,11 +312,12 @@ test_differences(void)
 	   "another number of images a step");
 	begin_results(&c);
 	compare_judge(&c, &(struct train_config){.local_steps = 8}, true);
-	ok(compare_csv(&c, &csv) &&
-	       strstr(csv.data, "4.000,\nps,2,1,3,0.25,8.000000,600.0,1.000,batch norm is over "
-				"each worker's own samples\n"),
+	compare_csv(&c, &csv);
+	ok(strstr(csv.data, "4.000,\nps,2,1,3,0.25,8.000000,600.0,1.000,batch norm is over "
+			    "each worker's own samples\n"),
 	   "CSV says so in each line");
-	ok(compare_table(&c, &table) && fits_terminal(table.data) &&
+	compare_table(&c, &table);
+	ok(fits_terminal(table.data) &&
 	       strstr(table.data, "        4.00\nps               1    192  no result\n") &&
 	       strstr(table.data, "        1.00*\n") &&
 	       strstr(table.data, "no result*\n* differs") &&
@@ -342,10 +346,12 @@ plotted(const struct compare *c, bool script, struct buf *text)
 	struct plot p = {0};
 
 	text->len = 0;
-	ok(compare_plot(c, &p) && buf_add(text, "", 1), "a plot");
-	text->len = 0;
-	if (!(script ? plot_gnuplot(&p, PLOT_PNG, text) : plot_text(&p, PLOT_ROWS, text)))
-		exit(1);
+	compare_plot(c, &p);
+	must_addf(text, "%s", "");
+	if (script)
+		plot_gnuplot(&p, PLOT_PNG, text);
+	else
+		plot_text(&p, PLOT_ROWS, text);
 	plot_fini(&p);
 	return text->data;
 }
@@ -403,8 +409,9 @@ test_odd(void)
 	plotted(&c, false, &text);
 	ok(fits_terminal(text.data) && strstr(text.data, "m mpi") && !strstr(text.data, "speed-up"),
 	   "one number of workers has no speed-up to show");
-	ok(plotted(&c, true, &text)[0] && compare_table(&c, &text) && compare_csv(&c, &text),
-	   "nor is it a trouble elsewhere");
+	ok(plotted(&c, true, &text)[0], "nor is it a trouble elsewhere");
+	compare_table(&c, &text);
+	compare_csv(&c, &text);
 	compare_fini(&c);
 	buf_fini(&text);
 }
