@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/must.h"
 #include "algo.h"
 #include "bench_cli.h"
@@ -56,8 +57,12 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 				       .baseline = &b->baseline,
 				       .recover = go_on,
 				       .arg = b->cli};
+	if (rc == RC_OK && coll == GPUSIM_SEND && n < 2)
+		rc = err_set(err, RC_INVAL, "sendrecv: needs at least two ranks");
 	if (rc == RC_OK)
-		rc = operation_common(coll, &factored, n, &b->cfg.c, err);
+		rc = operation_common(coll == GPUSIM_SEND ? GPUSIM_ALLTOALL : coll, &factored, n,
+				      &b->cfg.c, err);
+	b->cfg.c.coll = coll;
 	if (rc != RC_OK)
 		return rc;
 	if (a->verify && !a->algo && !a->algo_file) /* then exactly one rank reduces each part */
@@ -160,10 +165,14 @@ static enum rc
 check(struct job *j, char *const *algo, struct err *err)
 {
 	const struct args *a = j->a;
-	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &j->coll, err);
+	const char *name = a->nrest ? a->rest[0] : "allreduce";
+	bool sendrecv = nearest_same(name, "sendrecv");
+	enum rc rc = sendrecv ? RC_OK : coll_parse(name, &j->coll, err);
 
-	if (rc == RC_OK && coll_is_sendrecv(j->coll))
-		return err_set(err, RC_INVAL, "%s is not a collective", a->rest[0]);
+	if (sendrecv)
+		j->coll = GPUSIM_SEND;
+	else if (rc == RC_OK && coll_is_sendrecv(j->coll))
+		return err_set(err, RC_INVAL, "%s: bench measures both ends of it: sendrecv", name);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		return err_set(err, RC_INVAL, "-b: must not exceed -e");
 	if (rc == RC_OK && a->max_slowdown && !a->baseline)

@@ -28,6 +28,8 @@ enum rc bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench 
 void bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc);
 
 /* Print a table as nccl-tests do, each row as soon as it is measured; with --json one object. */
+/* "sendrecv", or the collective's name. */
+const char *bench_collective_name(const struct bench_cli *b);
 void bench_print_head(struct bench_cli *b, uint64_t max_bytes);
 void bench_print_row(void *b, const struct bench_row *row);
 void bench_print_foot(struct bench_cli *b, const struct bench_summary *sum);

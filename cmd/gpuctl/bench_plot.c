@@ -34,7 +34,7 @@ begin_panel(struct bench_plot *p, const struct bench_cli *b)
 {
 	uint32_t n = gpusim_comm_count(b->comm);
 
-	snprintf(p->title, sizeof p->title, "%s, %" PRIu32 " rank%s, %s", coll_name(b->cfg.c.coll),
+	snprintf(p->title, sizeof p->title, "%s, %" PRIu32 " rank%s, %s", bench_collective_name(b),
 		 n, n == 1 ? "" : "s", dtype_name(b->cfg.c.dtype));
 	p->plot.npanels = 1;
 	p->plot.title = p->title;

@@ -7,6 +7,12 @@
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
+const char *
+bench_collective_name(const struct bench_cli *b)
+{
+	return b->cfg.c.coll == GPUSIM_SEND ? "sendrecv" : coll_name(b->cfg.c.coll);
+}
+
 static const char *
 redop(const struct bench_cli *b)
 {
@@ -25,7 +31,7 @@ print_head_json(struct bench_cli *b)
 	json_put(&b->json,
 		 "{collective:%s algo:%s nranks:%" PRIu32 " type:%s redop:%s root:%" PRId64
 		 " iters:%" PRIu64 " warmup:%" PRIu64 " rewrite:%hhu rows:[",
-		 coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm),
+		 bench_collective_name(b), b->algo, gpusim_comm_count(b->comm),
 		 dtype_name(b->cfg.c.dtype), redop(b), root(b), b->a->iters, b->a->warmup,
 		 b->a->rewrite);
 }
@@ -40,7 +46,7 @@ bench_print_head(struct bench_cli *b, uint64_t max_bytes)
 	printf("# %s algo %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64
 	       " step: %" PRIu64 "(factor) warmup iters: %" PRIu64 " iters: %" PRIu64
 	       " validation: 1 graph: 1\n",
-	       coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm), b->cfg.min_bytes,
+	       bench_collective_name(b), b->algo, gpusim_comm_count(b->comm), b->cfg.min_bytes,
 	       max_bytes, b->a->factor, b->a->warmup, b->a->iters);
 	printf("# time: of the slowest rank, on the devices, while a graph repeats the operation; "
 	       "without client round trips%s\n#\n# Using devices\n",

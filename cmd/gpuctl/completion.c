@@ -171,6 +171,13 @@ collectives(const struct line *l)
 		offer(l, coll_name((enum gpusim_coll)c), NULL);
 }
 
+static void
+measured(const struct line *l)
+{
+	collectives(l);
+	offer(l, "sendrecv", NULL);
+}
+
 /* Algorithms from files may also be of the collective "custom". */
 static void
 planned(const struct line *l)
@@ -289,7 +296,7 @@ static const struct {
 	void (*offer)(const struct line *);
 } operands[] = {
     {"simulate", false, collectives}, {"help", false, verbs},
-    {"plan", false, planned},	      {"bench", false, collectives},
+    {"plan", false, planned},	      {"bench", false, measured},
     {"tune", true, collectives},      {"synth", false, collectives},
     {"algo", true, algo_operands},    {"launch", false, kernels},
     {"inject", true, injections},     {"memcpy", true, files},

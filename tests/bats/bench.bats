@@ -37,22 +37,36 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 
 @test "busbw is algbw by the factor of nccl-tests, algbw is size by time" {
 	run bounded gpuctl run -n 4 -- bash -c 'for c in allreduce broadcast reduce allgather \
-		reduce-scatter alltoall gather scatter; do echo "$c $(gpuctl bench $c -b 4M -e 4M --iters 2 \
+		reduce-scatter alltoall gather scatter sendrecv; do echo "$c $(gpuctl bench $c -b 4M -e 4M --iters 2 \
 		--warmup 0 --json)"; done'
 	assert_status 0
-	perl -MJSON::PP -e 'my %f = (allreduce => 1.5, broadcast => 1, reduce => 1);
+	perl -MJSON::PP -e 'my %f = (allreduce => 1.5, broadcast => 1, reduce => 1, sendrecv => 1);
 		while (<>) {
 			my ($c, $j) = split / /, $_, 2;
 			my $d = decode_json($j);
 			my $r = $d->{rows}[0];
 			die "$c: wrong\n" if $d->{wrong} || $r->{size} != 4 << 20 || $d->{nranks} != 4;
-			die "$c: in place\n" if ($c eq "alltoall") != !defined $r->{in_place};
+			die "$c: in place\n" if ($c =~ /alltoall|sendrecv/) != !defined $r->{in_place};
+			die "$c: $d->{collective}\n" if $d->{collective} ne $c;
 			for my $p (grep { defined } @$r{"out_of_place", "in_place"}) {
 				my $f = $f{$c} // 0.75;
 				die "$c: busbw\n" if abs($p->{busbw} / $p->{algbw} - $f) > 1e-3;
 				die "$c: algbw\n" if abs($r->{size} / 1e3 / $p->{time_us} / $p->{algbw} - 1) > 1e-3;
 			}
 		}' <<<"$output"
+}
+
+@test "sendrecv: each rank to the next, by sockets too; not one end alone, nor one rank" {
+	GPUSIM_P2P_DISABLE=1 run bounded gpuctl run -n 3 -- gpuctl bench sendrecv -b 1 -e 1M -f 32 --iters 3 --verify
+	assert_status 0
+	assert_match '# sendrecv algo auto nRanks 3'
+	assert_match 'Out of bounds values : 0 OK'
+	run bounded gpuctl run -n 2 -- gpuctl bench send
+	assert_status 2
+	assert_match 'send: bench measures both ends of it: sendrecv'
+	run bounded gpuctl run -n 1 -- gpuctl bench sendrecv
+	assert_status 2
+	assert_match 'sendrecv: needs at least two ranks'
 }
 
 @test "count and size of collectives with parts: nccl-tests' meaning" {

@@ -59,6 +59,14 @@ fit_buffers(struct bench *b, struct err *err)
 	return rc;
 }
 
+struct shape
+bench_shape(const struct bench *b, uint32_t rank)
+{
+	if (b->c.coll == GPUSIM_SEND)
+		return (struct shape){.in = b->c.nelem, .out = b->c.nelem};
+	return shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, rank);
+}
+
 /* Set the addresses of the operation at hand, of c->nelem elements. */
 static void
 place(struct bench *b, enum bench_place where)
@@ -66,8 +74,7 @@ place(struct bench *b, enum bench_place where)
 	uint64_t size = dtype_size(b->c.dtype);
 
 	for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++) {
-		struct shape s =
-		    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, r);
+		struct shape s = bench_shape(b, r);
 		struct gpusim_addr send = b->base[0][r], recv = b->base[1][r];
 
 		if (where == BENCH_IN_PLACE) {
@@ -86,9 +93,7 @@ place(struct bench *b, enum bench_place where)
 static enum rc
 give_input(struct bench *b, uint32_t rank, struct err *err)
 {
-	uint64_t total =
-	    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, rank).in;
-	uint64_t size = dtype_size(b->c.dtype), n;
+	uint64_t total = bench_shape(b, rank).in, size = dtype_size(b->c.dtype), n;
 	enum rc rc = RC_OK;
 
 	for (uint64_t done = 0; done < total && rc == RC_OK; done += n) {
@@ -142,11 +147,37 @@ check_source(struct bench *b, uint32_t rank, const struct shape_source *s, char 
 	return rc;
 }
 
+void
+bench_add(const struct bench *b, struct gpusim_ops *ops)
+{
+	uint32_t n = gpusim_comm_count(b->comm);
+	struct gpusim_collective c = b->c;
+
+	if (c.coll != GPUSIM_SEND)
+		gpusim_ops_collective(ops, &c);
+	for (uint32_t r = 0; b->c.coll == GPUSIM_SEND && r < n; r++) {
+		c.rank = r;
+		c.coll = GPUSIM_SEND;
+		c.root = (r + 1) % n;
+		c.send = &b->send[r];
+		gpusim_ops_collective(ops, &c);
+		c.coll = GPUSIM_RECV;
+		c.root = (r + n - 1) % n;
+		c.recv = &b->recv[r];
+		gpusim_ops_collective(ops, &c);
+	}
+}
+
 /* An operation that recovered has no valid time: its ranks changed. */
 enum rc
 bench_collective(struct bench *b, struct err *err)
 {
-	enum rc rc = api(gpusim_collective(b->comm, &b->c, GPUSIM_SYNC), err);
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
+	enum rc rc;
+
+	bench_add(b, ops);
+	rc = api(gpusim_submit(b->comm, ops, GPUSIM_SYNC, NULL), err);
+	gpusim_ops_free(ops);
 
 	if (rc == RC_OK && *gpusim_note())
 		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
@@ -169,6 +200,11 @@ compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
 	for (; a.rank < a.nranks && rc == RC_OK; a.rank++) {
 		uint64_t before = *nwrong;
 
+		if (b->c.coll == GPUSIM_SEND) {
+			a.coll = GPUSIM_RECV;
+			a.root = (a.rank + a.nranks - 1) % a.nranks;
+		}
+
 		for (uint32_t i = 0; rc == RC_OK && shape_source(&a, i, &s); i++)
 			rc = check_source(b, a.rank, &s, room, &w, nwrong, err);
 		w.nranks += *nwrong > before;
@@ -187,8 +223,7 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	enum rc rc = RC_OK;
 
 	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++) {
-		uint64_t out =
-		    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, r).out;
+		uint64_t out = bench_shape(b, r).out;
 
 		if (where == BENCH_OUT_OF_PLACE && out)
 			rc = api(gpusim_memset(b->cfg.g, gpusim_comm_device(b->comm, r), b->recv[r],
@@ -248,7 +283,8 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 	rc = shape_nelem(b->c.coll, row->count, gpusim_comm_count(b->comm), &b->c.nelem, err);
 	row->nbytes = b->c.nelem * size;
 	for (int p = 0; p < BENCH_NPLACES && rc == RC_OK; p++)
-		if (p == BENCH_OUT_OF_PLACE || b->c.coll != GPUSIM_ALLTOALL)
+		if (p == BENCH_OUT_OF_PLACE ||
+		    (b->c.coll != GPUSIM_ALLTOALL && b->c.coll != GPUSIM_SEND))
 			rc = run_place(b, (enum bench_place)p, row->nbytes, &row->result[p], err);
 	return rc;
 }

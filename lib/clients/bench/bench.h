@@ -54,7 +54,7 @@ struct bench_data {
 	uint64_t most;	 /* elements that one request may be for */
 };
 
-#define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
+#define BENCH_PIECE ((size_t)1 << 20) /* bytes of a request, at most */
 
 /* coll, dtype, op, nranks, root are set by the caller. */
 void bench_data_init(struct bench_data *d);
@@ -71,8 +71,10 @@ union number bench_factor(enum gpusim_dtype dtype, uint32_t rank);
 /* Borrowed until bench_close. */
 struct bench_config {
 	struct gpusim *g;
-	struct gpusim_comm **comm;     /* replaced by a new handle after a recovery */
-	struct gpusim_collective c;    /* all but sizes and addresses */
+	struct gpusim_comm **comm; /* replaced by a new handle after a recovery */
+	/* All but sizes and addresses. GPUSIM_SEND stands for sendrecv: each rank sends to the next, and receives
+	 * from the one before. */
+	struct gpusim_collective c;
 	uint64_t min_bytes, max_bytes; /* of the whole vector */
 	bool fits;		       /* max_bytes is halved until the devices have room */
 	uint64_t factor;	       /* from one size to the next; at least 2 */

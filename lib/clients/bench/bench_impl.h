@@ -5,6 +5,7 @@
 #define BENCH_BENCH_IMPL_H
 
 #include "bench/bench.h"
+#include "coll/shape.h"
 
 struct bench {
 	struct bench_config cfg;
@@ -17,6 +18,12 @@ struct bench {
 	uint64_t max_bytes;
 	int recoveries;
 };
+
+/* What a rank reads and writes. Of sendrecv: it sends to the next rank and receives from the one before. */
+struct shape bench_shape(const struct bench *b, uint32_t rank);
+
+/* Append the operation to a list. */
+void bench_add(const struct bench *b, struct gpusim_ops *ops);
 
 /* Wrong elements of one operation: the number of ranks, and the first element of the first rank. */
 struct bench_wrong {

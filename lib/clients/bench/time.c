@@ -37,7 +37,7 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 
 	gpusim_ops_timing(ops, GPUSIM_UNTIMED);
 	for (uint32_t r = 0; r < n; r++) {
-		uint64_t in = shape_of(b->c.coll, b->c.nelem, n, b->c.root, r).in;
+		uint64_t in = bench_shape(b, r).in;
 
 		if (in)
 			gpusim_ops_memset(ops, r, b->c.stream, b->send[r], PATTERN,
@@ -90,7 +90,7 @@ bench_time(struct bench *b, struct bench_time *out, struct err *err)
 
 	if (b->cfg.rewrite)
 		add_rewrite(b, ops);
-	gpusim_ops_collective(ops, &b->c);
+	bench_add(b, ops);
 	rc = api(gpusim_graph_create(b->comm, ops, &graph), err);
 	gpusim_ops_free(ops);
 	if (rc != RC_OK)

@@ -23,8 +23,7 @@ static enum rc
 check_input(struct bench *b, uint32_t rank, char *room, struct err *err)
 {
 	uint64_t size = dtype_size(b->c.dtype), n;
-	uint64_t total =
-	    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, rank).in;
+	uint64_t total = bench_shape(b, rank).in;
 	enum rc rc = RC_OK;
 
 	for (uint64_t at = 0; at < total && rc == RC_OK; at += n) {
