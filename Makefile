@@ -465,6 +465,7 @@ lint:
 	tests/lint/shell
 	tests/lint/names
 	tests/lint/words
+	tests/lint/tidy
 	mandoc -T lint -W warning $(man)
 	@$(CLANG_FORMAT) --dry-run -Werror $(c_files)
 

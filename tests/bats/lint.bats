@@ -120,24 +120,42 @@ allows() {
 	assert_output ''
 }
 
-@test "words: this tree's texts are plain, and no declaration is torn" {
+@test "words: this tree's texts are plain" {
 	run "$ROOT/tests/lint/words"
 	assert_status 0
 	assert_output ''
 }
 
-@test "words: an old phrase, a line that is too long, a torn declaration" {
+@test "words: an old phrase" {
 	mkdir -p tree/lib
-	printf '/* It waits for n devices. */\nstruct x {\n\tint a; /* one */\n};\n' >tree/lib/good.c
+	echo '/* It waits for n devices. */' >tree/lib/good.c
 	run "$ROOT/tests/lint/words" tree
 	assert_status 0
-	printf '/* It is none of these; a f32 */\nstruct x {\n\tuint64_t\n\t    a; /* one */\n};\n/* %0130d */\n' 0 >tree/lib/bad.c
+	echo '/* It is none of these; a f32 */' >tree/lib/bad.c
 	run "$ROOT/tests/lint/words" tree
 	assert_status 1
 	assert_match "lib/bad.c:1: 'is none of': write: must be one of"
 	assert_match "lib/bad.c:1: 'a [(]f8e4m3.*': write: an f64"
-	assert_match 'lib/bad.c:4: a torn declaration'
-	assert_match 'lib/bad.c:6: more than 120 columns'
+}
+
+@test "tidy: a line that is too long, a torn declaration, a function that is too long, one that nobody else uses" {
+	run "$ROOT/tests/lint/tidy"
+	assert_status 0
+	assert_output ''
+	mkdir -p tree/lib/a
+	{
+		printf 'struct x {\n\tuint64_t\n\t    a; /* one */\n};\n/* %0130d */\nvoid\nlong_one(void)\n{\n' 0
+		yes '	;' | head -n 71
+		printf '}\n'
+	} >tree/lib/a/a.c
+	printf '%s\n' 'void long_one(void);' 'int used(int x);' '#define own(x) used(x)' >tree/lib/a/a.h
+	run "$ROOT/tests/lint/tidy" tree
+	assert_status 1
+	assert_match 'lib/a/a.c:3: a torn declaration'
+	assert_match 'lib/a/a.c:5: more than 120 columns'
+	assert_match 'lib/a/a.c:8: a function of 71 lines'
+	assert_match 'lib/a/a.h:1: long_one is used in its own file alone'
+	[[ $output != *'used is used'* ]]
 }
 
 @test "names: a file, a message, a target that is not there, a page that is too long" {

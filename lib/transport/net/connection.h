@@ -53,9 +53,9 @@ void net_pull_stop(struct net_pull *p);
  *
  * net_pull_take: the connection of the device, known from its first frame; NULL: none, or
  * another thread is reading. All frames so far have been handed on.
- * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, before it would sleep (brief), when
- * nudged, after a while, or at the end of the connection. If it is the one that `into` (or NULL)
- * describes, its payload is put there, also when it turns out wrong.
+ * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
+ * nudged, after a while, before it would sleep (brief), or at the end of the connection. If it is the one that
+ * `into` (or NULL) describes, its payload is put there, also when it turns out wrong.
  * net_pull_give: give it back. Its own thread reads it again 50 ms later, unless a thread takes it.
  * net_pull_resume: have the connections read by their own threads for a while, for a thread that
  * waits for any peer, or whose peers wait for it.

@@ -6,12 +6,11 @@
  * frame.
  *
  * A thread that waits for a frame may take its connection and read it itself (net_pull_take), straight from its
- * descriptor: no other thread is woken on the way. The connection's own thread parks meanwhile, and for a while after, since a
- * thread that waited once will wait again; a ticker resumes it when nobody has read for long, and
- * regularly aborts the read of a waiting thread so that it can check its clock. Ownership changes between
- * frames only: the own thread posts the read of a frame's first bytes under the lock (`between`), so that
- * an abort cannot miss it. On TLS, where an aborted read makes nng end the connection, no thread takes
- * one.
+ * descriptor: no other thread is woken on the way. The connection's own thread parks meanwhile, and for a while
+ * after, since a thread that waited once will wait again; a ticker resumes it when nobody has read for long.
+ * A waiting thread returns regularly so that it can check its clock, and when it is nudged. Ownership changes
+ * between frames only: the own thread posts the read of a frame's first bytes under the lock (`between`), so that
+ * an abort cannot miss it. On TLS, where an aborted read makes nng end the connection, no thread takes one.
  *
  * `lock` guards the list of connections and who reads them, but not the reading.
  */

@@ -56,8 +56,9 @@ abort_comm(struct comm *c, const char *reason)
 	}
 }
 
-void
-xport_unlink_comm(struct xport *x, struct comm *c, const char *reason)
+/* Remove it from the table; it is freed when its operations have ended. */
+static void
+unlink_comm(struct xport *x, struct comm *c, const char *reason)
 {
 	struct comm **at = &x->comms;
 
@@ -124,7 +125,7 @@ xport_attach(struct xport *x, const struct xport_membership *m, const struct xpo
 	if (c) {
 		old = xport_find_comm(x, m->comm);
 		if (old)
-			xport_unlink_comm(x, old, "the communicator changed");
+			unlink_comm(x, old, "the communicator changed");
 		c->next = x->comms;
 		x->comms = c;
 		x->ncomms++;
@@ -141,7 +142,7 @@ xport_detach(struct xport *x, uint64_t comm, struct err *err)
 	pthread_mutex_lock(&x->lock);
 	c = xport_find_comm(x, comm);
 	if (c)
-		xport_unlink_comm(x, c, "the communicator was destroyed");
+		unlink_comm(x, c, "the communicator was destroyed");
 	pthread_mutex_unlock(&x->lock);
 	return c ? RC_OK
 		 : err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " on this device", comm);

@@ -169,7 +169,8 @@ take(struct xport_op *o, uint32_t peer, unsigned slot, uint64_t seq)
 	peermem_moved_at(o->comm, peer);
 }
 
-/* The slot with the operation's next chunk, which is noted; window: none. Chunks that frames brought are passed over. */
+/* The slot with the operation's next chunk, which is noted; window: none. Chunks that frames brought are passed
+ * over. */
 static unsigned
 find(struct xport_op *o, uint32_t peer)
 {

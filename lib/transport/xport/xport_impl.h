@@ -116,9 +116,9 @@ struct comm {
 	struct exchange *exchanges, *spare;
 	unsigned nearly;  /* exchanges of operations that have not begun here */
 	unsigned nlinger; /* exchanges that linger */
-	struct finished
-	    *finished;		/* FINISHED_OPS, in sets; the next of a set replaces its oldest */
-	uint8_t *finished_next; /* by set */
+	/* FINISHED_OPS, in sets; by set the next, which replaces its oldest. */
+	struct finished *finished;
+	uint8_t *finished_next;
 	struct peer_mapping *mapping; /* or NULL */
 };
 
@@ -225,9 +225,7 @@ enum op_outcome { OP_DONE, OP_GAVE_UP };
 /* Free an operation's chunks, remember its number. */
 void exchange_drop(struct exchange *e, enum op_outcome how);
 
-/* Remove it from the table; it is freed when its operations have ended, by xport_forget if they already
- * have. */
-void xport_unlink_comm(struct xport *x, struct comm *c, const char *reason);
+/* Free a communicator that is not attached, when its operations have ended. */
 void xport_forget_comm(struct comm *c);
 
 /*

@@ -283,8 +283,8 @@ test_take(void)
 	net_pull_stop(pull);
 }
 
-/* The thread that reads a connection's descriptor: it is closed meanwhile, and descriptors are opened and used that would
- * have its number. */
+/* The thread that reads a connection's descriptor: it is closed meanwhile, and descriptors are opened and used that
+ * would have its number. */
 static void
 test_descriptor(void)
 {
