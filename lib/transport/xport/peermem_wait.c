@@ -153,9 +153,8 @@ peermem_pair_pause(struct wait *w, struct err *err)
 		pause_core();
 	if (xport_wait_is_over(w) || yield_first(w))
 		return RC_OK;
-	rc = still_there(w, err);
-	if (rc == RC_OK)
-		rc = xport_poll(w->op, err);
+	/* A peer whose process has ended is reported by the coordinator, which knows why. */
+	rc = xport_poll(w->op, err);
 	/* Frames may come too: nng's threads read them. */
 	net_pull_resume(c->x->pull);
 	if (rc == RC_OK)
