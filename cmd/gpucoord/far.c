@@ -168,52 +168,15 @@ note_away(struct far *h, const struct err *why)
 	pthread_mutex_unlock(&h->of->lock);
 }
 
-static uint64_t
-soon(const struct far *h)
-{
-	uint64_t ns = deadline_in_ms(ANSWER_MS);
-
-	return ns < h->deadline_ns ? ns : h->deadline_ns;
-}
-
-static enum rc
-ask(struct far *h, uint64_t offset, char *dst, size_t n, struct err *err)
-{
-	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
-	GpuSim__Request req = WIRE_REQUEST(RECORDER_READ, recorderread, m);
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	m.offset = offset;
-	m.nbytes = (uint32_t)n;
-	rc = rpc_call(h->at->client, &req, soon(h), &reply, err);
-	if (rc == RC_TIMEOUT || rc == RC_UNREACHABLE)
-		note_away(h, err);
-	if (rc != RC_OK)
-		return rc;
-	if (reply->body_case != GPU_SIM__REPLY__BODY_READ || reply->read->data.len != n)
-		rc = err_set(err, RC_BADDATA, "%s: the recorder ends before byte %" PRIu64,
-			     h->at->addr, offset + n);
-	else
-		memcpy(dst, reply->read->data.data, n);
-	wire_reply_free(reply);
-	return rc;
-}
-
 static enum rc
 read_far(void *arg, uint64_t offset, void *dst, size_t n, struct err *err)
 {
-	enum rc rc = RC_OK;
-	char *at = dst;
+	struct far *h = arg;
+	enum rc rc =
+	    rpc_read_recorder(h->at->client, offset, dst, n, ANSWER_MS, h->deadline_ns, err);
 
-	while (rc == RC_OK && n) {
-		size_t k = n < WIRE_BULK_MAX ? n : WIRE_BULK_MAX;
-
-		rc = ask(arg, offset, at, k, err);
-		at += k;
-		offset += k;
-		n -= k;
-	}
+	if (rc == RC_TIMEOUT || rc == RC_UNREACHABLE)
+		note_away(h, err);
 	return rc;
 }
 

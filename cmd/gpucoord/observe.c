@@ -74,50 +74,25 @@ observer_free(struct observer *o)
 
 /* ---- the coordinator's answers */
 
-/* Send a request; *body is the body of the answer, which the caller frees. */
-static enum rc
-ask(struct observer *o, const GpuSim__Request *req, GpuSim__Reply__BodyCase kind,
-    uint64_t deadline_ns, void **body, struct err *err)
-{
-	GpuSim__Reply *reply;
-	enum rc rc = rpc_call(o->self, req, deadline_ns, &reply, err);
-
-	if (rc != RC_OK)
-		return rc;
-	if (reply->body_case == kind) {
-		*body = reply->done; /* all bodies are pointers in one union */
-		reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
-	} else {
-		rc = err_set(err, RC_INTERNAL, "the coordinator answered a different request");
-	}
-	wire_reply_free(reply);
-	return rc;
-}
-
 static enum rc
 ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err *err)
 {
 	GpuSim__StatusRequest of_status = GPU_SIM__STATUS_REQUEST__INIT;
 	GpuSim__EventsRequest of_events = GPU_SIM__EVENTS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	void *status = NULL, *events = NULL;
-	enum rc rc;
+	GpuSim__Request status_request = WIRE_REQUEST(STATUS, status, of_status);
+	GpuSim__Request events_request = WIRE_REQUEST(EVENTS, events, of_events);
+	GpuSim__Reply *status = NULL, *events = NULL;
+	enum rc rc = rpc_call(o->self, &status_request, deadline_ns, &status, err);
 
-	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
-	req.status = &of_status;
-	rc = ask(o, &req, GPU_SIM__REPLY__BODY_STATUS, deadline_ns, &status, err);
-	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
-	req.events = &of_events;
 	if (rc == RC_OK)
-		rc = ask(o, &req, GPU_SIM__REPLY__BODY_EVENTS, deadline_ns, &events, err);
+		rc = rpc_call(o->self, &events_request, deadline_ns, &events, err);
+	if (rc == RC_OK && (status->body_case != GPU_SIM__REPLY__BODY_STATUS ||
+			    events->body_case != GPU_SIM__REPLY__BODY_EVENTS))
+		rc = err_set(err, RC_INTERNAL, "the coordinator answered a different request");
 	if (rc == RC_OK)
-		rc = world_new(status, events, clock_wall_ns(), out, err);
-	if (rc == RC_OK)
-		return RC_OK;
-	if (status)
-		gpu_sim__status_response__free_unpacked(status, NULL);
-	if (events)
-		gpu_sim__events_response__free_unpacked(events, NULL);
+		return world_of_answers(status, events, clock_wall_ns(), out, err);
+	wire_reply_free(status);
+	wire_reply_free(events);
 	return rc;
 }
 

@@ -132,19 +132,14 @@ offset_ns(const struct world *w)
 static enum rc
 ask(struct gpusim *g, struct world **out, struct err *err)
 {
-	GpuSim__Reply *status = NULL, *events = NULL;
+	GpuSim__Reply *status = NULL, *events;
 	enum rc rc = api(client_status(g, &status), err);
 
 	if (rc == RC_OK)
 		rc = api(client_history(g, 0, 0, &events), err);
 	if (rc == RC_OK)
-		rc = world_new(status->status, events->events, 0, out, err);
-	if (rc == RC_OK) { /* the world owns what they held */
-		status->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
-		events->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
-	}
+		return world_of_answers(status, events, 0, out, err);
 	wire_reply_free(status);
-	wire_reply_free(events);
 	return rc;
 }
 

@@ -54,55 +54,18 @@ client_history(struct gpusim *g, uint64_t after, uint32_t wait_ms, GpuSim__Reply
 
 /* ---- by requests */
 
-static enum rc
-ask(const struct client_recorder *r, uint64_t offset, size_t n, uint32_t trace_ms,
-    GpuSim__Reply **out, struct err *err)
+static uint32_t
+patience_ms(const struct client_recorder *r)
 {
-	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
-	GpuSim__Request req = WIRE_REQUEST(RECORDER_READ, recorderread, m);
-	uint32_t most = r->g->timeout_ms;
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	m.offset = offset;
-	m.nbytes = (uint32_t)n;
-	m.tracems = trace_ms;
-	rc = rpc_call(r->peer, &req, deadline_in_ms(most < READ_MS ? most : READ_MS), &reply, err);
-	if (rc != RC_OK)
-		return rc;
-	if (reply->body_case != GPU_SIM__REPLY__BODY_READ) {
-		wire_reply_free(reply);
-		return err_set(err, RC_BADDATA, "an answer of the wrong kind");
-	}
-	*out = reply;
-	return RC_OK;
+	return r->g->timeout_ms < READ_MS ? r->g->timeout_ms : READ_MS;
 }
 
 static enum rc
 read_by_requests(void *arg, uint64_t offset, void *dst, size_t n, struct err *err)
 {
 	const struct client_recorder *r = arg;
-	char *to = dst;
 
-	while (n > 0) {
-		size_t part = n < WIRE_BULK_MAX ? n : WIRE_BULK_MAX;
-		GpuSim__Reply *reply;
-		bool whole;
-		enum rc rc = ask(r, offset, part, 0, &reply, err);
-
-		if (rc != RC_OK)
-			return rc;
-		whole = reply->read->data.len == part;
-		if (whole)
-			memcpy(to, reply->read->data.data, part);
-		wire_reply_free(reply);
-		if (!whole)
-			return err_set(err, RC_BADDATA, "the recorder's area is truncated");
-		to += part;
-		offset += part;
-		n -= part;
-	}
-	return RC_OK;
+	return rpc_read_recorder(r->peer, offset, dst, n, patience_ms(r), UINT64_MAX, err);
 }
 
 /* ---- by the file */

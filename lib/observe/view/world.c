@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "coll/plan.h"
+#include "wire/wire.h"
 
 enum rc
 world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64_t now_ns,
@@ -33,6 +34,21 @@ world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64
 	w->now_ns = now_ns;
 	*out = w;
 	return RC_OK;
+}
+
+enum rc
+world_of_answers(GpuSim__Reply *status, GpuSim__Reply *events, uint64_t now_ns, struct world **out,
+		 struct err *err)
+{
+	enum rc rc = world_new(status->status, events->events, now_ns, out, err);
+
+	if (rc == RC_OK) { /* the world owns what they held */
+		status->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
+		events->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
+	}
+	wire_reply_free(status);
+	wire_reply_free(events);
+	return rc;
 }
 
 static void

@@ -71,6 +71,10 @@ struct world {
 enum rc world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64_t now_ns,
 		  struct world **out, struct err *err);
 
+/* As world_new, of the answers to a Status and an Events request, which it frees in any case. */
+enum rc world_of_answers(GpuSim__Reply *status, GpuSim__Reply *events, uint64_t now_ns,
+			 struct world **out, struct err *err);
+
 /* NULL is legal. */
 void world_free(struct world *w);
 

@@ -6,10 +6,12 @@
  * operation is started under the client's lock, so that either closing finds and aborts it, or it finds
  * the closing. The caller's callback runs without the lock, exactly once.
  */
+#include <inttypes.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "net/rpc_client_impl.h"
@@ -414,5 +416,34 @@ rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 	if (rc == RC_OK && !plain_call(c, &b, deadline_ns, out, &rc, err))
 		rc = call_and_wait(c, &b, deadline_ns, out, err);
 	buf_fini(&b);
+	return rc;
+}
+
+enum rc
+rpc_read_recorder(struct rpc_client *c, uint64_t offset, void *dst, size_t n, uint32_t each_ms,
+		  uint64_t deadline_ns, struct err *err)
+{
+	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(RECORDER_READ, recorderread, m);
+	enum rc rc = RC_OK;
+	char *to = dst;
+
+	for (; n && rc == RC_OK; to += m.nbytes, offset += m.nbytes, n -= m.nbytes) {
+		uint64_t soon = deadline_in_ms(each_ms);
+		GpuSim__Reply *reply;
+
+		m.offset = offset;
+		m.nbytes = n < WIRE_BULK_MAX ? (uint32_t)n : WIRE_BULK_MAX;
+		rc = rpc_call(c, &req, soon < deadline_ns ? soon : deadline_ns, &reply, err);
+		if (rc != RC_OK)
+			break;
+		if (reply->body_case == GPU_SIM__REPLY__BODY_READ &&
+		    reply->read->data.len == m.nbytes)
+			memcpy(to, reply->read->data.data, m.nbytes);
+		else
+			rc = err_set(err, RC_BADDATA, "%s: the recorder ends before byte %" PRIu64,
+				     c->addr, offset + m.nbytes);
+		wire_reply_free(reply);
+	}
 	return rc;
 }

@@ -74,4 +74,14 @@ enum rc rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_
 enum rc rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		 GpuSim__Reply **out, struct err *err);
 
+/*
+ * rpc_read_recorder - read n bytes of the recorder of the process there, from offset on.
+ *
+ *	each_ms, deadline_ns	of a request, and of all
+ *
+ * RC_BADDATA: it ends before; errors of rpc_call.
+ */
+enum rc rpc_read_recorder(struct rpc_client *c, uint64_t offset, void *dst, size_t n,
+			  uint32_t each_ms, uint64_t deadline_ns, struct err *err);
+
 #endif
