@@ -240,14 +240,17 @@ client_recorder_is_file(const struct client_recorder *r)
 enum gpusim_rc
 client_recorder_trace(struct client_recorder *r, uint32_t ms)
 {
+	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(RECORDER_READ, recorderread, m);
 	GpuSim__Reply *reply = NULL;
 	enum rc rc;
 
 	if (trace_by_file(r, ms))
 		return GPUSIM_OK;
+	m.tracems = ms;
 	rc = connect_device(r);
 	if (rc == RC_OK)
-		rc = ask(r, 0, 0, ms, &reply, client_err());
+		rc = rpc_call(r->peer, &req, deadline_in_ms(patience_ms(r)), &reply, client_err());
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
