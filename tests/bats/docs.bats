@@ -101,16 +101,6 @@ installed() {
 	done
 }
 
-@test "lib/README.md: what each room knows is what tests/lint/layers allows" {
-	{
-		echo 'BEGIN {'
-		grep '^	may\["lib/' "$ROOT/tests/lint/layers"
-		echo 'for (room in may) if (room !~ /\/.*\//) print substr(room, 5), may[room] }'
-	} | awk -f - | sed -E 's/ (public|nccl\.h|generated|<[^>]*>|coord\/[a-z]+)//g' | sort >sources
-	sed -nE 's/^\| `([a-z]+)` \|.*\| ([a-z ]+) \|$/\1 \2/p' "$ROOT/lib/README.md" | sed 's/ libc$//' | sort >page
-	diff sources page
-}
-
 @test "the table of exit codes in gpusim(7) is the header's, and every other page refers to it" {
 	sed -n 's/.*EXIT_[A-Z]* = \([0-9]*\),.*/\1/p' "$ROOT/lib/base/rc.h" >codes
 	for page in "$ROOT"/man/*.[1-9]; do
