@@ -159,42 +159,7 @@ check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 	return GPUSIM_OK;
 }
 
-static struct cmdq_command
-command(const struct gpusim_comm *comm, const struct gpusim_collective *c)
-{
-	bool same = c->deterministic || comm->g->deterministic;
-	bool pair = coll_is_sendrecv(c->coll);
-
-	return (struct cmdq_command){.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
-				     .flags = same && !pair ? CMDQ_DETERMINISTIC : 0,
-				     .coll = (uint8_t)c->coll,
-				     .dtype = (uint8_t)c->dtype,
-				     .redop = (uint8_t)c->redop,
-				     .u.coll = {.send = c->send[0].addr,
-						.recv = c->recv[0].addr,
-						.count = c->nelem,
-						.root = c->root}};
-}
-
-/* ---- calls */
-
-static enum gpusim_rc
-gather(struct gpusim_comm *comm, const struct cmdq_command *c, uint32_t stream)
-{
-	struct enqueue_group *v = comm->enqueued;
-	struct cmdq_bind *b;
-	enum gpusim_rc rc = bind_of(comm, &b);
-
-	if (rc != GPUSIM_OK)
-		return rc;
-	if (!alloc_room(&v->v, v->n, &v->room, sizeof *v->v))
-		return client_fail(RC_NOMEM, "out of memory");
-	v->v[v->n++] = (struct grouped){*c, stream};
-	cmdq_bind_grouped(b);
-	return GPUSIM_OK;
-}
-
-/* ---- v-variants: sends and receives of the parts, or a reduce for each part */
+/* ---- calls. A v-variant is sends and receives of the parts, or a reduce for each part. */
 
 /* Where rank r's part begins. */
 static uint64_t
@@ -217,38 +182,18 @@ piece(struct gpusim_comm *comm, const struct gpusim_collective *c, enum gpusim_c
       struct gpusim_addr from, uint64_t at, uint64_t count, uint32_t root)
 {
 	struct gpusim_addr nowhere = {0}, here = gpusim_addr_add(from, at * dtype_size(c->dtype));
-	struct gpusim_collective k = {GPUSIM_COLLECTIVE_INIT, .coll = coll,   .dtype = c->dtype,
-				      .redop = c->redop,      .nelem = count, .root = root,
-				      .stream = c->stream};
+	struct gpusim_collective k = *c;
 
-	if (count == 0)
+	if (count == 0 && coll != GPUSIM_REDUCE)
 		return GPUSIM_OK;
 	if (at > UINT64_MAX / 32 || from.addr > UINT64_MAX / 2)
 		return refuse(comm, "a buffer is outside of the device's memory");
+	k.coll = coll;
+	k.nelem = count;
+	k.root = root;
 	k.send = coll == GPUSIM_RECV ? &nowhere : &here;
-	k.recv = coll == GPUSIM_RECV ? &here : &nowhere;
+	k.recv = coll == GPUSIM_RECV ? &here : coll == GPUSIM_SEND ? &nowhere : c->recv;
 	return enqueue_even(comm, &k);
-}
-
-/* This rank's part of every reduce: one for each rank, which gets its part. */
-static enum gpusim_rc
-reduce_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
-{
-	struct gpusim_collective k = *c;
-	enum gpusim_rc rc = GPUSIM_OK;
-
-	k.coll = GPUSIM_REDUCE;
-	k.counts = NULL;
-	for (uint32_t r = 0; r < comm->nranks && rc == GPUSIM_OK; r++) {
-		struct gpusim_addr in =
-		    gpusim_addr_add(c->send[0], part_at(c->counts, NULL, r) * dtype_size(c->dtype));
-
-		k.send = &in;
-		k.nelem = c->counts[r];
-		k.root = r;
-		rc = enqueue_even(comm, &k);
-	}
-	return rc;
 }
 
 static enum gpusim_rc
@@ -262,6 +207,11 @@ move_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	enum gpusim_rc rc = GPUSIM_OK;
 
 	for (uint32_t r = 0; r < comm->nranks && rc == GPUSIM_OK; r++) {
+		if (c->coll == GPUSIM_REDUCESCATTER) {
+			rc = piece(comm, c, GPUSIM_REDUCE, c->send[0], part_at(c->counts, NULL, r),
+				   c->counts[r], r);
+			continue;
+		}
 		if (gives && (c->coll == GPUSIM_ALLTOALL || c->coll == GPUSIM_SCATTER))
 			rc = piece(comm, c, GPUSIM_SEND, c->send[0],
 				   part_at(c->counts, c->displs, r), c->counts[r], r);
@@ -287,7 +237,7 @@ enqueue_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	if (rc == GPUSIM_OK && c->algo)
 		rc = refuse(comm, "uneven parts do not support a choice of algorithm here");
 	else if (rc == GPUSIM_OK)
-		rc = c->coll == GPUSIM_REDUCESCATTER ? reduce_parts(comm, c) : move_parts(comm, c);
+		rc = move_parts(comm, c);
 	if (!own)
 		return rc;
 	if (rc == GPUSIM_OK)
@@ -310,17 +260,32 @@ enqueue(struct gpusim_comm *comm, const struct gpusim_collective *c)
 static enum gpusim_rc
 enqueue_even(struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
-	struct cmdq_command cmd = command(comm, c);
+	bool same = c->deterministic || comm->g->deterministic;
+	bool pair = coll_is_sendrecv(c->coll);
+	struct cmdq_command cmd = {.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
+				   .flags = same && !pair ? CMDQ_DETERMINISTIC : 0,
+				   .coll = (uint8_t)c->coll,
+				   .dtype = (uint8_t)c->dtype,
+				   .redop = (uint8_t)c->redop,
+				   .u.coll = {.send = c->send[0].addr,
+					      .recv = c->recv[0].addr,
+					      .count = c->nelem,
+					      .root = c->root}};
 	uint32_t stream = (uint32_t)c->stream.id;
+	struct enqueue_group *v = comm->enqueued;
 	struct cmdq_bind *b;
 	struct cmdq *q;
 	enum gpusim_rc rc = check(comm, c);
 
-	if (rc != GPUSIM_OK)
-		return rc;
-	if (comm->enqueued)
-		return gather(comm, &cmd, stream);
-	rc = bind_of(comm, &b);
+	if (rc == GPUSIM_OK)
+		rc = bind_of(comm, &b);
+	if (rc == GPUSIM_OK && v) {
+		if (!alloc_room(&v->v, v->n, &v->room, sizeof *v->v))
+			return client_fail(RC_NOMEM, "out of memory");
+		v->v[v->n++] = (struct grouped){cmd, stream};
+		cmdq_bind_grouped(b);
+		return GPUSIM_OK;
+	}
 	if (rc == GPUSIM_OK)
 		rc = queue_of(comm, stream, &q);
 	if (rc == GPUSIM_OK)
@@ -346,32 +311,12 @@ enqueue_group_free(struct enqueue_group *v)
 	free(v);
 }
 
-/* Pack the operations of one stream, and `one`, with their bindings. */
-static enum gpusim_rc
-end_stream(struct gpusim_comm *comm, const struct enqueue_group *v, uint32_t stream,
-	   struct cmdq_command *one, struct cmdq_bind **binds)
-{
-	enum gpusim_rc rc = bind_of(comm, &binds[0]);
-	struct cmdq *q;
-	size_t n = 0;
-
-	for (size_t i = 0; i < v->n; i++)
-		if (v->v[i].stream == stream) {
-			one[n] = v->v[i].c;
-			binds[n++] = binds[0];
-		}
-	if (rc == GPUSIM_OK)
-		rc = queue_of(comm, stream, &q);
-	return rc == GPUSIM_OK ? cmdq_append_colls(q, binds, one, n, NULL) : rc;
-}
-
 enum gpusim_rc
 enqueue_end(struct gpusim_comm *comm)
 {
 	struct enqueue_group *v = comm->enqueued;
 	struct cmdq_command *one;
-	struct cmdq_bind **binds;
-	uint64_t streams = 0;
+	struct cmdq_bind **binds, *b;
 	enum gpusim_rc rc = GPUSIM_OK;
 
 	if (!v)
@@ -381,11 +326,22 @@ enqueue_end(struct gpusim_comm *comm)
 	binds = alloc_zeroed(v->n, sizeof *binds);
 	if (!one || !binds)
 		rc = client_fail(RC_NOMEM, "out of memory");
-	for (size_t i = 0; i < v->n; i++)
-		streams |= UINT64_C(1) << v->v[i].stream;
-	for (uint32_t s = 0; s < STREAMS && rc == GPUSIM_OK; s++)
-		if (streams >> s & 1)
-			rc = end_stream(comm, v, s, one, binds);
+	if (rc == GPUSIM_OK && v->n)
+		rc = bind_of(comm, &b);
+	for (uint32_t s = 0; s < STREAMS && rc == GPUSIM_OK; s++) {
+		struct cmdq *q;
+		size_t n = 0;
+
+		for (size_t i = 0; i < v->n; i++)
+			if (v->v[i].stream == s) {
+				one[n] = v->v[i].c;
+				binds[n++] = b;
+			}
+		if (n)
+			rc = queue_of(comm, s, &q);
+		if (n && rc == GPUSIM_OK)
+			rc = cmdq_append_colls(q, binds, one, n, NULL);
+	}
 	free(one);
 	free(binds);
 	enqueue_group_free(v);

@@ -122,21 +122,6 @@ cut_set(struct nccl_op *op, size_t n)
 	}
 }
 
-static void
-cut_sets(struct nccl_op *op, size_t n)
-{
-	size_t end;
-
-	for (size_t at = 0; at < n; at = end) {
-		for (end = at + 1; end < n && op[end].comm == op[at].comm &&
-				   op[end].c.kind == CMDQ_SENDRECV &&
-				   op[at].c.kind == CMDQ_SENDRECV;)
-			end++;
-		if (end - at > 1)
-			cut_set(op + at, end - at);
-	}
-}
-
 /* ---- the order */
 
 size_t
@@ -156,7 +141,14 @@ nccl_order(struct nccl_op *op, size_t n)
 		last = op[i].launch;
 		op[i].launch = launches - 1;
 	}
-	cut_sets(op, n);
+	for (size_t at = 0, end; at < n; at = end) {
+		for (end = at + 1; end < n && op[end].comm == op[at].comm &&
+				   op[end].c.kind == CMDQ_SENDRECV &&
+				   op[at].c.kind == CMDQ_SENDRECV;)
+			end++;
+		if (end - at > 1)
+			cut_set(op + at, end - at);
+	}
 	return launches;
 }
 

@@ -260,29 +260,6 @@ take_factor(struct queue *q, struct inst_coll *i, const struct cmdq_command *c, 
 	return RC_OK;
 }
 
-/* Set the command's buffers in the shape. */
-static enum rc
-place(struct queue *q, struct shaped *s, const struct cmdq_command *c, struct err *err)
-{
-	/* The buffers may be in place; else they are apart. */
-	bool in_place = c->u.coll.send < c->u.coll.recv + s->c.shape.out * s->c.elem &&
-			c->u.coll.recv < c->u.coll.send + s->c.shape.in * s->c.elem;
-	uint32_t **after = &s->after[in_place];
-	enum rc rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
-
-	if (rc == RC_OK)
-		rc = have_scratch(q, inst_coll_scratch(&s->c), err);
-	if (rc == RC_OK && s->c.given)
-		rc = take_factor(q, &s->c, c, err);
-	if (rc != RC_OK)
-		return rc;
-	inst_coll_place_scratch(&s->c, q->scratch);
-	if (!*after && !(*after = hoist_compute(&s->c.plan, s->c.base, s->c.elem)))
-		return err_set(err, RC_NOMEM, "out of memory");
-	s->c.after = *after;
-	return RC_OK;
-}
-
 static void
 count_done(const struct queue_comm *k, uint64_t n)
 {
@@ -296,6 +273,7 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 	const uint64_t number = c->u.coll.number;
 	struct queue_comm *k;
 	struct shaped *s;
+	uint32_t **after;
 	enum rc rc = live_comm(q, c->u.coll.comm, &k, err);
 
 	if (rc == RC_OK && (coll_is_sendrecv((enum gpusim_coll)c->coll) || number >= FRAME_OP_MAX))
@@ -303,7 +281,20 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 	if (rc == RC_OK)
 		rc = shaped_of(q, k, c, &s, err);
 	if (rc == RC_OK)
-		rc = place(q, s, c, err);
+		rc = inst_coll_place(&s->c, q->all->env.mem, c->u.coll.send, c->u.coll.recv, err);
+	if (rc == RC_OK)
+		rc = have_scratch(q, inst_coll_scratch(&s->c), err);
+	if (rc == RC_OK && s->c.given)
+		rc = take_factor(q, &s->c, c, err);
+	if (rc == RC_OK) {
+		inst_coll_place_scratch(&s->c, q->scratch);
+		/* The buffers may be in place; else they are apart. */
+		after = &s->after[c->u.coll.send < c->u.coll.recv + s->c.shape.out * s->c.elem &&
+				  c->u.coll.recv < c->u.coll.send + s->c.shape.in * s->c.elem];
+		if (!*after && !(*after = hoist_compute(&s->c.plan, s->c.base, s->c.elem)))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+		s->c.after = *after;
+	}
 	if (rc != RC_OK)
 		return err_prefix(err, "%s", coll_name((enum gpusim_coll)c->coll));
 	q->recorder.waited_ns = k->bound->waited_ns;

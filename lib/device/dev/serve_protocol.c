@@ -35,32 +35,25 @@ static void feed(struct device *d, struct fed *f);
 /* ---- answers */
 
 static void
-answer_failed_run(struct rpc_call *call, const struct run_result *res)
-{
-	const struct failure *f = &res->failure;
-	GpuSim__Failure m = GPU_SIM__FAILURE__INIT;
-	uint32_t missing[PROGRESS_MISSING_MAX];
-
-	memcpy(missing, f->missing, sizeof missing);
-	m.operation = f->op;
-	m.collective = (char *)f->coll;
-	m.algo = (char *)f->algo;
-	m.step = f->step;
-	m.steps = f->steps;
-	m.n_missing = f->nmissing;
-	m.missing = missing;
-	m.idlems = f->idle_ns / NS_PER_MS;
-	rpc_reply_failure(call, &res->err, f->coll ? &m : NULL);
-}
-
-static void
 answer_run(struct rpc_call *call, const struct run_result *res)
 {
 	GpuSim__RunResponse r = GPU_SIM__RUN_RESPONSE__INIT;
 	GpuSim__Reply reply = WIRE_REPLY(RUN, run, r);
+	const struct failure *f = &res->failure;
+	GpuSim__Failure m = GPU_SIM__FAILURE__INIT;
+	uint32_t missing[PROGRESS_MISSING_MAX];
 
 	if (res->err.rc != RC_OK) {
-		answer_failed_run(call, res);
+		memcpy(missing, f->missing, sizeof missing);
+		m.operation = f->op;
+		m.collective = (char *)f->coll;
+		m.algo = (char *)f->algo;
+		m.step = f->step;
+		m.steps = f->steps;
+		m.n_missing = f->nmissing;
+		m.missing = missing;
+		m.idlems = f->idle_ns / NS_PER_MS;
+		rpc_reply_failure(call, &res->err, f->coll ? &m : NULL);
 		return;
 	}
 	if (rpc_request(call)->run->queued) {

@@ -78,28 +78,6 @@ add_parts(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m,
 	m->recvpartcount = l->v + 3 * (size_t)n;
 }
 
-static void
-describe(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m)
-{
-	m->commid = p->comm;
-	m->epoch = p->epoch;
-	m->rank = p->rank;
-	m->nranks = p->nranks;
-	m->stream = p->queue ? 0 : c->stream;
-	m->queue = p->queue;
-	m->coll = c->args.coll;
-	m->dtype = c->args.dtype;
-	m->redop = c->args.redop;
-	m->algo = (char *)inst_coll_algo(c);
-	m->schedule = c->digest;
-	m->nelem = c->args.nelem;
-	m->root = c->args.root;
-	m->chunkbytes = c->chunk_bytes;
-	m->deterministic = c->args.canonical;
-	m->steps = (uint32_t)c->plan.nstep;
-	m->scalar = c->given ? c->scalar : 0;
-}
-
 uint64_t
 taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, uint64_t set)
 {
@@ -108,7 +86,23 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	const unsigned char *in = input(c), *out = c->base[PLAN_OUT];
 	struct part_lists parts;
 
-	describe(p, c, &m);
+	m.commid = p->comm;
+	m.epoch = p->epoch;
+	m.rank = p->rank;
+	m.nranks = p->nranks;
+	m.stream = p->queue ? 0 : c->stream;
+	m.queue = p->queue;
+	m.coll = c->args.coll;
+	m.dtype = c->args.dtype;
+	m.redop = c->args.redop;
+	m.algo = (char *)inst_coll_algo(c);
+	m.schedule = c->digest;
+	m.nelem = c->args.nelem;
+	m.root = c->args.root;
+	m.chunkbytes = c->chunk_bytes;
+	m.deterministic = c->args.canonical;
+	m.steps = (uint32_t)c->plan.nstep;
+	m.scalar = c->given ? c->scalar : 0;
 	add_parts(p, c, &m, &parts);
 	m.number = tape_number(p->tape);
 	m.op = op;

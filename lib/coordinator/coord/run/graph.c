@@ -41,24 +41,6 @@ graph_free(struct coord *c, struct graph *g)
 	free(g);
 }
 
-/* Check the limit of a client's graphs on a communicator of another client. */
-static enum rc
-check_limit(const struct coord *c, const struct comm *comm, struct err *err)
-{
-	uint32_t n = 0;
-
-	if (comm_client(comm) == c->client_id || c->client_id == 0)
-		return RC_OK;
-	for (const struct graph *g = comm_work(comm)->graphs; g; g = g->next)
-		n += g->client_id == c->client_id;
-	if (n < COORD_GUEST_GRAPHS)
-		return RC_OK;
-	return err_set(err, RC_BUSY,
-		       "comm %" PRIu64 ": this client has %u graphs, which is its limit on "
-		       "another client's communicator",
-		       comm_id(comm), COORD_GUEST_GRAPHS);
-}
-
 struct graph *
 graph_alloc(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
@@ -174,16 +156,26 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	   struct err *err)
 {
 	struct comm *comm = b->comm;
+	/* The limit of a client on a communicator of another. */
+	bool guest = c->client_id && comm_client(comm) != c->client_id;
 	struct graph *g;
 	struct buf *ops;
+	uint32_t n = 0;
 	enum rc rc;
 
 	if (comm_work(comm)->ngraphs >= COORD_MAX_GRAPHS)
 		return err_set(err, RC_BUSY,
 			       "comm %" PRIu64 ": %u graphs exist, which is the limit",
 			       comm_id(comm), COORD_MAX_GRAPHS);
-	if (check_limit(c, comm, err) != RC_OK ||
-	    !(g = graph_alloc(c, comm, batch_numbered(b), err)))
+	for (g = comm_work(comm)->graphs; g && guest; g = g->next)
+		n += g->client_id == c->client_id;
+	if (n >= COORD_GUEST_GRAPHS)
+		return err_set(err, RC_BUSY,
+			       "comm %" PRIu64 ": this client has %u graphs, which is its limit on "
+			       "another client's communicator",
+			       comm_id(comm), COORD_GUEST_GRAPHS);
+	g = graph_alloc(c, comm, batch_numbered(b), err);
+	if (!g)
 		return err->rc;
 	g->client_id = c->client_id;
 	ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);

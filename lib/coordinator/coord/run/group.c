@@ -68,29 +68,6 @@ group_append(struct coord *c, struct comm *comm, struct group *g, const GpuSim__
 	return RC_OK;
 }
 
-static struct group *
-group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *err)
-{
-	size_t held = sizeof(struct group) + comm_nranks(comm) * sizeof *((struct batch *)0)->rank;
-	struct group *g = held_alloc(c, held, err);
-
-	if (g && batch_init(c, &g->batch, comm, err) != RC_OK) {
-		free(g);
-		held_drop(c, held);
-		g = NULL;
-	}
-	if (!g)
-		return NULL;
-	g->client_id = client_id;
-	g->opened_ms = c->now_ms;
-	g->held = held;
-	g->parts_tail = &g->parts;
-	g->next = comm_work(comm)->groups;
-	comm_work(comm)->groups = g;
-	comm_work(comm)->ngroups++;
-	return g;
-}
-
 void
 groups_remap(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
 {
@@ -144,7 +121,9 @@ enum rc
 on_group_start(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__GroupStartResponse r = GPU_SIM__GROUP_START_RESPONSE__INIT;
+	struct group *g;
 	struct comm *comm;
+	size_t held;
 	enum rc rc = comm_usable(c, req->groupstart->commid, &comm, err);
 
 	if (rc != RC_OK)
@@ -157,8 +136,22 @@ on_group_start(struct coord *c, struct pending *w, const GpuSim__Request *req, s
 		return err_set(err, RC_BUSY,
 			       "comm %" PRIu64 ": %u groups are open, which is the limit",
 			       comm_id(comm), COORD_MAX_GROUPS);
-	if (!group_new(c, comm, pending_asker(w)->client_id, err))
+	held = sizeof *g + comm_nranks(comm) * sizeof *g->batch.rank;
+	g = held_alloc(c, held, err);
+	if (!g)
 		return err->rc;
+	if (batch_init(c, &g->batch, comm, err) != RC_OK) {
+		free(g);
+		held_drop(c, held);
+		return err->rc;
+	}
+	g->client_id = pending_asker(w)->client_id;
+	g->opened_ms = c->now_ms;
+	g->held = held;
+	g->parts_tail = &g->parts;
+	g->next = comm_work(comm)->groups;
+	comm_work(comm)->groups = g;
+	comm_work(comm)->ngroups++;
 	r.success = true;
 	answer_body(c, w, GPU_SIM__REPLY__BODY_GROUP_START, &r);
 	return RC_OK;

@@ -281,26 +281,6 @@ runs_start_next(struct coord *c, struct comm *comm)
 		}
 }
 
-/* Check the limit of a client's runs on a communicator of another client. */
-static enum rc
-check_limit(const struct coord *c, const struct comm *comm, struct err *err)
-{
-	uint32_t n = 0;
-
-	if (comm_client(comm) == c->client_id || comm_work(comm)->nruns < COORD_GUEST_RUNS ||
-	    c->client_id == 0)
-		return RC_OK;
-	for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
-		n += run->client_id == c->client_id;
-	if (n < COORD_GUEST_RUNS)
-		return RC_OK;
-	return err_set(err, RC_BUSY,
-		       "comm %" PRIu64
-		       ": %u runs of this client are pending, which is its limit on "
-		       "another client's communicator",
-		       comm_id(comm), COORD_GUEST_RUNS);
-}
-
 struct run *
 run_alloc(struct coord *c, struct comm *comm, struct err *err)
 {
@@ -317,7 +297,10 @@ run_alloc(struct coord *c, struct comm *comm, struct err *err)
 static struct run *
 run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
+	/* The limit of a client on a communicator of another. */
+	bool guest = c->client_id && comm_client(comm) != c->client_id;
 	struct run *run;
+	uint32_t n = 0;
 
 	if (comm_work(comm)->nruns >= COORD_MAX_RUNS) {
 		err_set(err, RC_BUSY, "comm %" PRIu64 ": %u runs are pending, which is the limit",
@@ -329,7 +312,18 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm_id(comm), nops);
 		return NULL;
 	}
-	if (check_limit(c, comm, err) != RC_OK || !(run = run_alloc(c, comm, err)))
+	for (run = comm_work(comm)->runs; run && guest; run = run->next)
+		n += run->client_id == c->client_id;
+	if (n >= COORD_GUEST_RUNS) {
+		err_set(err, RC_BUSY,
+			"comm %" PRIu64
+			": %u runs of this client are pending, which is its limit on "
+			"another client's communicator",
+			comm_id(comm), COORD_GUEST_RUNS);
+		return NULL;
+	}
+	run = run_alloc(c, comm, err);
+	if (!run)
 		return NULL;
 	run->client_id = c->client_id;
 	run->id = c->last_number + 1;
@@ -390,23 +384,6 @@ run_queue(struct coord *c, struct run *run, struct pending *w, bool wait)
 		run_start(c, run);
 }
 
-static enum rc
-encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group_part *parts,
-	   struct buf *ops, struct err *err)
-{
-	enum rc rc = one ? batch_encode(b, one, 6, ops, err) : RC_OK;
-
-	for (; rc == RC_OK && parts; parts = parts->next) {
-		GpuSim__SubmitRequest *s = part_unpack(parts);
-
-		if (!s)
-			return comm_nomem(b->comm, err);
-		rc = batch_encode(b, s, 6, ops, err);
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-	}
-	return rc;
-}
-
 enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)
@@ -418,7 +395,13 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 
 	batch_rewind(b);
 	if (rc == RC_OK)
-		rc = encode_all(b, one, parts, ops, err);
+		rc = one ? batch_encode(b, one, 6, ops, err) : RC_OK;
+	for (; rc == RC_OK && parts; parts = parts->next) {
+		GpuSim__SubmitRequest *s = part_unpack(parts);
+
+		rc = s ? batch_encode(b, s, 6, ops, err) : comm_nomem(run->comm, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
 	for (uint32_t r = 0; rc == RC_OK && r < nranks; r++)
 		if (ops[r].data)
 			rc = run_pack_rank(c, run, r, 1, &ops[r], err);

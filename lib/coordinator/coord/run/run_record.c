@@ -121,22 +121,6 @@ graph_unrecord(struct coord *c, struct graph *g)
 		record_put(c, key, NULL, false);
 }
 
-static size_t
-take_bodies_of(const struct run *run, GpuSim__RankRecord **out)
-{
-	size_t n = 0;
-
-	for (uint32_t r = 0; r < comm_nranks(run->comm); r++) {
-		const struct buf *b = &run->rank[r].body;
-
-		if (!b->data)
-			continue;
-		out[n]->rank = r;
-		out[n++]->request = (ProtobufCBinaryData){b->len, (uint8_t *)b->data};
-	}
-	return n;
-}
-
 void
 run_record(struct coord *c, struct run *run)
 {
@@ -168,8 +152,16 @@ run_record(struct coord *c, struct run *run)
 	ranks = messages_new(comm_nranks(run->comm), &gpu_sim__rank_record__descriptor);
 	k.parts = part = alloc_zeroed(k.n_parts, sizeof *part);
 	if (ranks && part) {
-		k.n_ranks = take_bodies_of(run, ranks);
 		k.ranks = ranks;
+		for (uint32_t r = 0; r < comm_nranks(run->comm); r++) {
+			const struct buf *b = &run->rank[r].body;
+
+			if (!b->data)
+				continue;
+			ranks[k.n_ranks]->rank = r;
+			ranks[k.n_ranks++]->request =
+			    (ProtobufCBinaryData){b->len, (uint8_t *)b->data};
+		}
 		for (const struct group_part *p = run->parts; p; p = p->next)
 			*part++ = (ProtobufCBinaryData){p->packed.len, (uint8_t *)p->packed.data};
 		record_key(key, "4/run", run->id);
