@@ -39,13 +39,13 @@ take_missed(const struct option_row *row, const char *text, void *target, struct
 	return RC_OK;
 }
 
-static bool
+static void
 add_missed(const struct option_row *row, const void *target, struct buf *out)
 {
 	const struct coord_config *cfg = &((const struct options *)target)->coord;
 
 	(void)row;
-	return buf_addf(out, "%u/%u", cfg->missed, cfg->of);
+	buf_addf(out, "%u/%u", cfg->missed, cfg->of);
 }
 
 static const char *

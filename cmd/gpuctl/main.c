@@ -73,9 +73,9 @@ command_at(size_t i)
 }
 
 static void
-print(struct buf *text, bool good)
+print(struct buf *text)
 {
-	must(good);
+	must(!text->failed);
 	fwrite(text->data, 1, text->len, stdout);
 	buf_fini(text);
 }
@@ -92,13 +92,15 @@ command_help(const struct command *cmd, enum args_result what, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (what == ARGS_LIST) {
-		print(&text, option_list(&set, &text));
+		option_list(&set, &text);
+		print(&text);
 		return RC_OK;
 	}
 	printf("usage: gpuctl %s%s%s\n", cmd->name, *cmd->synopsis ? " " : "", cmd->synopsis);
 	if (cmd->summary)
 		printf("%s\n", cmd->summary);
-	print(&text, option_help(rows, set.n, &text));
+	option_help(rows, set.n, &text);
+	print(&text);
 	if (cmd->run == run_inject)
 		fault_help(stdout);
 	return RC_OK;
@@ -149,7 +151,8 @@ help(bool all)
 	struct buf text = {0};
 
 	puts("usage: gpuctl [--coordinator ADDR] [--timeout TIME] VERB [ARG...]");
-	print(&text, option_help(globals, NROWS(globals), &text));
+	option_help(globals, NROWS(globals), &text);
+	print(&text);
 	if (!all)
 		puts("\nTo begin with:");
 	for (size_t i = 0; i < sizeof first / sizeof *first && !all; i++)

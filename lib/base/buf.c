@@ -47,7 +47,7 @@ buf_reserve(struct buf *b, size_t more)
 	char *p;
 
 	if (more > SIZE_MAX / 2 - b->len)
-		return false;
+		return !(b->failed = true);
 	want = b->len + more;
 	if (want <= cap)
 		return true;
@@ -56,7 +56,7 @@ buf_reserve(struct buf *b, size_t more)
 		cap += cap / 2;
 	p = realloc(b->data, cap);
 	if (!p)
-		return false;
+		return !(b->failed = true);
 	b->data = p;
 	b->cap = cap;
 	return true;

@@ -12,9 +12,11 @@
 struct buf {
 	char *data;
 	size_t len, cap;
+	/* Memory was out for an append, so something is missing: a writer of many pieces checks once. */
+	bool failed;
 };
 
-/* Make room for `more` bytes beyond len. False: out of memory, the buffer is as it was. */
+/* Make room for `more` bytes beyond len. False: out of memory; what the buffer has is as it was. */
 bool buf_reserve(struct buf *b, size_t more);
 
 /* Append; false: out of memory, nothing appended. */

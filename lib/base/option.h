@@ -26,14 +26,13 @@ struct option_set;
  * A type of values.
  *
  *	parse	set the row's field in *target. text lives as long as the set. Errors: RC_INVAL, RC_NOMEM
- *	print	append the value as parse takes it; nothing: no value. False: out of memory. NULL: it
- *		is never printed
+ *	print	append the value as parse takes it; nothing: no value. NULL: it is never printed
  */
 struct option_kind {
 	const char *type; /* for --help-options */
 	enum rc (*parse)(const struct option_row *o, const char *text, void *target,
 			 struct err *err);
-	bool (*print)(const struct option_row *o, const void *target, struct buf *out);
+	void (*print)(const struct option_row *o, const void *target, struct buf *out);
 };
 
 /* A word and the value it stands for; the first of those of a value is its name. NULL ends a list. */
@@ -173,18 +172,18 @@ unsigned option_names(const struct option_row *o, const char *name[OPTION_MAX_WO
 /* "--name" or "-n". */
 const char *option_spelled(const struct option_row *o, char out[48]);
 
-/* Append the text of -h. False: out of memory. */
-bool option_usage(const struct option_set *s, struct buf *out);
+/* Append the text of -h. */
+void option_usage(const struct option_set *s, struct buf *out);
 
 /* Append the rows of -h alone. */
-bool option_help(const struct option_row *rows, unsigned n, struct buf *out);
+void option_help(const struct option_row *rows, unsigned n, struct buf *out);
 
 /*
  * Append the text of --help-options: a line per option, columns between tabs, "-" for an empty one: name,
  * letter, argument, type, values ("1..64", "a|b"), default, variable, whether it stands in files ("file",
- * "file only" or "-"), former name, help. False: out of memory.
+ * "file only" or "-"), former name, help.
  */
-bool option_list(const struct option_set *s, struct buf *out);
+void option_list(const struct option_set *s, struct buf *out);
 
 /* Append the options in force as a file that gives the same again. RC_INVAL: a value that no line can
  * hold. */
@@ -221,7 +220,7 @@ extern const struct option_kind option_bool, /* bool */
     option_word_kind;	    /* an enum */
 
 /* Append a number with as few digits as give the same again. */
-bool option_add_double(struct buf *out, double v);
+void option_add_double(struct buf *out, double v);
 
 static inline void *
 option_field(const struct option_row *o, void *target)

@@ -33,12 +33,13 @@ take_u32(const struct option_row *o, const char *text, void *target, struct err 
 	return parse_u32(text, (uint32_t)o->lo, (uint32_t)o->hi, FIELD(o, target, uint32_t), err);
 }
 
-static bool
+static void
 add_u32(const struct option_row *o, const void *target, struct buf *out)
 {
 	uint32_t v = VALUE(o, target, uint32_t);
 
-	return v < o->lo || buf_addf(out, "%" PRIu32, v);
+	if (v >= o->lo)
+		buf_addf(out, "%" PRIu32, v);
 }
 
 static enum rc
@@ -49,33 +50,36 @@ take_u64(const struct option_row *o, const char *text, void *target, struct err 
 	return parse_u64(text, (uint64_t)o->lo, hi, FIELD(o, target, uint64_t), err);
 }
 
-static bool
+static void
 add_u64(const struct option_row *o, const void *target, struct buf *out)
 {
 	uint64_t v = VALUE(o, target, uint64_t);
 
-	return v < (uint64_t)o->lo || buf_addf(out, "%" PRIu64, v);
+	if (v >= (uint64_t)o->lo)
+		buf_addf(out, "%" PRIu64, v);
 }
 
 /* A size or rate of 0 was not given. */
-static bool
+static void
 add_u64_set(const struct option_row *o, const void *target, struct buf *out)
 {
-	return VALUE(o, target, uint64_t) == 0 || add_u64(o, target, out);
+	if (VALUE(o, target, uint64_t) != 0)
+		add_u64(o, target, out);
 }
 
-static bool
+static void
 add_ns(const struct option_row *o, const void *target, struct buf *out)
 {
-	return buf_addf(out, "%" PRIu64 "ns", VALUE(o, target, uint64_t));
+	buf_addf(out, "%" PRIu64 "ns", VALUE(o, target, uint64_t));
 }
 
-static bool
+static void
 add_ms(const struct option_row *o, const void *target, struct buf *out)
 {
 	uint32_t ms = VALUE(o, target, uint32_t);
 
-	return !ms || buf_addf(out, "%" PRIu32 "ms", ms);
+	if (ms)
+		buf_addf(out, "%" PRIu32 "ms", ms);
 }
 
 static enum rc
@@ -84,7 +88,7 @@ take_double(const struct option_row *o, const char *text, void *target, struct e
 	return parse_double(text, o->lo, o->hi, FIELD(o, target, double), err);
 }
 
-bool
+void
 option_add_double(struct buf *out, double v)
 {
 	char text[40];
@@ -94,13 +98,13 @@ option_add_double(struct buf *out, double v)
 		if (strtod(text, NULL) == v)
 			break;
 	}
-	return buf_addf(out, "%s", text);
+	buf_addf(out, "%s", text);
 }
 
-static bool
+static void
 add_double(const struct option_row *o, const void *target, struct buf *out)
 {
-	return option_add_double(out, VALUE(o, target, double));
+	option_add_double(out, VALUE(o, target, double));
 }
 
 static enum rc
@@ -119,12 +123,13 @@ take_string(const struct option_row *o, const char *text, void *target, struct e
 	return take_any_string(o, text, target, err);
 }
 
-static bool
+static void
 add_string(const struct option_row *o, const void *target, struct buf *out)
 {
 	const char *s = VALUE(o, target, char *);
 
-	return !s || buf_add(out, s, strlen(s));
+	if (s)
+		buf_add(out, s, strlen(s));
 }
 
 static enum rc
@@ -138,12 +143,12 @@ take_chars(const struct option_row *o, const char *text, void *target, struct er
 	return RC_OK;
 }
 
-static bool
+static void
 add_chars(const struct option_row *o, const void *target, struct buf *out)
 {
 	const char *s = option_value(o, target);
 
-	return buf_add(out, s, strlen(s));
+	buf_add(out, s, strlen(s));
 }
 
 static enum rc
@@ -157,10 +162,10 @@ take_bool(const struct option_row *o, const char *text, void *target, struct err
 	return RC_OK;
 }
 
-static bool
+static void
 add_bool(const struct option_row *o, const void *target, struct buf *out)
 {
-	return buf_addf(out, "%s", VALUE(o, target, bool) ? "true" : "false");
+	buf_addf(out, "%s", VALUE(o, target, bool) ? "true" : "false");
 }
 
 static enum rc
@@ -225,16 +230,17 @@ take_word(const struct option_row *o, const char *text, void *target, struct err
 	return refuse_word(o, text, err);
 }
 
-static bool
+static void
 add_word(const struct option_row *o, const void *target, struct buf *out)
 {
 	const char *word;
 	int value;
 
 	for (unsigned i = 0; (word = option_word(o, i, &value)); i++)
-		if (value == VALUE(o, target, int))
-			return buf_addf(out, "%s", word);
-	return true;
+		if (value == VALUE(o, target, int)) {
+			buf_addf(out, "%s", word);
+			return;
+		}
 }
 
 const struct option_kind option_bool = {"flag", take_bool, add_bool},

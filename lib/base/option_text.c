@@ -25,133 +25,132 @@ option_spelled(const struct option_row *o, char out[48])
 	return out;
 }
 
-/* ": a, b or c", of a row that takes words. False: out of memory. */
-static bool
+/* ": a, b or c", of a row that takes words. */
+static void
 add_words(const struct option_row *o, struct buf *out)
 {
 	const char *name[OPTION_MAX_WORDS];
 	unsigned n = option_names(o, name);
-	bool good = true;
 
-	for (unsigned i = 0; good && i < n; i++)
-		good = buf_addf(out, "%s%s", i == 0 ? ": " : i + 1 == n ? " or " : ", ", name[i]);
-	return good;
+	for (unsigned i = 0; i < n; i++)
+		buf_addf(out, "%s%s", i == 0 ? ": " : i + 1 == n ? " or " : ", ", name[i]);
 }
 
-/* "(default $VARIABLE, else 5: five)". False: out of memory. */
-static bool
+/* "(default $VARIABLE, else 5: five)". */
+static void
 add_default(const struct option_row *o, struct buf *out)
 {
 	bool both = o->env && (o->dflt || o->dflt_note);
 
 	if (!o->env && !o->dflt && !o->dflt_note)
-		return true;
-	return buf_addf(out, " (default%s%s%s%s%s%s%s)", o->env || o->dflt ? " " : ": ",
-			o->env ? "$" : "", o->env ? o->env : "", both ? ", else " : "",
-			o->dflt ? o->dflt : "", o->dflt && o->dflt_note ? ": " : "",
-			o->dflt_note ? o->dflt_note : "");
+		return;
+	buf_addf(out, " (default%s%s%s%s%s%s%s)", o->env || o->dflt ? " " : ": ", o->env ? "$" : "",
+		 o->env ? o->env : "", both ? ", else " : "", o->dflt ? o->dflt : "",
+		 o->dflt && o->dflt_note ? ": " : "", o->dflt_note ? o->dflt_note : "");
 }
 
 /* Words in lines of the second column; the first line is at column `at` already. */
-static bool
+static void
 add_filled(struct buf *out, const char *text, size_t at)
 {
 	size_t column = at < HELP_COLUMN ? HELP_COLUMN : at + 1;
-	bool good = buf_addf(out, "%*s", (int)(column - at), "");
 
-	for (size_t len; good && *text; text += len + (text[len] == ' ')) {
+	buf_addf(out, "%*s", (int)(column - at), "");
+	for (size_t len; *text; text += len + (text[len] == ' ')) {
 		len = strcspn(text, " ");
 		if (column + len > HELP_WIDTH && column > HELP_COLUMN) {
-			good = buf_addf(out, "\n%*s", HELP_COLUMN, "");
+			buf_addf(out, "\n%*s", HELP_COLUMN, "");
 			column = HELP_COLUMN;
-		} else if (column > HELP_COLUMN && out->data[out->len - 1] != ' ') {
-			good = buf_add(out, " ", 1);
+		} else if (column > HELP_COLUMN && !out->failed && out->data[out->len - 1] != ' ') {
+			buf_add(out, " ", 1);
 			column++;
 		}
-		good = good && buf_add(out, text, len);
+		buf_add(out, text, len);
 		column += len;
 	}
-	return good && buf_add(out, "\n", 1);
+	buf_add(out, "\n", 1);
 }
 
-static bool
+static void
 add_row(const struct option_row *o, struct buf *out)
 {
 	struct buf text = {0};
 	size_t begin = out->len;
-	bool good = buf_addf(out, "  ");
 
-	if (good && o->letter)
-		good = buf_addf(out, "-%c%s", o->letter, o->name ? ", " : "");
-	if (good && o->name)
-		good = buf_addf(out, "--%s", o->name);
-	if (good && o->arg)
-		good = buf_addf(out, "%s%s", strncmp(o->arg, "[=", 2) == 0 ? "" : " ", o->arg);
-	good = good && buf_addf(&text, "%s", o->help) && add_words(o, &text) &&
-	       add_default(o, &text) && buf_add(&text, "", 1) &&
-	       add_filled(out, text.data, out->len - begin);
+	buf_addf(out, "  ");
+	if (o->letter)
+		buf_addf(out, "-%c%s", o->letter, o->name ? ", " : "");
+	if (o->name)
+		buf_addf(out, "--%s", o->name);
+	if (o->arg)
+		buf_addf(out, "%s%s", strncmp(o->arg, "[=", 2) == 0 ? "" : " ", o->arg);
+	buf_addf(&text, "%s", o->help);
+	add_words(o, &text);
+	add_default(o, &text);
+	buf_add(&text, "", 1);
+	if (text.failed || out->failed)
+		out->failed = true;
+	else
+		add_filled(out, text.data, out->len - begin);
 	buf_fini(&text);
-	return good;
 }
 
-bool
+void
 option_help(const struct option_row *rows, unsigned n, struct buf *out)
 {
-	bool good = true;
-
-	for (unsigned i = 0; good && i < n; i++)
-		good = !rows[i].help || add_row(&rows[i], out);
-	return good;
+	for (unsigned i = 0; i < n; i++) {
+		if (rows[i].help)
+			add_row(&rows[i], out);
+	}
 }
 
-bool
+void
 option_usage(const struct option_set *s, struct buf *out)
 {
-	return buf_addf(out, "usage: %s\n", s->usage) && option_help(s->rows, s->n, out);
+	buf_addf(out, "usage: %s\n", s->usage);
+	option_help(s->rows, s->n, out);
 }
 
 /* ---- --help-options */
 
 /* The values that a row takes, as far as they are known: "1..64", "a|b", "-". */
-static bool
+static void
 add_values(const struct option_row *o, struct buf *out)
 {
 	const char *name[OPTION_MAX_WORDS];
 	unsigned n = option_names(o, name);
-	bool good = true;
 
-	for (unsigned i = 0; good && i < n; i++)
-		good = buf_addf(out, "%s%s", i ? "|" : "", name[i]);
+	for (unsigned i = 0; i < n; i++)
+		buf_addf(out, "%s%s", i ? "|" : "", name[i]);
 	if (n)
-		return good;
-	return o->kind && o->hi > o->lo && o->kind != &option_chars
-		   ? buf_addf(out, "%.15g..%.15g", o->lo, o->hi)
-		   : buf_add(out, "-", 1);
+		return;
+	if (o->kind && o->hi > o->lo && o->kind != &option_chars)
+		buf_addf(out, "%.15g..%.15g", o->lo, o->hi);
+	else
+		buf_add(out, "-", 1);
 }
 
-bool
+void
 option_list(const struct option_set *s, struct buf *out)
 {
-	bool good = true, files = false;
+	bool files = false;
 
 	for (unsigned i = 0; i < s->n; i++)
 		files = files || s->rows[i].ask == OPTION_FILE;
-
-	for (unsigned i = 0; good && i < s->n; i++) {
+	for (unsigned i = 0; i < s->n; i++) {
 		const struct option_row *o = &s->rows[i];
 		const char letter[2] = {o->letter ? o->letter : '-'};
 
-		good = buf_addf(out, "%s\t%s\t%s\t%s\t", o->name ? o->name : "-", letter,
-				o->arg ? o->arg : "-", o->kind ? o->kind->type : "-") &&
-		       add_values(o, out) &&
-		       buf_addf(out, "\t%s\t%s\t%s\t%s\t%s\n", o->dflt && *o->dflt ? o->dflt : "-",
-				o->env ? o->env : "-",
-				!files || o->flag_only || !o->name ? "-"
-				: o->help			   ? "file"
-								   : "file only",
-				o->was ? o->was : "-", o->help && *o->help ? o->help : "-");
+		buf_addf(out, "%s\t%s\t%s\t%s\t", o->name ? o->name : "-", letter,
+			 o->arg ? o->arg : "-", o->kind ? o->kind->type : "-");
+		add_values(o, out);
+		buf_addf(out, "\t%s\t%s\t%s\t%s\t%s\n", o->dflt && *o->dflt ? o->dflt : "-",
+			 o->env ? o->env : "-",
+			 !files || o->flag_only || !o->name ? "-"
+			 : o->help			    ? "file"
+							    : "file only",
+			 o->was ? o->was : "-", o->help && *o->help ? o->help : "-");
 	}
-	return good;
 }
 
 /* ---- --print-config, flags */
@@ -174,18 +173,17 @@ print_pair(const char *name, const char *value, struct buf *out, struct err *err
 {
 	const char *quote = is_plain(value) ? "" : strchr(value, '\'') ? "\"" : "'";
 	size_t first = out->len;
-	bool good = buf_addf(out, "%s = %s", name, quote);
 
-	for (const char *p = value; good && *p; p++) {
+	buf_addf(out, "%s = %s", name, quote);
+	for (const char *p = value; *p; p++) {
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return err_set(err, RC_INVAL, "%s: a line of a file cannot hold '%.64s'",
 				       name, value);
 		if (*quote == '"' && (*p == '"' || *p == '\\'))
-			good = buf_add(out, "\\", 1);
-		good = good && buf_add(out, p, 1);
+			buf_add(out, "\\", 1);
+		buf_add(out, p, 1);
 	}
-	if (!good || !buf_addf(out, "%s\n", quote))
-		return err_set(err, RC_NOMEM, "out of memory");
+	buf_addf(out, "%s\n", quote);
 	if (out->len - first > OPTION_MAX_LINE)
 		return err_set(err, RC_INVAL, "%s: a line of a file cannot hold '%.64s'", name,
 			       value);
@@ -193,18 +191,14 @@ print_pair(const char *name, const char *value, struct buf *out, struct err *err
 }
 
 /* The value of a row, terminated; empty when there is none or it is not worth printing. */
-static enum rc
-value_of(const struct option_set *s, const struct option_row *o, struct buf *value, struct err *err)
+static void
+value_of(const struct option_set *s, const struct option_row *o, struct buf *value)
 {
-	bool good = true;
-
 	value->len = 0;
 	if (o->kind && o->kind->print && !o->flag_only && !o->unprinted &&
 	    (!o->applies || o->applies(s->target)))
-		good = o->kind->print(o, s->target, value);
-	if (!good || !buf_add(value, "", 1))
-		return err_set(err, RC_NOMEM, "out of memory");
-	return RC_OK;
+		o->kind->print(o, s->target, value);
+	buf_add(value, "", 1);
 }
 
 enum rc
@@ -214,10 +208,12 @@ option_print(const struct option_set *s, struct buf *out, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (unsigned i = 0; rc == RC_OK && i < s->n; i++) {
-		rc = value_of(s, &s->rows[i], &value, err);
-		if (rc == RC_OK && value.data[0])
+		value_of(s, &s->rows[i], &value);
+		if (!value.failed && value.data[0])
 			rc = print_pair(s->rows[i].name, value.data, out, err);
 	}
+	if (value.failed || out->failed)
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	buf_fini(&value);
 	return rc;
 }
@@ -244,10 +240,10 @@ option_args(const struct option_set *s, const char *const *except, char ***out, 
 
 		if (!o->help || !o->name || among(o->name, except))
 			continue;
-		rc = value_of(s, o, &value, err);
-		if (rc != RC_OK || !value.data[0])
+		value_of(s, o, &value);
+		if (!value.failed && !value.data[0])
 			continue;
-		if (asprintf(&args[n], "--%s=%s", o->name, value.data) < 0) {
+		if (value.failed || asprintf(&args[n], "--%s=%s", o->name, value.data) < 0) {
 			args[n] = NULL;
 			rc = err_set(err, RC_NOMEM, "out of memory");
 		}
@@ -284,18 +280,17 @@ option_answer(const struct option_set *s, enum option_ask ask, struct err *err)
 {
 	struct buf text = {0};
 	enum rc rc = RC_OK;
-	bool good = true;
 
 	if (ask == OPTION_HELP)
-		good = option_usage(s, &text);
+		option_usage(s, &text);
 	else if (ask == OPTION_VERSION)
-		good = buf_addf(&text, "%.*s %s\n", (int)strcspn(s->usage, " "), s->usage,
-				GPUSIM_VERSION);
+		buf_addf(&text, "%.*s %s\n", (int)strcspn(s->usage, " "), s->usage, GPUSIM_VERSION);
 	else if (ask == OPTION_LIST)
-		good = option_list(s, &text);
+		option_list(s, &text);
 	else
 		rc = option_print(s, &text, err);
-	if (!good || !buf_add(&text, "", 1))
+	buf_add(&text, "", 1);
+	if (text.failed)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && option_say(text.data, err) != RC_OK) {
 		unsigned i = 0;

@@ -68,19 +68,15 @@ struct text {
 	enum metrics_form form;
 	const char *name;
 	bool counts; /* the family is a counter */
-	bool good;   /* no line was lost */
 };
 
 static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char *fmt, ...)
 {
-	char line[512];
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(line, sizeof line, fmt, ap);
+	buf_addv(t->out, fmt, ap);
 	va_end(ap);
-	t->good = t->good && n > 0 && (size_t)n < sizeof line && buf_add(t->out, line, (size_t)n);
 }
 
 /* Begin a family. A counter's name is given without _total, which is part of the name in the older form. */
@@ -529,7 +525,7 @@ enum rc
 metrics_text(struct metrics *m, const struct world *w, const struct metrics_process *self,
 	     enum metrics_form form, struct buf *out, struct err *err)
 {
-	struct text t = {.out = out, .form = form, .good = true};
+	struct text t = {.out = out, .form = form};
 	struct metrics *of = m ? m : metrics_new();
 	enum rc rc = of ? sums_take(of, w, err) : err_set(err, RC_NOMEM, "out of memory");
 
@@ -541,7 +537,7 @@ metrics_text(struct metrics *m, const struct world *w, const struct metrics_proc
 		work(&t, of);
 		if (form == METRICS_OPENMETRICS)
 			add(&t, "# EOF\n");
-		rc = t.good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+		rc = !out->failed ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 	}
 	if (of != m)
 		metrics_free(of);

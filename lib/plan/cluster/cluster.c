@@ -77,18 +77,21 @@ take_rate(const struct option_row *o, const char *text, void *target, struct err
 	return RC_OK;
 }
 
-static bool
+static void
 print_real(const struct option_row *o, const void *target, const char *unit, struct buf *out)
 {
 	double v = *(const double *)option_value(o, target);
 
-	return isnan(v) || (option_add_double(out, v) && buf_addf(out, "%s", unit));
+	if (!isnan(v)) {
+		option_add_double(out, v);
+		buf_addf(out, "%s", unit);
+	}
 }
 
-static bool
+static void
 print_rate(const struct option_row *o, const void *target, struct buf *out)
 {
-	return print_real(o, target, "GB/s", out);
+	print_real(o, target, "GB/s", out);
 }
 
 static enum rc
@@ -104,10 +107,10 @@ take_time(const struct option_row *o, const char *text, void *target, struct err
 	return RC_OK;
 }
 
-static bool
+static void
 print_time(const struct option_row *o, const void *target, struct buf *out)
 {
-	return print_real(o, target, "us", out);
+	print_real(o, target, "us", out);
 }
 
 /* A network's word; -1: none. */
@@ -161,16 +164,19 @@ take_nics(const struct option_row *o, const char *text, void *target, struct err
 	return RC_OK;
 }
 
-static bool
+static void
 print_nics(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct cluster *c = target;
 
 	(void)o;
-	if (!c->nics)
-		return buf_addf(out, "none");
-	return buf_addf(out, "%u x ", (unsigned)c->nics) && option_add_double(out, c->nic_gbs) &&
-	       buf_addf(out, " GB/s");
+	if (!c->nics) {
+		buf_addf(out, "none");
+		return;
+	}
+	buf_addf(out, "%u x ", (unsigned)c->nics);
+	option_add_double(out, c->nic_gbs);
+	buf_addf(out, " GB/s");
 }
 
 /* "gen4", "gen5 x8", or a rate. */

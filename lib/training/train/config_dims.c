@@ -48,15 +48,13 @@ take(const struct option_row *o, const char *text, void *target, struct err *err
 	return RC_OK;
 }
 
-static bool
+static void
 add(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct config_dims *dims = option_value(o, target);
 
 	for (uint32_t i = 0; i < dims->n; i++)
-		if (!buf_addf(out, "%s%" PRIu64, i ? "," : "", dims->dim[i]))
-			return false;
-	return true;
+		buf_addf(out, "%s%" PRIu64, i ? "," : "", dims->dim[i]);
 }
 
 const struct option_kind config_dims = {"shape", take, add};

@@ -41,13 +41,11 @@ parse_numbers(const char *text, uint32_t lo, uint32_t hi, uint32_t max, uint32_t
 	return RC_OK;
 }
 
-static bool
+static void
 add_numbers(struct buf *out, const uint32_t *v, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!buf_addf(out, "%s%u", i ? "," : "", v[i]))
-			return false;
-	return true;
+		buf_addf(out, "%s%u", i ? "," : "", v[i]);
 }
 
 /* ---- the devices that train */
@@ -61,13 +59,13 @@ take_workers(const struct option_row *o, const char *text, void *target, struct 
 			     &c->nworkers, err);
 }
 
-static bool
+static void
 add_workers(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
 
 	(void)o;
-	return add_numbers(out, c->workers, c->nworkers);
+	add_numbers(out, c->workers, c->nworkers);
 }
 
 static enum rc
@@ -77,12 +75,13 @@ take_devices(const struct option_row *o, const char *text, void *target, struct 
 }
 
 /* --workers gives them already. */
-static bool
+static void
 add_devices(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
 
-	return c->nworkers || option_u32.print(o, target, out);
+	if (!c->nworkers)
+		option_u32.print(o, target, out);
 }
 
 /* ---- the net */
@@ -99,13 +98,13 @@ take_layers(const struct option_row *o, const char *text, void *target, struct e
 	return rc;
 }
 
-static bool
+static void
 add_layers(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
 
 	(void)o;
-	return add_numbers(out, c->net.size, c->net.nsizes);
+	add_numbers(out, c->net.size, c->net.nsizes);
 }
 
 static enum rc
@@ -131,10 +130,10 @@ take_optimizer(const struct option_row *o, const char *text, void *target, struc
 	return rc;
 }
 
-static bool
+static void
 add_optimizer(const struct option_row *o, const void *target, struct buf *out)
 {
-	return option_word_kind.print(o, target, out);
+	option_word_kind.print(o, target, out);
 }
 
 /* ---- the data set */
@@ -147,7 +146,7 @@ take_split(const struct option_row *o, const char *text, void *target, struct er
 	return dataset_split_parse(text, &c->dataset, err);
 }
 
-static bool
+static void
 add_split(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
@@ -155,10 +154,12 @@ add_split(const struct option_row *o, const void *target, struct buf *out)
 
 	(void)o;
 	if (s->train == 0 && s->validation == 0 && s->test == 0)
-		return true;
-	return option_add_double(out, s->train) && buf_add(out, ",", 1) &&
-	       option_add_double(out, s->validation) && buf_add(out, ",", 1) &&
-	       option_add_double(out, s->test);
+		return;
+	option_add_double(out, s->train);
+	buf_add(out, ",", 1);
+	option_add_double(out, s->validation);
+	buf_add(out, ",", 1);
+	option_add_double(out, s->test);
 }
 
 /* "32" or "32x48": rows, then columns. */
@@ -182,12 +183,13 @@ take_image_size(const struct option_row *o, const char *text, void *target, stru
 	return RC_OK;
 }
 
-static bool
+static void
 add_image_size(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
 	(void)o;
-	return !c->dataset.rows || buf_addf(out, "%ux%u", c->dataset.rows, c->dataset.cols);
+	if (c->dataset.rows)
+		buf_addf(out, "%ux%u", c->dataset.rows, c->dataset.cols);
 }
 
 static enum rc
@@ -200,12 +202,14 @@ take_staleness(const struct option_row *o, const char *text, void *target, struc
 	return RC_OK;
 }
 
-static bool
+static void
 add_staleness(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
-	return c->staleness == STALENESS_ASYNC ? buf_addf(out, "async")
-					       : option_u32.print(o, target, out);
+	if (c->staleness == STALENESS_ASYNC)
+		buf_addf(out, "async");
+	else
+		option_u32.print(o, target, out);
 }
 
 static enum rc
@@ -231,18 +235,18 @@ take_wait(const struct option_row *o, const char *text, void *target, struct err
 	return RC_OK;
 }
 
-static bool
+static void
 add_wait(const struct option_row *o, const void *target, struct buf *out)
 {
 	const struct train_config *c = target;
 	(void)o;
-	return buf_addf(out, c->wait_ms ? "%" PRIu32 "ms" : "0", c->wait_ms);
+	buf_addf(out, c->wait_ms ? "%" PRIu32 "ms" : "0", c->wait_ms);
 }
 
-static bool
+static void
 add_algo(const struct option_row *o, const void *target, struct buf *out)
 {
-	return option_string.print(o, target, out);
+	option_string.print(o, target, out);
 }
 
 const struct option_kind config_algo = {"name", take_algo, add_algo},

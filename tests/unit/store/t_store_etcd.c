@@ -152,7 +152,7 @@ fake_free(struct fake *f)
 static enum rc
 post(const char *hosts, bool repeatable, struct buf *out, struct err *err)
 {
-	const struct buf body = {(char *)"{}", 2, 2};
+	const struct buf body = {.data = (char *)"{}", .len = 2, .cap = 2};
 	struct gateway *g = NULL;
 	enum rc rc;
 
