@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +15,7 @@
 #include "wire/frame.h"
 
 #define EXPECT_BYTES (16u << 10) /* avoid copying chunks of at least this size */
-#define CACHE_BYTES  (1u << 20)	 /* half of a core's cache: larger data are stored past it */
+#define UNKNOWN_KIB  8192u	 /* of the shared cache */
 
 /* Bytes of an element in a buffer. */
 static size_t
@@ -46,6 +48,28 @@ receive(struct xport_op *o, const struct plan_step *s, size_t elem, bool *wide, 
 	return rc;
 }
 
+/*
+ * The bytes of all ranks' buffers up to which results are stored through the cache that all cores share, where the
+ * next operation finds them; larger ones are stored past it. Half of that cache, for others use it too.
+ */
+static uint64_t
+cache_share(void)
+{
+	static _Atomic uint64_t bytes;
+	unsigned kib = UNKNOWN_KIB;
+	FILE *f;
+
+	if (bytes)
+		return bytes;
+	/* sysconf adds up the caches of cores that are not ours. */
+	f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+	if (f && (fscanf(f, "%uK", &kib) != 1 || kib == 0))
+		kib = UNKNOWN_KIB;
+	if (f)
+		fclose(f);
+	return bytes = (uint64_t)kib * 1024 / 2;
+}
+
 /* Exchange one range of every rank. */
 static enum rc
 reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
@@ -56,7 +80,7 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 	void *const *dst = &own;
 	const void *const *src;
 	uint32_t ndst = s->peer == PLAN_EVERY ? nranks : 1;
-	bool large = (uint64_t)nbytes * (nranks + ndst) > CACHE_BYTES;
+	bool large = (c->shape.in + c->shape.out) * c->elem > cache_share() / nranks;
 	enum rc rc = RC_OK;
 
 	if (s->src == PLAN_SHARED)
