@@ -22,6 +22,7 @@ $(call tool,AR,ar)
 $(call tool,LD,ld)
 $(call tool,NM,nm)
 $(call tool,OBJCOPY,objcopy)
+$(call tool,OBJDUMP,objdump)
 $(call tool,STRIP,strip)
 $(call tool,PKG_CONFIG,pkg-config)
 PROTOC_C ?= protoc-c
@@ -458,7 +459,10 @@ bench: all
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 c_files = $(shell find include lib cmd tests tools examples -name '*.[ch]')
 
-.PHONY: lint format abi
+.PHONY: lint format abi circles
+circles: all
+	@NM='$(NM)' OBJDUMP='$(OBJDUMP)' tests/lint/circles $(BUILD)
+
 lint:
 	tests/lint/layers
 	@CC='$(CC)' tests/lint/abi
@@ -548,6 +552,7 @@ help:
 	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'
 	@echo 'fuzz           run the fuzzers, FUZZ_SECONDS each'
 	@echo 'bench          speed beside the peers that are installed, as ratios; bench/README.md'
+	@echo 'circles        files that call each other in a circle, from their objects'
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
 	@echo 'abi            the C interface against include/gpusim.abi'
 	@echo 'install        install into DESTDIR/PREFIX, stripped (not with STRIP=:); uninstall removes it'
