@@ -8,6 +8,7 @@
  */
 #include "mem/arena.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -83,6 +84,7 @@ split(struct arena_block *t, uint64_t addr, struct arena_block **l, struct arena
 static struct arena_block *
 merge(struct arena_block *l, struct arena_block *r)
 {
+	assert(!l || !r || l->addr + l->nbytes <= r->addr);
 	if (!l || !r)
 		return l ? l : r;
 	if (l->priority > r->priority) {
@@ -103,6 +105,7 @@ detach(struct arena *a, uint64_t addr)
 
 	split(a->root, addr, &l, &r);
 	split(r, addr + 1, &b, &r);
+	assert(b && b->addr == addr && !b->left && !b->right);
 	a->root = merge(l, r);
 	return b;
 }
@@ -112,6 +115,7 @@ attach(struct arena *a, struct arena_block *b)
 {
 	struct arena_block *l, *r;
 
+	assert(b->nbytes > 0 && b->addr >= a->lo && b->nbytes <= a->hi - b->addr);
 	b->left = b->right = NULL;
 	update(b);
 	split(a->root, b->addr, &l, &r);
@@ -196,6 +200,7 @@ arena_take(struct arena *a, uint64_t nbytes, uint64_t *addr, struct err *err)
 			       nbytes, room - a->used, room, largest(b));
 	while (largest(b->left) >= want || b->used || b->nbytes < want)
 		b = largest(b->left) >= want ? b->left : b->right;
+	assert(want % a->unit == 0 && b->largest >= want);
 	if (b->nbytes > want) {
 		rest = block_new(b->addr + want, b->nbytes - want);
 		if (!rest)
@@ -209,6 +214,7 @@ arena_take(struct arena *a, uint64_t nbytes, uint64_t *addr, struct err *err)
 		attach(a, rest);
 	a->used += want;
 	a->nallocs++;
+	assert(a->used <= room);
 	*addr = b->addr;
 	return RC_OK;
 }
@@ -221,6 +227,7 @@ arena_give(struct arena *a, uint64_t addr, struct err *err)
 	if (!b || !b->used)
 		return err_set(err, RC_INVAL, "0x%" PRIx64 " is not the start of an allocation",
 			       addr);
+	assert(a->used >= b->nbytes && a->nallocs > 0);
 	a->used -= b->nbytes;
 	a->nallocs--;
 	b = detach(a, addr);
@@ -258,6 +265,7 @@ arena_put(struct arena *a, uint64_t addr, uint64_t nbytes, struct err *err)
 	    (addr - a->lo) % a->unit || nbytes % a->unit)
 		return err_set(err, RC_INVAL, "no allocation can be at 0x%" PRIx64, addr);
 	hole = block_at(a, addr);
+	assert(hole); /* blocks tile the arena */
 	end = hole->addr + hole->nbytes;
 	if (hole->used || end - addr < nbytes)
 		return err_set(err, RC_INVAL, "0x%" PRIx64 " is allocated", addr);
