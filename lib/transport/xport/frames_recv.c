@@ -80,6 +80,7 @@ read_peer(struct exchange *e, uint32_t peer)
 	struct xport *x = c->x;
 	uint64_t device = c->peer[peer].device_id, seen = *c->moves;
 	const struct net_into *into = e->expected.payload ? &e->expected : NULL;
+	bool brief = x->acks_wait;
 	struct net_conn *conn;
 
 	pthread_mutex_unlock(&x->lock);
@@ -89,7 +90,7 @@ read_peer(struct exchange *e, uint32_t peer)
 		e->taken = conn;
 		e->reader = pthread_self();
 		pthread_mutex_unlock(&x->lock);
-		net_pull_read(conn, into, x->acks_wait);
+		net_pull_read(conn, into, brief);
 		pthread_mutex_lock(&x->lock);
 		e->taken = NULL;
 	}

@@ -50,6 +50,17 @@ on_frame(void *arg, struct net_frame *f)
 	net_frame_free(f);
 }
 
+static unsigned
+seen(struct sink *s)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&s->lock);
+	n = s->n;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
 static void
 on_any_frame(void *arg, struct net_frame *f)
 {
@@ -317,7 +328,7 @@ test_descriptor(void)
 		close(pipes[i][1]);
 	}
 	ok(good == 64, "no other descriptor was read in its place");
-	while (s.n < 2) { /* until the new connection is there */
+	while (seen(&s) < 2) { /* until the new connection is there */
 		net_push_send(push, &f, "", LONG_MS);
 		sched_yield();
 	}
@@ -342,7 +353,7 @@ test_later(void)
 	wait_frames(&s, 1);
 	for (int i = 0; i < 3; i++)
 		ok(net_push_send(push, &f, "", NET_LATER) == RC_OK, "one for later");
-	ok(s.n == 1, "has not left");
+	ok(seen(&s) == 1, "has not left");
 	net_push_send(push, &f, "", LONG_MS);
 	wait_frames(&s, 5);
 	net_push_send(push, &f, "", NET_LATER);
