@@ -19,7 +19,6 @@
 #include "kern/blas.h"
 #include "dev/device.h"
 #include "kern/kernel.h"
-#include "kern/load.h"
 #include "dev/device_recorder.h"
 #include "dev/taping.h"
 #include "grpc/server.h"

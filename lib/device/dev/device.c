@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "dev/device_impl.h"
-#include "kern/load.h"
+#include "kern/kernel.h"
 
 /* A device that cannot record works without. */
 static void
