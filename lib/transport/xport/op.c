@@ -65,12 +65,6 @@ xport_is_slow(const struct xport_op *o, uint32_t peer)
 	return xport_via(o, peer) == &xport_frames && (s->latency_ns || s->bits_per_s);
 }
 
-uint64_t
-xport_deadline(struct xport_op *o)
-{
-	return clock_now_ns() + o->comm->op_timeout_ns + o->allow_ns;
-}
-
 /* The reason for the peers: one that this rank has received, or its own. */
 static void
 last_word(const struct xport_op *o, const struct err *own, char text[REASON_MAX])
