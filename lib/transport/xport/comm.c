@@ -122,13 +122,6 @@ drop_chunks(struct exchange *e)
 }
 
 void
-exchange_drop_early(struct exchange *e)
-{
-	if (!e->begun)
-		drop_chunks(e);
-}
-
-void
 exchange_drop(struct exchange *e, enum op_outcome how)
 {
 	struct comm *c = e->comm;
@@ -169,7 +162,8 @@ void
 exchange_refuse(struct exchange *e)
 {
 	atomic_store_explicit(&e->is_refused, true, memory_order_release);
-	exchange_drop_early(e);
+	if (!e->begun)
+		drop_chunks(e);
 	exchange_signal(e);
 }
 
@@ -216,7 +210,8 @@ abort_comm(struct comm *c, const char *reason)
 			 *reason ? reason : "aborted, no reason given");
 	atomic_store_explicit(&c->stopped, true, memory_order_release);
 	for (struct exchange *e = c->exchanges; e; e = e->next) {
-		exchange_drop_early(e);
+		if (!e->begun)
+			drop_chunks(e);
 		exchange_signal(e);
 	}
 }

@@ -216,9 +216,6 @@ void exchange_refuse(struct exchange *e);		       /* its `refused` is complete *
 /* What is remembered of an ended operation; NULL: it has not ended here, or long ago. */
 const struct finished *xport_finished(const struct comm *c, uint64_t op);
 
-/* Free the chunks of an operation that has not begun here. */
-void exchange_drop_early(struct exchange *e);
-
 enum op_outcome { OP_DONE, OP_GAVE_UP };
 
 /* Free an operation's chunks, remember its number. */
