@@ -4,7 +4,8 @@
  * Design notes. Each stream has one thread, started with its first work; a transfer's thread ends with it.
  * One lock guards all queues, runs and counts; instructions run without it. A run is shared by its
  * segments, one per stream (run.c); the thread that ends the last segment reports the result. Waiters are
- * notified by the thread that emptied the stream, or by the ticker, without the lock. Threads are detached and counted; streams_stop waits for the count.
+ * notified by the thread that emptied the stream, or by the ticker, without the lock. Threads are detached
+ * and counted; streams_stop waits for the count.
  */
 #ifndef DEV_STREAM_IMPL_H
 #define DEV_STREAM_IMPL_H
