@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/daemon.h"
 #include "base/launcher.h"
 #include "base/log.h"

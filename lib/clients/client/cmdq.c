@@ -8,7 +8,6 @@
 #include "client/cmdq.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
