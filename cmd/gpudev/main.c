@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/daemon.h"
 #include "base/launcher.h"
 #include "base/log.h"
@@ -19,7 +18,6 @@
 #include "kern/blas.h"
 #include "dev/device.h"
 #include "kern/kernel.h"
-#include "kern/load.h"
 #include "dev/device_recorder.h"
 #include "dev/taping.h"
 #include "grpc/server.h"

@@ -8,7 +8,6 @@
 #include "client/cmdq.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,6 +43,17 @@ cmdq_unmap(struct cmdq_area *a)
 
 /* ---- opening and closing */
 
+/* Tell the device to close a queue. */
+static void
+tell_closed(struct cmdq *q)
+{
+	GpuSim__QueueCloseRequest m = GPU_SIM__QUEUE_CLOSE_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(QUEUE_CLOSE, queueclose, m);
+
+	m.queueid = q->id;
+	client_call_device(q->g, q->device, &req, GPU_SIM__REPLY__BODY_DONE, NULL);
+}
+
 enum gpusim_rc
 cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct cmdq **out)
 {
@@ -76,7 +86,7 @@ cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct
 		struct err why = *client_err();
 
 		if (q->id)
-			cmdq_tell_closed(q);
+			tell_closed(q);
 		*client_err() = why;
 		free(q);
 		return client_rc(rc);
@@ -86,16 +96,6 @@ cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct
 	q->tail = atomic_load(&q->page->tail);
 	*out = q;
 	return GPUSIM_OK;
-}
-
-void
-cmdq_tell_closed(struct cmdq *q)
-{
-	GpuSim__QueueCloseRequest m = GPU_SIM__QUEUE_CLOSE_REQUEST__INIT;
-	GpuSim__Request req = WIRE_REQUEST(QUEUE_CLOSE, queueclose, m);
-
-	m.queueid = q->id;
-	client_call_device(q->g, q->device, &req, GPU_SIM__REPLY__BODY_DONE, NULL);
 }
 
 uint64_t
@@ -224,7 +224,7 @@ cmdq_close(struct cmdq *q)
 	if (!q)
 		return;
 	await(q, q->tail, UINT64_MAX);
-	cmdq_tell_closed(q);
+	tell_closed(q);
 	cmdq_unmap(&q->area);
 	pthread_mutex_destroy(&q->lock);
 	free(q);

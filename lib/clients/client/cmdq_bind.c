@@ -81,7 +81,7 @@ cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out)
 	struct cmdq_bind *b;
 	enum rc rc;
 
-	if (comm->rank < 0 || !gpusim_comm_is_queued(comm))
+	if (comm->rank < 0 || !comm->queued)
 		return client_fail(RC_INVAL, "comm %" PRIu64 ": the handle is for all ranks",
 				   comm->id);
 	b = calloc(1, sizeof *b);

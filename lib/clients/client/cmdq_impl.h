@@ -31,7 +31,4 @@ enum rc cmdq_map(struct gpusim *g, struct gpusim_device device, uint64_t offset,
 		 struct cmdq_area *out);
 void cmdq_unmap(struct cmdq_area *a);
 
-/* Tell the device to close a queue. */
-void cmdq_tell_closed(struct cmdq *q);
-
 #endif

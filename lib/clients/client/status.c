@@ -1,29 +1,9 @@
-/* The devices, and the coordinator's view of everything. */
+/* The coordinator's view of everything. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "client/client_impl.h"
-
-enum gpusim_rc
-gpusim_devices(struct gpusim *g, struct gpusim_device_info **out, size_t *ndevices)
-{
-	GpuSim__ListDevicesRequest m = GPU_SIM__LIST_DEVICES_REQUEST__INIT;
-	GpuSim__Request req = WIRE_REQUEST(LIST_DEVICES, listdevices, m);
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_LIST_DEVICES, &reply);
-	if (rc != RC_OK)
-		return client_rc(rc);
-	rc = client_copy_devices(out, reply->listdevices->devices, reply->listdevices->n_devices);
-	if (rc == RC_OK) {
-		*ndevices = reply->listdevices->n_devices;
-		client_note_devices(g, *out, *ndevices);
-	}
-	wire_reply_free(reply);
-	return client_rc(rc);
-}
 
 static enum rc
 copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)

@@ -29,53 +29,6 @@ cmdqs_new(const struct program_env *env, struct streams *streams, void (*wake)(v
 	return RC_OK;
 }
 
-struct queue *
-queue_find(struct cmdqs *s, uint64_t id)
-{
-	struct queue *q = s->queues;
-
-	while (q && q->id != id)
-		q = q->next;
-	return q;
-}
-
-void
-queue_drop(struct queue *q)
-{
-	if (--q->refs)
-		return;
-	devmem_own_free(q->all->env.mem, q->page);
-	free(q);
-}
-
-void
-queue_attend(struct queue *q, uint32_t why)
-{
-	_Atomic uint64_t *on;
-
-	atomic_fetch_or(&q->attention, why);
-	on = atomic_load(&q->waits_on);
-	if (on)
-		cmdq_wake(on);
-}
-
-void
-queue_close(struct queue *q)
-{
-	struct cmdqs *s = q->all;
-	struct queue **at = &s->queues;
-
-	while (*at != q)
-		at = &(*at)->next;
-	*at = q->next;
-	s->nqueues--;
-	q->client->nqueues--;
-	client_settle(s, q->client);
-	q->client = NULL;
-	queue_attend(q, QUEUE_END);
-	queue_drop(q);
-}
-
 static enum rc
 start(struct queue *q, struct err *err)
 {

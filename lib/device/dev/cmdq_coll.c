@@ -55,6 +55,18 @@ queue_forget_comms(struct queue *q, bool all)
 	}
 }
 
+bool
+queue_look_up(struct queue *q)
+{
+	uint32_t why = atomic_fetch_and(&q->attention, ~(uint32_t)QUEUE_LOOK);
+
+	if (why & QUEUE_END)
+		return false;
+	if (why & QUEUE_LOOK)
+		queue_forget_comms(q, false);
+	return true;
+}
+
 /* Find the communicator; the list has the last used first. */
 static struct queue_comm *
 comm_of(struct queue *q, uint64_t id, struct err *err)
@@ -361,6 +373,21 @@ gather(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err
 			break;
 	}
 	return RC_OK;
+}
+
+enum rc
+queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err)
+{
+	void *dst, *src;
+	enum rc rc = devmem_range(q->all->env.mem, "destination", b->dst, b->nbytes, &dst, err);
+
+	if (b->nbytes == 0)
+		return RC_OK;
+	if (rc == RC_OK)
+		rc = devmem_range(q->all->env.mem, "source", b->src, b->nbytes, &src, err);
+	if (rc == RC_OK)
+		memmove(dst, src, b->nbytes);
+	return rc;
 }
 
 /* Match a send to this rank itself with the next receive from it. */

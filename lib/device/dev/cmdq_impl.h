@@ -143,7 +143,13 @@ struct cmdqs {
 	bool watching;
 };
 
-/* ---- cmdq.c: lock held */
+/* ---- cmdq_client.c: lock held */
+
+/* The process's entry, created if new. RC_NOTFOUND, RC_BUSY, RC_NOMEM. */
+enum rc client_get(struct cmdqs *s, uint32_t pid, struct cmdq_client **out, struct err *err);
+
+/* Free the entry unless it has queues or communicators. */
+void client_settle(struct cmdqs *s, struct cmdq_client *c);
 
 struct queue *queue_find(struct cmdqs *s, uint64_t id);
 void queue_drop(struct queue *q); /* a reference; the last one frees the page */
@@ -154,14 +160,25 @@ void queue_attend(struct queue *q, uint32_t why);
 /* Remove it from the table and end it. */
 void queue_close(struct queue *q);
 
+/* Lose all: the device ends. */
+void bounds_stop(struct cmdqs *s);
+void comms_free(struct cmdqs *s);
+
+/* ---- the same file, without the lock */
+
+/* Hold the communicator that the client has bound; NULL with the reason. */
+struct bound *bound_hold(struct cmdqs *s, uint64_t comm, uint32_t pid, struct err *err);
+void bound_drop(struct cmdqs *s, struct bound *b);
+
+/* The rank is lost: give the reason to its peers, the client and, with tell, the coordinator. */
+void bound_give_up(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell);
+
+/* The thread that watches clients ends. */
+void clients_unwatch(struct cmdqs *s);
+
 /* ---- cmdq_serve.c */
 
 void *queue_main(void *arg);
-
-/* On the queue's thread. False: the queue ends. */
-bool queue_look_up(struct queue *q);
-
-enum rc queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err);
 
 /* ---- cmdq_coll.c: on the queue's thread */
 
@@ -179,6 +196,11 @@ void queue_coll_failed(struct queue *q, const struct cmdq_command *c, const stru
 /* Release ended communicators, or all. */
 void queue_forget_comms(struct queue *q, bool all);
 
+/* Heed `attention`. False: the queue ends. */
+bool queue_look_up(struct queue *q);
+
+enum rc queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err);
+
 /* ---- cmdq_place.c: on the queue's thread */
 
 /* Its collectives belong to this communicator from now on. */
@@ -186,22 +208,6 @@ void queue_settle_near(struct queue *q, const struct queue_comm *k);
 
 /* Move the thread to `home`, as it idles elsewhere. */
 void queue_move_home(struct queue *q);
-
-/* ---- cmdq_comm.c */
-
-/* Hold the communicator that the client has bound; NULL with the reason. */
-struct bound *bound_hold(struct cmdqs *s, uint64_t comm, uint32_t pid, struct err *err);
-void bound_drop(struct cmdqs *s, struct bound *b);
-
-/* The rank is lost: give the reason to its peers, the client and, with tell, the coordinator. */
-void bound_give_up(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell);
-
-/* Lock held. Lose all of an ended client. */
-void bounds_lose(struct cmdqs *s, const struct cmdq_client *c);
-
-/* Lock held. Lose all: the device ends. */
-void bounds_stop(struct cmdqs *s);
-void comms_free(struct cmdqs *s);
 
 /* ---- cmdq_algos.c: the algorithms from files in the attach of a queued communicator */
 
@@ -215,16 +221,5 @@ struct cmdq_algos {
 enum rc cmdq_algos_new(GpuSim__RankAlgo *const *v, size_t n, uint32_t rank, uint32_t nranks,
 		       struct cmdq_algos **out, struct err *err);
 void cmdq_algos_drop(struct cmdq_algos *a); /* NULL is legal */
-
-/* ---- cmdq_client.c: lock held, except for the first two */
-
-enum rc clients_watch(struct cmdqs *s, struct err *err);
-void clients_unwatch(struct cmdqs *s);
-
-/* The process's entry, created if new. RC_NOTFOUND, RC_BUSY, RC_NOMEM. */
-enum rc client_get(struct cmdqs *s, uint32_t pid, struct cmdq_client **out, struct err *err);
-
-/* Free the entry unless it has queues or communicators. */
-void client_settle(struct cmdqs *s, struct cmdq_client *c);
 
 #endif

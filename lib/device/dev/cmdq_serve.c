@@ -7,18 +7,6 @@
 #include "base/clock.h"
 #include "dev/cmdq_impl.h"
 
-bool
-queue_look_up(struct queue *q)
-{
-	uint32_t why = atomic_fetch_and(&q->attention, ~(uint32_t)QUEUE_LOOK);
-
-	if (why & QUEUE_END)
-		return false;
-	if (why & QUEUE_LOOK)
-		queue_forget_comms(q, false);
-	return true;
-}
-
 /* Wait until *counter is at least n, however long that takes. False: the queue ends. */
 static bool
 await(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n)
@@ -72,21 +60,6 @@ await_shown(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uin
 }
 
 /* ---- commands without a communicator */
-
-enum rc
-queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err)
-{
-	void *dst, *src;
-	enum rc rc = devmem_range(q->all->env.mem, "destination", b->dst, b->nbytes, &dst, err);
-
-	if (b->nbytes == 0)
-		return RC_OK;
-	if (rc == RC_OK)
-		rc = devmem_range(q->all->env.mem, "source", b->src, b->nbytes, &src, err);
-	if (rc == RC_OK)
-		memmove(dst, src, b->nbytes);
-	return rc;
-}
 
 static enum rc
 run_memset(struct queue *q, const struct cmdq_bytes *b, struct err *err)

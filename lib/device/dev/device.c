@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "dev/device_impl.h"
-#include "kern/load.h"
+#include "kern/kernel.h"
 
 /* A device that cannot record works without. */
 static void
@@ -29,6 +29,29 @@ record(struct device *d, const struct device_config *cfg)
 	snprintf(line, sizeof line, "recording is off: %s", err.text);
 	if (cfg->say)
 		cfg->say(line);
+}
+
+/* Open its memory, and what lies there: leases, the recorder's area, snapshots. */
+static enum rc
+open_memory(struct device *d, const struct device_config *cfg, struct err *err)
+{
+	enum rc rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
+
+	/* A device with a configured id may return under it. */
+	if (rc == RC_OK && d->mem_fate == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
+		rc = devmem_mark(d->mem, cfg->coordinator, err);
+	if (rc == RC_OK &&
+	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK) {
+		d->incarnation = devmem_incarnation(d->mem);
+		rc = leases_inherit(d->leases, clock_now_ns(), err);
+	}
+	if (rc == RC_OK)
+		record(d, cfg);
+	if (rc == RC_OK)
+		rc = snapshots_new(d->mem, &d->snapshots, err);
+	return rc;
 }
 
 enum rc
@@ -67,21 +90,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	host_id(d->host);
 	if (!*d->host)
 		snprintf(d->host, sizeof d->host, "unknown");
-	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
-	/* A device with a configured id may return under it. */
-	if (rc == RC_OK && d->mem_fate == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
-		rc = devmem_mark(d->mem, cfg->coordinator, err);
-	if (rc == RC_OK &&
-	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK) {
-		d->incarnation = devmem_incarnation(d->mem);
-		rc = leases_inherit(d->leases, clock_now_ns(), err);
-	}
-	if (rc == RC_OK)
-		record(d, cfg);
-	if (rc == RC_OK)
-		rc = snapshots_new(d->mem, &d->snapshots, err);
+	rc = open_memory(d, cfg, err);
 	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))

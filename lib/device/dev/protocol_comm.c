@@ -6,57 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pcomm *
-proto_comm_find(const struct protocol *p, uint64_t id)
-{
-	struct pcomm *c = p->comm[id % COMM_BUCKETS];
-
-	while (c && c->id != id)
-		c = c->chain;
-	return c;
-}
-
-static const struct err *
-is_over(struct protocol *p, uint32_t epoch, uint64_t comm, uint32_t now)
-{
-	return proto_say(p, RC_ABORTED, "epoch %u is over, communicator %" PRIu64 " is at epoch %u",
-			 epoch, comm, now);
-}
-
-struct pcomm *
-proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch, const struct err **why)
-{
-	struct pcomm *c = proto_comm_find(p, id);
-
-	if (!c)
-		*why = proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device", id);
-	else if (epoch < c->epoch)
-		*why = is_over(p, epoch, id, c->epoch);
-	else if (epoch > c->epoch)
-		*why = proto_say(p, RC_NOTFOUND,
-				 "no epoch %u: communicator %" PRIu64 " is at epoch %u", epoch, id,
-				 c->epoch);
-	else
-		return c;
-	return NULL;
-}
-
 static const struct err taken_over = {RC_ABORTED, "another coordinator took over"};
 static const struct err destroyed = {RC_ABORTED, "the communicator was destroyed"};
-
-/* Answer the attach that waits for orphans. */
-static void
-answer_attached(struct protocol *p, struct pcomm *c, const struct err *err)
-{
-	struct due *u;
-
-	while ((u = c->attached)) {
-		c->attached = u->next;
-		proto_answer(p, u->caller, err);
-		p->owed--;
-		free(u);
-	}
-}
 
 /* Remove it from the table, with its graphs. */
 static void
@@ -72,7 +23,7 @@ comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 	proto_act(p, PROTOCOL_DETACH, 0)->comm = c->id;
 	proto_graphs_drop_of(p, c->id);
 	proto_refuse_held(p, c, why);
-	answer_attached(p, c, why);
+	proto_answer_attached(p, c, why);
 	proto_runs_orphan(p, c);
 	while (*at != c)
 		at = &(*at)->chain;
@@ -199,7 +150,7 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	}
 	old = proto_comm_find(p, m->commid);
 	if (old && m->epoch < old->epoch)
-		return is_over(p, m->epoch, m->commid, old->epoch);
+		return proto_is_over(p, m->epoch, m->commid, old->epoch);
 	if (old && m->epoch == old->epoch && old->aborted.rc != RC_OK)
 		return &old->aborted;
 	if (old && m->epoch == old->epoch)
@@ -235,11 +186,11 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 static void
 comm_renew(struct protocol *p, struct pcomm *old, struct pcomm *fresh)
 {
-	const struct err *over = is_over(p, old->epoch, old->id, fresh->epoch);
+	const struct err *over = proto_is_over(p, old->epoch, old->id, fresh->epoch);
 
 	proto_graphs_drop_of(p, old->id);
 	proto_refuse_held(p, old, over);
-	answer_attached(p, old, over);
+	proto_answer_attached(p, old, over);
 	proto_runs_age(p, old);
 	old->epoch = fresh->epoch;
 	old->rank = fresh->rank;
@@ -249,13 +200,6 @@ comm_renew(struct protocol *p, struct pcomm *old, struct pcomm *fresh)
 	old->aborted = proto_fine;
 	p->owed -= 2;
 	free(fresh);
-}
-
-void
-proto_attached_settle(struct protocol *p, struct pcomm *c)
-{
-	if (!c->waits && !c->under_way[1])
-		answer_attached(p, c, &proto_fine);
 }
 
 void
@@ -277,16 +221,6 @@ proto_attached(struct protocol *p, struct due *u)
 	u->next = c->attached;
 	c->attached = u;
 	proto_attached_settle(p, c);
-}
-
-void
-proto_orphans_gone(struct protocol *p)
-{
-	for (unsigned b = 0; b < COMM_BUCKETS; b++)
-		for (struct pcomm *c = p->comm[b]; c; c = c->chain) {
-			c->waits = false;
-			proto_attached_settle(p, c);
-		}
 }
 
 const struct err *
@@ -328,7 +262,7 @@ proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m)
 	a->reason = c->aborted.text;
 	a->code = m->code && m->code <= RC_RECOVERED ? (enum rc)m->code : RC_ABORTED;
 	proto_refuse_held(p, c, &c->aborted);
-	answer_attached(p, c, &c->aborted);
+	proto_answer_attached(p, c, &c->aborted);
 	return &proto_fine;
 }
 
@@ -341,7 +275,7 @@ proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m)
 		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device",
 				 m->commid);
 	if (m->epoch && m->epoch < c->epoch)
-		return is_over(p, m->epoch, m->commid, c->epoch);
+		return proto_is_over(p, m->epoch, m->commid, c->epoch);
 	comm_drop(p, c, &destroyed);
 	return &proto_fine;
 }

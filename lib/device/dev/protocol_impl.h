@@ -102,7 +102,7 @@ struct protocol {
 	struct run_result answer; /* of a remembered run, to a request of this step */
 };
 
-/* ---- protocol.c */
+/* ---- protocol_out.c */
 
 extern const struct err proto_fine; /* success */
 
@@ -121,40 +121,39 @@ struct due *proto_due_new(struct protocol *p, uint64_t caller, enum protocol_act
 #define DIGEST_START 14695981039346656037ull
 uint64_t proto_digest(uint64_t h, const void *data, size_t n);
 
-/* The following functions answer a request with the return value; NULL: the answer comes later. */
-
-/* ---- protocol_comm.c */
-
 struct pcomm *proto_comm_find(const struct protocol *p, uint64_t id);
 /* The communicator at that epoch; else NULL and the failure. */
 struct pcomm *proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch,
 			    const struct err **why);
+/* The message for an epoch that has passed; `now` is the communicator's. */
+const struct err *proto_is_over(struct protocol *p, uint32_t epoch, uint64_t comm, uint32_t now);
+
+/* The following functions answer a request with the return value; NULL: the answer comes later. */
+
+/* ---- protocol_comm.c */
+
 const struct err *proto_attach(struct protocol *p, uint64_t caller,
 			       const GpuSim__CommAttachRequest *m);
 /* The transport has attached. Takes `u` and its fields, and answers. */
 void proto_attached(struct protocol *p, struct due *u);
-/* Answer its attach, unless aborted runs may still write. */
-void proto_attached_settle(struct protocol *p, struct pcomm *c);
-/* The last orphan has ended: answer the attaches that wait for it. */
-void proto_orphans_gone(struct protocol *p);
 const struct err *proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m);
 const struct err *proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m);
 const struct err *proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m);
 
-/* ---- protocol_graph.c */
+/* ---- protocol_run.c */
 
-struct pgraph *proto_graph_find(struct protocol *p, uint64_t id);
 void proto_graph_drop(struct protocol *p, struct pgraph *g);
 void proto_graphs_drop_of(struct protocol *p, uint64_t comm);
 const struct err *proto_define(struct protocol *p, uint64_t caller,
 			       const GpuSim__GraphDefineRequest *m);
 const struct err *proto_drop(struct protocol *p, const GpuSim__GraphDropRequest *m);
-
-/* ---- protocol_run.c */
-
 void proto_runs_init(struct pcomm *c);
 const struct err *proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m);
 void proto_ended(struct protocol *p, uint64_t start, const struct run_result *result);
+/* Answer the attaches that wait for runs. */
+void proto_answer_attached(struct protocol *p, struct pcomm *c, const struct err *err);
+/* The same, unless aborted runs may still write. */
+void proto_attached_settle(struct protocol *p, struct pcomm *c);
 /* Refuse runs that wait for older epochs. */
 void proto_refuse_held(struct protocol *p, struct pcomm *c, const struct err *why);
 /* The epoch is over: forget its ended runs; those in progress now belong to an older epoch. */

@@ -1,7 +1,7 @@
 /*
- * protocol_run.c - runs: each is executed once, however often it is requested.
+ * protocol_run.c - graphs by number, and runs: each is executed once, however often it is requested.
  *
- * There are two kinds. Serial runs come in the order of their numbers: one that is lower than an ended
+ * There are two kinds of runs. Serial runs come in the order of their numbers: one that is lower than an ended
  * one and not remembered is late. Sends and receives without a match in their own submit start at once
  * and overtake the others; one of them is late when it is lower than a forgotten one.
  */
@@ -9,6 +9,115 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* ---- graphs */
+
+static struct pgraph *
+graph_find(struct protocol *p, uint64_t id)
+{
+	uint32_t i = p->graph_bucket[id % GRAPH_BUCKETS];
+
+	while (i && p->graph[i - 1].id != id)
+		i = p->graph[i - 1].chain;
+	return i ? &p->graph[i - 1] : NULL;
+}
+
+void
+proto_graph_drop(struct protocol *p, struct pgraph *g)
+{
+	uint32_t slot = (uint32_t)(g - p->graph) + 1;
+	uint32_t *at = &p->graph_bucket[g->id % GRAPH_BUCKETS];
+
+	while (*at != slot)
+		at = &p->graph[*at - 1].chain;
+	*at = g->chain;
+	if (g->defined)
+		proto_act(p, PROTOCOL_DROP, 0)->graph = slot - 1;
+	g->used = false;
+	g->chain = p->free_graph;
+	p->free_graph = slot;
+	p->ngraphs--;
+	p->owed--;
+}
+
+void
+proto_graphs_drop_of(struct protocol *p, uint64_t comm)
+{
+	for (unsigned i = 0; p->ngraphs && i < PROTOCOL_MAX_GRAPHS; i++)
+		if (p->graph[i].used && p->graph[i].defined && p->graph[i].comm == comm)
+			proto_graph_drop(p, &p->graph[i]);
+}
+
+/* Computes a packed message's digest while packing. */
+struct digester {
+	ProtobufCBuffer base;
+	uint64_t h;
+};
+
+static void
+digest_append(ProtobufCBuffer *b, size_t n, const uint8_t *data)
+{
+	struct digester *d = (struct digester *)b;
+
+	d->h = proto_digest(d->h, data, n);
+}
+
+const struct err *
+proto_define(struct protocol *p, uint64_t caller, const GpuSim__GraphDefineRequest *m)
+{
+	struct digester d = {{digest_append}, DIGEST_START};
+	struct pgraph *g;
+	struct due *u;
+	uint64_t h;
+
+	if (m->graphid == 0)
+		return proto_say(p, RC_INVAL, "a graph needs a number");
+	if (m->commid && !proto_comm_find(p, m->commid))
+		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " on this device",
+				 m->commid);
+	g = graph_find(p, m->graphid);
+	protobuf_c_message_pack_to_buffer(&m->base, &d.base);
+	h = d.h;
+	if (g && g->defined && g->comm == m->commid && g->digest == h)
+		return &proto_fine; /* repeated */
+	if (g)
+		return proto_say(p, RC_INVAL, "graph %" PRIu64 " is already defined", m->graphid);
+	if (p->ngraphs == PROTOCOL_MAX_GRAPHS)
+		return proto_say(p, RC_BUSY, "a device keeps at most %d graphs",
+				 PROTOCOL_MAX_GRAPHS);
+	if (!proto_owe(p, 1))
+		return proto_no_memory(p);
+	u = proto_due_new(p, caller, PROTOCOL_DEFINE);
+	if (!u) {
+		p->owed--;
+		return proto_no_memory(p);
+	}
+	u->graph = p->free_graph - 1;
+	g = &p->graph[u->graph];
+	p->free_graph = g->chain;
+	*g = (struct pgraph){.chain = p->graph_bucket[m->graphid % GRAPH_BUCKETS],
+			     .used = true,
+			     .id = m->graphid,
+			     .comm = m->commid,
+			     .digest = h};
+	p->graph_bucket[m->graphid % GRAPH_BUCKETS] = u->graph + 1;
+	p->ngraphs++;
+	p->out[p->nout - 1].graph = u->graph; /* of the action that is due */
+	return NULL;
+}
+
+const struct err *
+proto_drop(struct protocol *p, const GpuSim__GraphDropRequest *m)
+{
+	struct pgraph *g = graph_find(p, m->graphid);
+
+	if (!g || !g->defined)
+		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " on this device", m->graphid);
+	proto_graph_drop(p, g);
+	return &proto_fine;
+}
+
+/* ---- runs */
 
 static void
 list_init(struct run_list *l)
@@ -185,6 +294,41 @@ remember(struct protocol *p, struct prun *r, const struct run_result *result)
 	forget(p, l, PROTOCOL_REMEMBERED);
 }
 
+/* ---- attaches that wait for runs */
+
+void
+proto_answer_attached(struct protocol *p, struct pcomm *c, const struct err *err)
+{
+	struct due *u;
+
+	while ((u = c->attached)) {
+		c->attached = u->next;
+		proto_answer(p, u->caller, err);
+		p->owed--;
+		free(u);
+	}
+}
+
+void
+proto_attached_settle(struct protocol *p, struct pcomm *c)
+{
+	if (!c->waits && !c->under_way[1])
+		proto_answer_attached(p, c, &proto_fine);
+}
+
+/* The last orphan has ended: answer the attaches that wait for it. */
+static void
+orphans_gone(struct protocol *p)
+{
+	for (unsigned b = 0; b < COMM_BUCKETS; b++)
+		for (struct pcomm *c = p->comm[b]; c; c = c->chain) {
+			c->waits = false;
+			proto_attached_settle(p, c);
+		}
+}
+
+/* ---- a run has ended */
+
 void
 proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 {
@@ -213,7 +357,7 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 		proto_attached_settle(p, c);
 		/* The last run of an older epoch has ended: start those that waited for it. */
 		while ((r = list_take(&c->held))) {
-			struct pgraph *g = r->graph ? proto_graph_find(p, r->graph) : NULL;
+			struct pgraph *g = r->graph ? graph_find(p, r->graph) : NULL;
 
 			if (r->graph && !g)
 				run_refuse(p, r, &no_graph);
@@ -222,7 +366,7 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 		}
 	}
 	if (orphan && --p->norphans == 0)
-		proto_orphans_gone(p);
+		orphans_gone(p);
 }
 
 void
@@ -338,7 +482,7 @@ run_check(struct protocol *p, const struct pcomm *c, const GpuSim__RunRequest *m
 				 m->run, c->id, c->ended[kind_of(m)].late);
 	if (m->graphid == 0)
 		return NULL;
-	g = proto_graph_find(p, m->graphid);
+	g = graph_find(p, m->graphid);
 	if (!g || !g->defined)
 		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " on this device", m->graphid);
 	if (g->comm != m->commid)
@@ -374,7 +518,7 @@ proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m)
 		list_add(&c->held, r);
 		return NULL;
 	}
-	g = m->graphid ? proto_graph_find(p, m->graphid) : NULL;
+	g = m->graphid ? graph_find(p, m->graphid) : NULL;
 	run_go(p, r, g ? (uint32_t)(g - p->graph) : PROTOCOL_NO_GRAPH);
 	return NULL;
 }

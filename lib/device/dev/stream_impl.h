@@ -1,11 +1,11 @@
 /*
  * stream_impl.h - shared by the files of the streams.
  *
- * Design notes. Each stream has one thread, started with its first work; a transfer's thread ends with it
- * (transfer.c). One lock guards all queues, runs and counts; instructions run without it. A run is shared
- * by its segments, one per stream (run.c); the thread that ends the last segment reports the result.
- * Waiters are notified by the thread that emptied the stream, or by the ticker (waiting.c), without the
- * lock. Threads are detached and counted; streams_stop waits for the count.
+ * Design notes. Each stream has one thread, started with its first work; a transfer's thread ends with it.
+ * One lock guards all queues, runs and counts; instructions run without it. A run is shared by its
+ * segments, one per stream (run.c); the thread that ends the last segment reports the result. Waiters are
+ * notified by the thread that emptied the stream, or by the ticker, without the lock. Threads are detached
+ * and counted; streams_stop waits for the count.
  */
 #ifndef DEV_STREAM_IMPL_H
 #define DEV_STREAM_IMPL_H
@@ -126,25 +126,6 @@ uint64_t run_op(const struct run *r, const struct inst_coll *c, uint64_t iterati
 enum rc execute(struct stream *st, const struct segment *g, uint64_t iteration, size_t from,
 		size_t *ndone, struct err *err);
 
-/* ---- stream.c */
-
-void stream_init(struct stream *st, struct streams *all, uint64_t id);
-
-/* Lock held. Start the stream's thread if needed; RC_ABORTED when the streams are stopped. */
-enum rc stream_start(struct stream *st, struct err *err);
-
-/* Lock held. */
-void stream_enqueue(struct stream *st, struct segment *g);
-
-/* ---- transfer.c: lock held */
-
-/* By number or transfer; NULL: no transfer of that id is at work. */
-struct stream *transfer_find(struct streams *s, uint64_t id);
-const struct finished *transfer_find_finished(const struct streams *s, uint64_t id);
-
-/* A transfer has ended: remember its result, free the rest. */
-void transfer_retire(struct stream *st, const struct err *why);
-
 /* ---- turns.c: lock held; turns_await releases it meanwhile */
 
 /* Note what a segment waits for. False: out of memory. */
@@ -154,13 +135,5 @@ void turns_close(struct segment *g);
 /* On the stream's thread: a segment's turn comes; it has ended. */
 void turns_await(struct stream *st, struct segment *g);
 void turns_open(struct stream *st);
-
-/* ---- waiting.c */
-
-/* Lock held. Take the pending requests of an idle stream. */
-struct pending *pending_take(struct stream *st);
-
-/* Without the lock. */
-void pending_tell(struct pending *w);
 
 #endif

@@ -49,7 +49,7 @@ struct kernel {
 	struct kernel_param params[KERNEL_MAX_PARAMS + 1];
 	/* call->v[i] belongs to params[i]; all are present (given or default). NULL: use `user`. */
 	enum rc (*run)(struct kern_call *call);
-	const struct gpusim_kernel *user; /* a loaded kernel, see load.h; or NULL */
+	const struct gpusim_kernel *user; /* a loaded kernel; or NULL */
 };
 
 /* Run it on values from kernel_bind. */
@@ -87,5 +87,22 @@ struct kernel_arg {
  */
 enum rc kernel_bind(const struct kernel *k, const struct kernel_arg *args, size_t nargs,
 		    union kernel_value *v, uint64_t *step, struct err *err);
+
+/*
+ * load_kernels - add the kernels of a shared object to the table, see include/gpusim_kernel.h; loading a file
+ * again does nothing.
+ *
+ * The file's code runs with this process's rights, belongs to the process and stays until it ends. Load before
+ * the device is made: there is no lock. RC_INVAL: the file cannot be read. RC_BADDATA: it is not a shared
+ * object of this machine, has no table of this version, or a table that is malformed or names a kernel that
+ * exists already; then none of it is taken.
+ */
+enum rc load_kernels(const char *path, struct err *err);
+
+/* Load each file of a list with colons between; empty entries are skipped. */
+enum rc load_kernels_list(const char *list, struct err *err);
+
+/* The absolute paths of loaded files, with colons between; less than WIRE_NAME_MAX bytes. */
+const char *load_files(void);
 
 #endif

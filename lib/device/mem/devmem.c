@@ -32,7 +32,45 @@
 #include "mem/devmem_impl.h"
 #include "mem/sweep.h"
 
-/* Map the file, and make the bookkeeping. */
+/* Lock held. Note an allocation that the table has. */
+static enum rc
+note(struct devmem *m, const struct devmem_entry *e, struct err *err)
+{
+	struct devmem_persist *k;
+	enum rc rc;
+
+	if (e->addr < devmem_max(m))
+		return arena_put(&m->arena, e->addr, e->nbytes, err);
+	k = alloc_zeroed(1, sizeof *k);
+	if (!k)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = arena_put(&m->own_arena, e->addr, e->nbytes, err);
+	if (rc != RC_OK) {
+		free(k);
+		return rc;
+	}
+	*k = (struct devmem_persist){.next = m->persist, .addr = e->addr, .nbytes = e->nbytes};
+	m->persist = k;
+	return RC_OK;
+}
+
+static enum rc
+load(void *arg, const struct devmem_entry *e, struct err *err)
+{
+	struct devmem *m = arg;
+	enum rc rc = note(m, e, err);
+
+	if (rc == RC_INVAL)
+		rc = err_set(err, RC_BADDATA,
+			     "%s: the table of allocations is damaged at 0x%" PRIx64
+			     ", two overlap: remove the file, which ends its allocations and "
+			     "contents",
+			     m->path, e->addr);
+	return rc;
+}
+
+/* Map the file, and make the bookkeeping: enter the table's allocations, including persistent areas.
+ * RC_BADDATA: they overlap, or the table is damaged. */
 static enum rc
 map_file(struct devmem *m, struct err *err)
 {
@@ -52,7 +90,7 @@ map_file(struct devmem *m, struct err *err)
 	if (rc == RC_OK)
 		rc = arena_init(&m->own_arena, devmem_max(m), devmem_max(m) + m->own, DEVMEM_PAGE,
 				err);
-	return rc == RC_OK ? devmem_load_table(m, err) : rc;
+	return rc == RC_OK ? devmem_table_scan(&m->table, load, m, err) : rc;
 }
 
 enum rc
@@ -437,51 +475,6 @@ devmem_persist_next(struct devmem *m, const void *after, uint64_t *nbytes)
 	}
 	pthread_mutex_unlock(&m->lock);
 	return p;
-}
-
-/* ---- the table, read back */
-
-/* Lock held. Note an allocation that the table has. */
-static enum rc
-note(struct devmem *m, const struct devmem_entry *e, struct err *err)
-{
-	struct devmem_persist *k;
-	enum rc rc;
-
-	if (e->addr < devmem_max(m))
-		return arena_put(&m->arena, e->addr, e->nbytes, err);
-	k = alloc_zeroed(1, sizeof *k);
-	if (!k)
-		return err_set(err, RC_NOMEM, "out of memory");
-	rc = arena_put(&m->own_arena, e->addr, e->nbytes, err);
-	if (rc != RC_OK) {
-		free(k);
-		return rc;
-	}
-	*k = (struct devmem_persist){.next = m->persist, .addr = e->addr, .nbytes = e->nbytes};
-	m->persist = k;
-	return RC_OK;
-}
-
-static enum rc
-load(void *arg, const struct devmem_entry *e, struct err *err)
-{
-	struct devmem *m = arg;
-	enum rc rc = note(m, e, err);
-
-	if (rc == RC_INVAL)
-		rc = err_set(err, RC_BADDATA,
-			     "%s: the table of allocations is damaged at 0x%" PRIx64
-			     ", two overlap: remove the file, which ends its allocations and "
-			     "contents",
-			     m->path, e->addr);
-	return rc;
-}
-
-enum rc
-devmem_load_table(struct devmem *m, struct err *err)
-{
-	return devmem_table_scan(&m->table, load, m, err);
 }
 
 enum rc

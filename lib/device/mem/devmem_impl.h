@@ -44,10 +44,6 @@ enum rc devmem_file_take(const char *path, bool shared, uint64_t device_id, uint
 /* Return true if path still names the file of fd. */
 bool devmem_same_file(const char *path, int fd);
 
-/* Enter the table's allocations in the arenas of a device that has just opened its file, including
- * persistent areas. RC_BADDATA: they overlap, or the table is damaged. */
-enum rc devmem_load_table(struct devmem *m, struct err *err);
-
 /* Lock held. Allocate at this address, and enter it in the table; undo that. */
 enum rc devmem_put(struct devmem *m, const struct devmem_entry *e, struct err *err);
 void devmem_take_back(struct devmem *m, uint64_t addr);

@@ -374,28 +374,21 @@ flight_give(struct flight_writer *w)
 
 /* ---- counters, marks */
 
-unsigned
-flight_class(uint64_t nbytes)
-{
-	unsigned c = 0;
-
-	while (nbytes > flight_class_most(c))
-		c++;
-	return c;
-}
-
 void
 flight_count_op(struct flight_writer *w, unsigned coll, uint64_t nbytes, uint64_t ns)
 {
+	unsigned class = 0, b = ns < 1000 ? 0 : 64 - (unsigned)__builtin_clzll(ns / 1000);
 	struct flight_count *c;
 
 	if (!flight_on(w) || coll >= FLIGHT_COLLS)
 		return;
-	c = &w->ring->counts.op[coll][flight_class(nbytes)];
+	while (nbytes > flight_class_most(class))
+		class ++;
+	c = &w->ring->counts.op[coll][class];
 	flight_add(&c->n, 1);
 	flight_add(&c->bytes, nbytes);
 	flight_add(&c->ns, ns);
-	flight_add(&c->bucket[flight_bucket(ns)], 1);
+	flight_add(&c->bucket[b < FLIGHT_BUCKETS ? b : FLIGHT_BUCKETS - 1], 1);
 }
 
 void

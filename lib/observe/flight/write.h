@@ -109,18 +109,8 @@ flight_add(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/* The class (of FLIGHT_CLASSES) of a size; the bucket (of FLIGHT_BUCKETS) of a time. */
-unsigned flight_class(uint64_t nbytes);
-
-static inline unsigned
-flight_bucket(uint64_t ns)
-{
-	unsigned b = ns < 1000 ? 0 : 64 - (unsigned)__builtin_clzll(ns / 1000);
-
-	return b < FLIGHT_BUCKETS ? b : FLIGHT_BUCKETS - 1;
-}
-
-/* Count an operation that has succeeded. */
+/* Count an operation that has succeeded, by the class (of FLIGHT_CLASSES) of its size and the bucket (of
+ * FLIGHT_BUCKETS) of its time. */
 void flight_count_op(struct flight_writer *w, unsigned coll, uint64_t nbytes, uint64_t ns);
 
 /* Write a mark with its text, truncated to FLIGHT_TEXTS_MAX * FLIGHT_TEXT_BYTES. Sets kind, ntext and, if

@@ -23,6 +23,17 @@ struct asked {
 	size_t nbytes;
 };
 
+void
+grpc_server_free(struct grpc_server *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->wake >= 0)
+		close(s->wake);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
 static void
 asked_free(struct asked *a)
 {

@@ -302,17 +302,6 @@ service_routes(struct grpc_server *s, const ProtobufCServiceDescriptor *d)
 	}
 }
 
-void
-grpc_server_free(struct grpc_server *s)
-{
-	if (s->fd >= 0)
-		close(s->fd);
-	if (s->wake >= 0)
-		close(s->wake);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
-}
-
 static struct grpc_server *
 server_new(enum grpc_service service, const struct rpc_handler *h)
 {

@@ -111,9 +111,7 @@ void jobs_answered(struct grpc_server *s);
 /* Deliver no more answers; free every job that can be freed. The thread has ended. */
 void jobs_stop(struct grpc_server *s);
 
-/* ---- server.c */
-
-/* Free everything: the server is stopped, and no request waits. */
+/* Free the server: it is stopped, and no request waits. */
 void grpc_server_free(struct grpc_server *s);
 
 /* ---- reflect.c */

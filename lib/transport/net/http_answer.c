@@ -5,9 +5,11 @@
  */
 #include "net/http_impl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -273,6 +275,15 @@ http_on_request(void *cls, struct MHD_Connection *mhd, const char *url, const ch
 	if (now.status == HTTP_STREAM)
 		begin_stream(ask);
 	return queue(ask);
+}
+
+void
+http_wake(struct http_server *s)
+{
+	uint64_t one = 1;
+
+	while (write(s->wake, &one, sizeof one) < 0 && errno == EINTR)
+		continue;
 }
 
 void

@@ -339,15 +339,6 @@ serve(void *arg)
 	return NULL;
 }
 
-void
-http_wake(struct http_server *s)
-{
-	uint64_t one = 1;
-
-	while (write(s->wake, &one, sizeof one) < 0 && errno == EINTR)
-		continue;
-}
-
 /* ---- events */
 
 static enum rc

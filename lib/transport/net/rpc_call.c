@@ -44,16 +44,6 @@ away_until(const struct call *call)
 	return t;
 }
 
-void
-client_end_waiting(struct rpc_client *c)
-{
-	for (struct call *call = c->running; call; call = call->next) {
-		call->grace_ns = 0;
-		if (call->phase == CALL_SENDING)
-			nng_aio_abort(call->aio, NNG_ECONNREFUSED);
-	}
-}
-
 /* Finish the call and keep its context for the next one. */
 static void
 finish(struct call *call, enum rc rc, GpuSim__Reply *reply, const char *text)
@@ -250,14 +240,6 @@ call_new(struct rpc_client *c)
 	}
 	nng_ctx_set_ms(call->ctx, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
 	return call;
-}
-
-void
-call_free(struct call *call)
-{
-	nng_aio_free(call->aio);
-	buf_fini(&call->body);
-	free(call);
 }
 
 static uint64_t

@@ -2,14 +2,26 @@
  * Design notes. One REQ socket per server, opened when needed; the calls are in rpc_call.c. `lock` guards
  * the lists of calls and the state of the connection. When a connection closes, we replace it with a new
  * dialer, not nng: nng would do it from the thread that reaps connections, which may hang (closing.h). We
- * learn of the end from nng's event or from a broken call, whichever comes first; a redialer does the
- * rest (redial.c).
+ * learn of the end from nng's event or from a broken call, whichever comes first.
+ *
+ * nng_dialer_close waits for work that nng runs on a few threads, and nng_close miscounts a dialer that is
+ * being closed. So a thread of ours, a redialer, closes a dialer that may be dialing: never one of nng's
+ * threads, nor under a lock that a callback takes; and closing a client waits for its redialers first. If a
+ * dialer is closed while another thread starts it, that thread hangs: so the thread that started it closes it.
+ *
+ * A redialer closes the dialer of a lost connection, and lets nng dial again in the background. nng does
+ * not say why such a dial fails; so the redialer of a watching client dials itself, until it has a
+ * connection or knows that nothing listens. Each try has its own dialer.
+ *
+ * A restarting server is away for tens of milliseconds. So refusals count when they have lasted, and on
+ * ipc only while the lock beside the path is free.
  *
  * Closing: abort the calls. Then, on a separate thread: let the redialers end, and close the socket.
  */
 #include <errno.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +29,16 @@
 
 #include "base/clock.h"
 #include "net/closing.h"
+#include "net/ipcpath.h"
 #include "net/rpc_client_impl.h"
 #include "net/times.h"
 #include "net/tls.h"
 
-int
-client_dialer(struct rpc_client *c, nng_dialer *out)
+/* ---- dialers */
+
+/* A dialer for the client's address, not started. */
+static int
+make_dialer(struct rpc_client *c, nng_dialer *out)
 {
 	int rv = nng_dialer_create(out, c->sock, c->addr);
 
@@ -30,6 +46,245 @@ client_dialer(struct rpc_client *c, nng_dialer *out)
 		nng_dialer_close(*out);
 	return rv;
 }
+
+/* A time limit on a dial: at its end a thread closes the dialer. */
+struct dial_timer {
+	nng_aio *timer;
+	nng_dialer dialer;
+	pthread_t closer;
+	bool over;
+};
+
+static void *
+closer_main(void *arg)
+{
+	struct dial_timer *p = arg;
+
+	nng_dialer_close(p->dialer);
+	return NULL;
+}
+
+/* On a thread of nng's, which must not wait for another one. */
+static void
+on_dial_timer(void *arg)
+{
+	struct dial_timer *p = arg;
+
+	if (nng_aio_result(p->timer) == 0)
+		p->over = pthread_create(&p->closer, NULL, closer_main, p) == 0;
+}
+
+/* Connect by this dialer within the time, else close it. nng alone would wait for the kernel, or 10 s for a
+ * handshake. */
+static int
+dial_by(nng_dialer d, int within_ms)
+{
+	struct dial_timer p = {.dialer = d};
+	int rv = nng_aio_alloc(&p.timer, on_dial_timer, &p);
+
+	if (rv != 0)
+		return rv;
+	nng_sleep_aio(within_ms, p.timer);
+	rv = nng_dialer_start(d, 0);
+	nng_aio_cancel(p.timer);
+	nng_aio_free(p.timer);
+	if (p.over)
+		pthread_join(p.closer, NULL);
+	return p.over ? NNG_ETIMEDOUT : rv;
+}
+
+/* ---- redialers */
+
+/* One try. False: the client is being closed, or the connection was made and lost again, which another
+ * redialer handles. */
+static bool
+dial_once(struct rpc_client *c, int *rv)
+{
+	nng_dialer d;
+	bool ours;
+
+	*rv = make_dialer(c, &d);
+	if (*rv != 0)
+		return true;
+	pthread_mutex_lock(&c->lock);
+	ours = !c->closing;
+	if (ours)
+		c->dialer = d;
+	pthread_mutex_unlock(&c->lock);
+	if (ours)
+		*rv = dial_by(d, NET_CONNECT_MS);
+	pthread_mutex_lock(&c->lock);
+	ours = !c->closing && nng_dialer_id(c->dialer) == nng_dialer_id(d);
+	pthread_mutex_unlock(&c->lock);
+	if (*rv != 0 || !ours)
+		nng_dialer_close(d);
+	return ours;
+}
+
+/* Call without the lock. False: the client is being closed. */
+static bool
+pause_between(struct rpc_client *c)
+{
+	struct timespec ts = deadline_timespec(deadline_in_ms(NET_RETRY_MS));
+	bool closing;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->closing &&
+	       pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &ts) == 0)
+		;
+	closing = c->closing;
+	pthread_mutex_unlock(&c->lock);
+	return !closing;
+}
+
+enum found { FOUND_SERVER, FOUND_NOBODY, FOUND_NOTHING, FOUND_NOT_OURS };
+
+/* While its process ends, a socket may still accept a connection and cut it off, so only refusals count. */
+static enum found
+find_out(struct rpc_client *c)
+{
+	uint64_t start = clock_now_ns(), refused = 0, now;
+	int rv;
+
+	for (;;) {
+		if (!dial_once(c, &rv))
+			return FOUND_NOT_OURS;
+		if (rv == 0)
+			return FOUND_SERVER;
+		now = clock_now_ns();
+		if (rv != NNG_ECONNREFUSED)
+			refused = 0;
+		else if (!refused)
+			refused = now;
+		if (refused && now - refused >= NET_REFUSED_MS * NS_PER_MS &&
+		    !ipcpath_held(c->addr))
+			return FOUND_NOBODY;
+		if (now - start >= NET_CONNECT_MS * NS_PER_MS)
+			return FOUND_NOTHING;
+		if (!pause_between(c))
+			return FOUND_NOT_OURS;
+	}
+}
+
+static void
+nobody_listens(struct rpc_client *c)
+{
+	bool tell;
+
+	pthread_mutex_lock(&c->lock);
+	c->nobody = true;
+	tell = !c->closing && c->tell;
+	c->telling = tell;
+	pthread_mutex_unlock(&c->lock);
+	if (tell)
+		c->tell(c->tell_arg);
+	pthread_mutex_lock(&c->lock);
+	c->telling = false;
+	pthread_cond_broadcast(&c->changed);
+	/* End the calls that wait for a connection. */
+	for (struct call *call = c->nobody ? c->running : NULL; call; call = call->next) {
+		call->grace_ns = 0;
+		if (call->phase == CALL_SENDING)
+			nng_aio_abort(call->aio, NNG_ECONNREFUSED);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Use a dialer of nng's, which keeps trying. */
+static void
+dial_later(struct rpc_client *c)
+{
+	nng_dialer d;
+	int rv = make_dialer(c, &d);
+
+	pthread_mutex_lock(&c->lock);
+	c->dialing = rv == 0;
+	c->later_since = clock_now_ns();
+	if (rv == 0)
+		c->dialer = d;
+	pthread_mutex_unlock(&c->lock);
+	if (rv == 0)
+		nng_dialer_start(d, NNG_FLAG_NONBLOCK);
+}
+
+static bool
+is_closing(struct rpc_client *c)
+{
+	bool closing;
+
+	pthread_mutex_lock(&c->lock);
+	closing = c->closing;
+	pthread_mutex_unlock(&c->lock);
+	return closing;
+}
+
+/* A redialer ends; lock not held. The client may be freed after that. */
+static void
+end_redialer(struct rpc_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->redialers--;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void
+redial(struct rpc_client *c, nng_dialer old, bool first_find_out)
+{
+	enum found found = FOUND_NOTHING;
+
+	if (nng_dialer_id(old) > 0)
+		nng_dialer_close(old);
+	if (first_find_out && !is_closing(c))
+		found = find_out(c);
+	if (found == FOUND_NOBODY)
+		nobody_listens(c);
+	if ((found == FOUND_NOBODY || found == FOUND_NOTHING) && !is_closing(c))
+		dial_later(c);
+	end_redialer(c);
+}
+
+struct redialer {
+	struct rpc_client *client;
+	nng_dialer old;
+	bool find_out;
+};
+
+static void *
+redialer_main(void *arg)
+{
+	struct redialer r = *(struct redialer *)arg;
+
+	free(arg);
+	redial(r.client, r.old, r.find_out);
+	return NULL;
+}
+
+/* Start a thread that closes the dialer `old`, if any, and dials again; for a watching client with
+ * find_out, it first checks that something listens. Lock not held; the caller has claimed dialing, and
+ * counted the thread in redialers. */
+static void
+start_redialer(struct rpc_client *c, nng_dialer old, bool find_out)
+{
+	struct redialer *r = malloc(sizeof *r);
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started = false;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (r) {
+		*r = (struct redialer){c, old, find_out && c->watches};
+		started = pthread_create(&thread, &attr, redialer_main, r) == 0;
+	}
+	pthread_attr_destroy(&attr);
+	if (started)
+		return;
+	free(r);
+	redial(c, old, false); /* no memory, or no thread: do what is possible now */
+}
+
+/* ---- the connection */
 
 uint64_t
 client_stale_ms(const struct rpc_client *c)
@@ -66,7 +321,7 @@ client_redial(struct rpc_client *c)
 	c->redialers += missing;
 	pthread_mutex_unlock(&c->lock);
 	if (missing)
-		client_start_redialer(c, stale, nng_dialer_id(stale) <= 0);
+		start_redialer(c, stale, nng_dialer_id(stale) <= 0);
 }
 
 /* Lock held. The connection is lost; the caller closes its dialer and makes another. */
@@ -98,7 +353,7 @@ client_lost(struct rpc_client *c, int pipe)
 	c->redialers += mine;
 	pthread_mutex_unlock(&c->lock);
 	if (mine)
-		client_start_redialer(c, old, true);
+		start_redialer(c, old, true);
 }
 
 /* nng is about to replace the connection itself, and its dialer is idle, so closing it does not block. A
@@ -123,9 +378,9 @@ on_gone(struct rpc_client *c, int id, nng_dialer d)
 		return;
 	nng_dialer_close(d);
 	if (mine)
-		client_start_redialer(c, none, true);
+		start_redialer(c, none, true);
 	else
-		client_end_redialer(c);
+		end_redialer(c);
 }
 
 static void
@@ -145,51 +400,6 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 		c->nobody = false;
 	}
 	pthread_mutex_unlock(&c->lock);
-}
-
-/* A time limit on a dial: at its end a thread closes the dialer. */
-struct dial_timer {
-	nng_aio *timer;
-	nng_dialer dialer;
-	pthread_t closer;
-	bool over;
-};
-
-static void *
-closer_main(void *arg)
-{
-	struct dial_timer *p = arg;
-
-	nng_dialer_close(p->dialer);
-	return NULL;
-}
-
-/* On a thread of nng's, which must not wait for another one. */
-static void
-on_dial_timer(void *arg)
-{
-	struct dial_timer *p = arg;
-
-	if (nng_aio_result(p->timer) == 0)
-		p->over = pthread_create(&p->closer, NULL, closer_main, p) == 0;
-}
-
-/* nng alone would wait for the kernel, or 10 s for a handshake. */
-int
-client_dial(nng_dialer d, int within_ms)
-{
-	struct dial_timer p = {.dialer = d};
-	int rv = nng_aio_alloc(&p.timer, on_dial_timer, &p);
-
-	if (rv != 0)
-		return rv;
-	nng_sleep_aio(within_ms, p.timer);
-	rv = nng_dialer_start(d, 0);
-	nng_aio_cancel(p.timer);
-	nng_aio_free(p.timer);
-	if (p.over)
-		pthread_join(p.closer, NULL);
-	return p.over ? NNG_ETIMEDOUT : rv;
 }
 
 /* The limit and the resending must be set (README.md); the rest is optional. */
@@ -268,7 +478,7 @@ add_dialer(struct rpc_client *c, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	rv = client_dialer(c, &c->dialer);
+	rv = make_dialer(c, &c->dialer);
 	c->dialing = rv == 0;
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: %s", c->addr, nng_strerror(rv));
 }
@@ -296,7 +506,7 @@ open_by_nng(struct rpc_client *c, enum rpc_connect how, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	c->later_since = now ? 0 : clock_now_ns();
-	rv = now ? client_dial(c->dialer, NET_CONNECT_MS)
+	rv = now ? dial_by(c->dialer, NET_CONNECT_MS)
 		 : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
 	return rv == 0 ? RC_OK : unreachable(c, rv, err);
 }
@@ -324,15 +534,15 @@ static int
 dial_within(struct rpc_client *c, uint64_t deadline_ns, bool *listens)
 {
 	int left = deadline_left_ms(deadline_ns);
-	int rv = client_dial(c->dialer, left < NET_CONNECT_MS ? left : NET_CONNECT_MS);
+	int rv = dial_by(c->dialer, left < NET_CONNECT_MS ? left : NET_CONNECT_MS);
 
 	*listens = rv == NNG_ETIMEDOUT && net_listens(c->addr);
 	left = deadline_left_ms(deadline_ns);
 	if (!*listens || left == 0)
 		return rv;
-	rv = client_dialer(c, &c->dialer);
+	rv = make_dialer(c, &c->dialer);
 	if (rv == 0)
-		rv = client_dial(c->dialer, left);
+		rv = dial_by(c->dialer, left);
 	*listens = rv == NNG_ETIMEDOUT;
 	return rv;
 }
@@ -410,6 +620,15 @@ rpc_client_connected(struct rpc_client *c)
 	connected = c->pipe != 0 || c->plain;
 	pthread_mutex_unlock(&c->lock);
 	return connected;
+}
+
+/* Free a call that does not run; its context is left to the closing of the socket. */
+static void
+call_free(struct call *call)
+{
+	nng_aio_free(call->aio);
+	buf_fini(&call->body);
+	free(call);
 }
 
 /* Free the calls before their contexts go with the socket: nng's timer thread may be about to cancel an ended

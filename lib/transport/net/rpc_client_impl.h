@@ -53,7 +53,7 @@ struct rpc_client {
 	unsigned nidle, nspent, nsockets;
 	bool closing;
 	bool shut;	    /* nng_close owns the dialers now */
-	unsigned redialers; /* threads (redial.c) */
+	unsigned redialers; /* threads */
 	/* of a client that watches */
 	bool watches;
 	bool nobody;  /* nothing listens there; until there is a connection */
@@ -83,26 +83,6 @@ void plain_close(struct rpc_client *c);
 
 /* Open nng's socket, if it is not open yet; lock not held. */
 enum rc client_open_nng(struct rpc_client *c, struct err *err);
-
-/* A dialer for the client's address, not started. */
-int client_dialer(struct rpc_client *c, nng_dialer *out);
-
-/* Connect by this dialer within the time, else close it. */
-int client_dial(nng_dialer d, int within_ms);
-
-/* Start a thread that closes the dialer `old`, if any, and dials again; for a watching client with
- * find_out, it first checks that something listens. Lock not held; the caller has claimed dialing, and
- * counted the thread in redialers. */
-void client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out);
-
-/* A redialer ends; lock not held. The client may be freed after that. */
-void client_end_redialer(struct rpc_client *c);
-
-/* Lock held. Nothing listens: end the calls that wait for a connection. */
-void client_end_waiting(struct rpc_client *c);
-
-/* Free a call that does not run; its context is left to the closing of the socket. */
-void call_free(struct call *call);
 
 /* ---- nng's REQ protocol on one Unix socket, without nng, for a program that calls and waits */
 

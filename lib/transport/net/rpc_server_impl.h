@@ -1,5 +1,5 @@
-/* rpc_server_impl.h - shared by the parts of the server: rpc_server.c (its life, and requests), rpc_slot.c
- * (peers and slots), rpc_reply.c (answers). The design notes are in rpc_server.c. */
+/* rpc_server_impl.h - shared by the parts of the server: rpc_server.c (its life, requests, answers), and
+ * rpc_slot.c (peers and slots). The design notes are in rpc_server.c. */
 #ifndef NET_RPC_SERVER_IMPL_H
 #define NET_RPC_SERVER_IMPL_H
 
@@ -85,13 +85,5 @@ void slots_free(struct rpc_server *s);
 enum rc pending_check(const struct server_call *call, struct err *err);
 void pending_add(const struct server_call *call);
 void pending_drop(const struct server_call *call);
-
-/* Free everything: stopped, and no call is left. */
-void rpc_server_free(struct rpc_server *s);
-
-void server_call_free(struct server_call *call);
-
-/* struct rpc_call.answer */
-void server_call_answer(struct rpc_call *call, const void *body, size_t nbytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Communicators: attach, detach, abort. */
+/* Communicators: attach, detach, abort, join; and their exchanges. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,165 @@
 #include "xport/peermem_impl.h"
 
 #define FOR_EVER_NS (UINT64_MAX / 4) /* centuries: deadlines do not overflow */
+
+struct comm *
+xport_find_comm(struct xport *x, uint64_t id)
+{
+	struct comm *c = x->comms;
+
+	while (c && c->id != id)
+		c = c->next;
+	return c;
+}
+
+enum rc
+xport_find_epoch(struct xport *x, uint64_t id, uint32_t epoch, struct comm **out, struct err *err)
+{
+	struct comm *c = xport_find_comm(x, id);
+
+	if (!c || c->epoch != epoch)
+		return err_set(err, RC_NOTFOUND,
+			       "no communicator %" PRIu64 " at epoch %u on this device", id, epoch);
+	*out = c;
+	return RC_OK;
+}
+
+/* ---- exchanges */
+
+struct exchange *
+exchange_find(struct comm *c, uint64_t id)
+{
+	struct exchange *e = c->exchanges;
+
+	while (e && e->id != id)
+		e = e->next;
+	return e;
+}
+
+struct exchange *
+exchange_make(struct comm *c, uint64_t id)
+{
+	struct exchange *e = c->spare;
+
+	if (e) {
+		c->spare = e->next;
+	} else {
+		e = calloc(1, sizeof *e);
+		if (!e)
+			return NULL;
+		e->flow = alloc_zeroed(c->nranks, sizeof(struct flow *));
+		if (!e->flow) {
+			free(e);
+			return NULL;
+		}
+		pthread_cond_init(&e->changed, NULL);
+		e->comm = c;
+	}
+	e->id = id;
+	e->begun = false;
+	e->poll_ns = 0;
+	e->refused[0] = '\0';
+	atomic_store(&e->is_refused, false);
+	e->next = c->exchanges;
+	c->exchanges = e;
+	c->nearly++;
+	return e;
+}
+
+struct flow *
+exchange_flow(struct exchange *e, uint32_t peer)
+{
+	if (!e->flow[peer])
+		e->flow[peer] = calloc(1, sizeof(struct flow));
+	if (e->flow[peer])
+		e->flow[peer]->used = true;
+	return e->flow[peer];
+}
+
+/* A collective's numbers fill the sets in turn. */
+static unsigned
+finished_set(uint64_t op)
+{
+	return (unsigned)((op ^ op >> 37 ^ op >> 50) % (FINISHED_OPS / FINISHED_SET));
+}
+
+const struct finished *
+xport_finished(const struct comm *c, uint64_t op)
+{
+	const struct finished *set = &c->finished[finished_set(op) * FINISHED_SET];
+
+	for (unsigned i = 0; i < FINISHED_SET; i++)
+		if (set[i].ended && set[i].op == op)
+			return &set[i];
+	return NULL;
+}
+
+/* Free the chunks that were not consumed. */
+static void
+drop_chunks(struct exchange *e)
+{
+	struct xport *x = e->comm->x;
+
+	for (uint32_t r = 0; r < e->comm->nranks; r++) {
+		struct flow *f = e->flow[r];
+
+		for (; f && f->rx_consumed != f->rx_next; f->rx_next--) {
+			struct arrived *a = &f->rx[(f->rx_next - 1) % XPORT_WINDOW];
+
+			if (!e->begun)
+				x->early_bytes -= a->frame.head.nbytes;
+			net_frame_free(&a->frame);
+		}
+	}
+}
+
+void
+exchange_drop(struct exchange *e, enum op_outcome how)
+{
+	struct comm *c = e->comm;
+	struct exchange **at = &c->exchanges;
+	unsigned set = finished_set(e->id);
+	struct finished *done =
+	    &c->finished[set * FINISHED_SET + c->finished_next[set]++ % FINISHED_SET];
+
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	drop_chunks(e);
+	c->nearly -= !e->begun;
+	c->nlinger -= e->lingers;
+	e->lingers = false;
+	*done = (struct finished){.op = e->id, .ended = true, .gave_up = how == OP_GAVE_UP};
+	for (uint32_t r = 0; r < c->nranks; r++)
+		if (e->flow[r]) {
+			if (e->flow[r]->rx_consumed > done->consumed)
+				done->consumed = e->flow[r]->rx_consumed;
+			*e->flow[r] = (struct flow){.copy = e->flow[r]->copy};
+		}
+	e->next = c->spare;
+	c->spare = e;
+}
+
+void
+exchange_signal(struct exchange *e)
+{
+	peermem_moved(e->comm);
+	pthread_cond_broadcast(&e->changed);
+	pthread_cond_broadcast(&e->comm->any);
+	if (e->taken && !pthread_equal(e->reader, pthread_self()))
+		net_pull_nudge(e->taken);
+}
+
+void
+exchange_refuse(struct exchange *e)
+{
+	atomic_store_explicit(&e->is_refused, true, memory_order_release);
+	if (!e->begun)
+		drop_chunks(e);
+	exchange_signal(e);
+}
+
+/* ---- attach, detach, abort */
 
 void
 xport_forget_comm(struct comm *c)
@@ -51,7 +210,8 @@ abort_comm(struct comm *c, const char *reason)
 			 *reason ? reason : "aborted, no reason given");
 	atomic_store_explicit(&c->stopped, true, memory_order_release);
 	for (struct exchange *e = c->exchanges; e; e = e->next) {
-		exchange_drop_early(e);
+		if (!e->begun)
+			drop_chunks(e);
 		exchange_signal(e);
 	}
 }
@@ -227,4 +387,83 @@ xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struc
 					 : (uint32_t)(c->op_timeout_ns / NS_PER_MS)};
 	pthread_mutex_unlock(&x->lock);
 	return rc;
+}
+
+/* ---- peer memory */
+
+enum rc
+xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,
+	    struct err *err)
+{
+	struct comm *c;
+	enum rc rc;
+
+	pthread_mutex_lock(&x->lock);
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK) {
+		*block = c->mapping ? devmem_offset(c->mapping->mem, c->mapping->block) : 0;
+		for (uint32_t r = 0; r < c->nranks; r++)
+			mapped[r] = c->mapping && c->mapping->peer[r].id.path;
+	}
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+enum rc
+xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block, uint32_t nblocks,
+	   struct err *err)
+{
+	struct comm *c;
+	enum rc rc;
+
+	pthread_mutex_lock(&x->lock);
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK && (nblocks != c->nranks || !c->mapping))
+		rc = err_set(err, RC_INVAL,
+			     "communicator %" PRIu64 " shares no memory on this device", comm);
+	if (rc == RC_OK)
+		rc = peermem_join(c->mapping, block, err);
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+enum rc
+xport_reserve(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct xport_tickets *out,
+	      struct err *err)
+{
+	struct comm *c;
+	enum rc rc;
+
+	*out = (struct xport_tickets){0};
+	pthread_mutex_lock(&x->lock);
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK && c->mapping && c->mapping->joined) {
+		*out = (struct xport_tickets){.comm = c, .first = c->mapping->tickets};
+		c->mapping->tickets += n;
+		c->mapping->holds++;
+	}
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+void
+xport_unreserve(struct xport_tickets *t)
+{
+	struct comm *c = t->comm;
+	struct xport *x;
+
+	if (!c)
+		return;
+	x = c->x;
+	pthread_mutex_lock(&x->lock);
+	c->mapping->holds--;
+	xport_forget_comm(c);
+	pthread_mutex_unlock(&x->lock);
+	t->comm = NULL;
+}
+
+bool
+xport_by_memory(const struct xport_tickets *t)
+{
+	return t->comm && t->comm->mapping->whole;
 }

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "xport/peermem_impl.h"
 
 enum rc
@@ -63,12 +62,6 @@ xport_is_slow(const struct xport_op *o, uint32_t peer)
 	const struct shaper *s = &o->comm->x->shaper; /* these two fields never change */
 
 	return xport_via(o, peer) == &xport_frames && (s->latency_ns || s->bits_per_s);
-}
-
-uint64_t
-xport_deadline(struct xport_op *o)
-{
-	return clock_now_ns() + o->comm->op_timeout_ns + o->allow_ns;
 }
 
 /* The reason for the peers: one that this rank has received, or its own. */

@@ -173,6 +173,9 @@ struct peer_mapping {
 struct peer_mapping *peer_mapping_new(struct comm *c, const struct xport_peer *peers);
 void peer_mapping_free(struct peer_mapping *m);
 
+/* The blocks by rank, 0: by frames. RC_BADDATA when a mapped peer has no block there. */
+enum rc peermem_join(struct peer_mapping *m, const uint64_t *block, struct err *err);
+
 /* Map a joined peer, unless it is mapped. RC_UNREACHABLE: its memory is gone. RC_NOMEM. */
 enum rc peermem_map_peer(struct peer_mapping *m, uint32_t r, struct err *err);
 
@@ -183,12 +186,6 @@ peermem_map(struct peer_mapping *m, uint32_t r, struct err *err)
 		   ? RC_OK
 		   : peermem_map_peer(m, r, err);
 }
-
-/* RC_ABORTED with the reason: a rank whose memory is mapped, or this one, gave up. */
-enum rc peermem_verdict(const struct peer_mapping *m, struct err *err);
-
-/* RC_BADDATA when the peer runs another operation under the same ticket. */
-enum rc peermem_compare(const struct xport_op *o, uint32_t peer, struct err *err);
 
 /* The parts of xport_begin and xport_end; reason NULL: success. */
 enum rc peermem_begin(struct xport_op *o, struct err *err);
@@ -204,12 +201,16 @@ void peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 /* Wait until a counter of a peer's block is at least n. what: "nothing from". */
 enum rc peermem_await(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 		      const char *what, struct err *err);
-enum rc peermem_pause(struct wait *w, struct err *err);
+
+/* Spin, then yield for a while. False: it is time to sleep. */
+bool peermem_yield(struct wait *w, unsigned spins);
+
+/* Sleep until a counter of block b changes; it is the one that is waited for, or changes with it. */
+void peermem_sleep(struct wait *w, struct peermem_block *b, _Atomic uint64_t *counter);
 
 /* Something of a communicator's operations has moved here, or for a mapped peer: it looks again. */
 void peermem_moved(struct comm *c);
 void peermem_moved_at(struct comm *c, uint32_t peer);
-enum rc peermem_pair_pause(struct wait *w, struct err *err);
 
 /* Give back the slots of a pair that ends; what is still in them is withdrawn. */
 void peermem_pair_end(struct xport_op *o);

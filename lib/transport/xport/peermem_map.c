@@ -243,9 +243,8 @@ peermem_map_peer(struct peer_mapping *m, uint32_t r, struct err *err)
 		       "rank %u (device %016" PRIx64 ") is gone: %s", r, p->id.device_id, why.text);
 }
 
-/* The blocks by rank, 0: by frames. RC_BADDATA when a mapped peer has no block there. */
-static enum rc
-join(struct peer_mapping *m, const uint64_t *block, struct err *err)
+enum rc
+peermem_join(struct peer_mapping *m, const uint64_t *block, struct err *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t here = 1;
@@ -272,83 +271,4 @@ join(struct peer_mapping *m, const uint64_t *block, struct err *err)
 	m->spins = cores >= 0 && here > (uint32_t)cores ? 0 : SPINS;
 	m->joined = rc == RC_OK && here > 1;
 	return rc;
-}
-
-/* ---- for the device */
-
-enum rc
-xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,
-	    struct err *err)
-{
-	struct comm *c;
-	enum rc rc;
-
-	pthread_mutex_lock(&x->lock);
-	rc = xport_find_epoch(x, comm, epoch, &c, err);
-	if (rc == RC_OK) {
-		*block = c->mapping ? devmem_offset(c->mapping->mem, c->mapping->block) : 0;
-		for (uint32_t r = 0; r < c->nranks; r++)
-			mapped[r] = c->mapping && c->mapping->peer[r].id.path;
-	}
-	pthread_mutex_unlock(&x->lock);
-	return rc;
-}
-
-enum rc
-xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block, uint32_t nblocks,
-	   struct err *err)
-{
-	struct comm *c;
-	enum rc rc;
-
-	pthread_mutex_lock(&x->lock);
-	rc = xport_find_epoch(x, comm, epoch, &c, err);
-	if (rc == RC_OK && (nblocks != c->nranks || !c->mapping))
-		rc = err_set(err, RC_INVAL,
-			     "communicator %" PRIu64 " shares no memory on this device", comm);
-	if (rc == RC_OK)
-		rc = join(c->mapping, block, err);
-	pthread_mutex_unlock(&x->lock);
-	return rc;
-}
-
-enum rc
-xport_reserve(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct xport_tickets *out,
-	      struct err *err)
-{
-	struct comm *c;
-	enum rc rc;
-
-	*out = (struct xport_tickets){0};
-	pthread_mutex_lock(&x->lock);
-	rc = xport_find_epoch(x, comm, epoch, &c, err);
-	if (rc == RC_OK && c->mapping && c->mapping->joined) {
-		*out = (struct xport_tickets){.comm = c, .first = c->mapping->tickets};
-		c->mapping->tickets += n;
-		c->mapping->holds++;
-	}
-	pthread_mutex_unlock(&x->lock);
-	return rc;
-}
-
-void
-xport_unreserve(struct xport_tickets *t)
-{
-	struct comm *c = t->comm;
-	struct xport *x;
-
-	if (!c)
-		return;
-	x = c->x;
-	pthread_mutex_lock(&x->lock);
-	c->mapping->holds--;
-	xport_forget_comm(c);
-	pthread_mutex_unlock(&x->lock);
-	t->comm = NULL;
-}
-
-bool
-xport_by_memory(const struct xport_tickets *t)
-{
-	return t->comm && t->comm->mapping->whole;
 }

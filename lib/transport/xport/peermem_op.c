@@ -1,6 +1,7 @@
 /* A collective by peer memory: chunks, syncs, shared data. */
+#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <signal.h>
 #include <string.h>
 
 #include "xport/peermem_impl.h"
@@ -60,8 +61,9 @@ disagree(const struct xport_op *o, uint32_t r, struct err *err)
 		       r, o->comm->mapping->peer[r].id.device_id);
 }
 
-enum rc
-peermem_compare(const struct xport_op *o, uint32_t r, struct err *err)
+/* RC_BADDATA when the peer runs another operation under the same ticket. */
+static enum rc
+compare(const struct xport_op *o, uint32_t r, struct err *err)
 {
 	struct peermem_call its;
 
@@ -350,16 +352,37 @@ peermem_end(struct xport_op *o, const char *reason)
 		peermem_publish(m, &o->slots->ticket, o->ticket + m->nsets);
 }
 
-void
-peermem_give_up(struct peer_mapping *m, const char reason[REASON_MAX])
-{
-	struct peermem_block *b = m->block;
+/* ---- pauses */
 
-	if (!atomic_compare_exchange_strong(&b->gave_up, &(unsigned){PEERMEM_GOES_ON},
-					    PEERMEM_WRITES))
-		return;
-	memcpy(b->reason, reason, sizeof b->reason);
-	atomic_store_explicit(&b->gave_up, PEERMEM_GAVE_UP, memory_order_release);
+/* An ended process publishes nothing more; what it published before counts. */
+static enum rc
+still_there(const struct wait *w, struct err *err)
+{
+	const struct peermem_peer *p = &w->op->comm->mapping->peer[w->peer];
+
+	if (!p->seen || kill(p->seen, 0) == 0 || errno != ESRCH || xport_wait_is_over(w))
+		return RC_OK;
+	return err_set(err, RC_UNREACHABLE,
+		       "rank %u (device %016" PRIx64 ") is gone: its process %d has ended", w->peer,
+		       p->id.device_id, p->seen);
+}
+
+static enum rc
+peermem_pause(struct wait *w, struct err *err)
+{
+	enum rc rc;
+
+	if (peermem_yield(w, 0))
+		return RC_OK;
+	rc = still_there(w, err);
+	if (rc == RC_OK && w->peer != w->op->comm->rank)
+		rc = compare(w->op, w->peer, err);
+	/* The peers by frames need polling, too. */
+	if (rc == RC_OK && w->op->frames)
+		rc = xport_poll(w->op, err);
+	if (rc == RC_OK)
+		peermem_sleep(w, w->op->comm->mapping->peer[w->peer].block, w->counter);
+	return rc;
 }
 
 const struct transport xport_peermem = {.send = peermem_send,

@@ -302,8 +302,25 @@ peermem_pair_end(struct xport_op *o)
 		(void)find(o, p->peer);
 }
 
+static enum rc
+pair_pause(struct wait *w, struct err *err)
+{
+	struct comm *c = w->op->comm;
+	enum rc rc;
+
+	if (peermem_yield(w, w->pauses ? 0 : c->mapping->spins))
+		return RC_OK;
+	/* A peer whose process has ended is reported by the coordinator, which knows why. */
+	rc = xport_poll(w->op, err);
+	/* Frames may come too: nng's threads read them. */
+	net_pull_resume(c->x->pull);
+	if (rc == RC_OK)
+		peermem_sleep(w, c->mapping->block, c->moves);
+	return rc;
+}
+
 const struct transport xport_pairs = {.send = pair_send,
 				      .recv = pair_recv,
 				      .release = pair_release,
 				      .room = pair_room,
-				      .pause = peermem_pair_pause};
+				      .pause = pair_pause};

@@ -2,12 +2,10 @@
  * Waiting for a peer's counter: spin while the wait is likely to be short, then yield, then sleep. Where
  * ranks share cores there is no spinning: the peer may need this core.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +50,18 @@ peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 		syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void
+peermem_give_up(struct peer_mapping *m, const char reason[REASON_MAX])
+{
+	struct peermem_block *b = m->block;
+
+	if (!atomic_compare_exchange_strong(&b->gave_up, &(unsigned){PEERMEM_GOES_ON},
+					    PEERMEM_WRITES))
+		return;
+	memcpy(b->reason, reason, sizeof b->reason);
+	atomic_store_explicit(&b->gave_up, PEERMEM_GAVE_UP, memory_order_release);
+}
+
 static void
 count_move(struct peermem_block *b)
 {
@@ -67,33 +77,6 @@ peermem_moved(struct comm *c)
 		count_move(c->mapping->block);
 	else
 		atomic_fetch_add(c->moves, 1);
-}
-
-enum rc
-peermem_verdict(const struct peer_mapping *m, struct err *err)
-{
-	/* No thread here waits for an unmapped rank. */
-	for (uint32_t i = 0, n = atomic_load(&m->nmapped); i < n; i++) {
-		struct peermem_block *b = m->peer[m->mapped[i]].block;
-
-		if (atomic_load_explicit(&b->gave_up, memory_order_acquire) == PEERMEM_GAVE_UP)
-			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof b->reason - 1,
-				       b->reason);
-	}
-	return RC_OK;
-}
-
-/* An ended process publishes nothing more; what it published before counts. */
-static enum rc
-still_there(const struct wait *w, struct err *err)
-{
-	const struct peermem_peer *p = &w->op->comm->mapping->peer[w->peer];
-
-	if (!p->seen || kill(p->seen, 0) == 0 || errno != ESRCH || xport_wait_is_over(w))
-		return RC_OK;
-	return err_set(err, RC_UNREACHABLE,
-		       "rank %u (device %016" PRIx64 ") is gone: its process %d has ended", w->peer,
-		       p->id.device_id, p->seen);
 }
 
 /* The block is still the same. A rank that was frozen while the others continued may find anything in its
@@ -114,9 +97,8 @@ peermem_moved_at(struct comm *c, uint32_t peer)
 		count_move(b);
 }
 
-/* Sleep until a counter of block b changes; it is the one that is waited for, or changes with it. */
-static void
-sleep_on(struct wait *w, struct peermem_block *b, _Atomic uint64_t *counter)
+void
+peermem_sleep(struct wait *w, struct peermem_block *b, _Atomic uint64_t *counter)
 {
 	unsigned longer = w->pauses - YIELD_RUNS;
 	uint64_t ns = longer < 5 ? SLEEP_NS << longer : SLEEP_MOST, seen;
@@ -131,53 +113,14 @@ sleep_on(struct wait *w, struct peermem_block *b, _Atomic uint64_t *counter)
 		atomic_fetch_sub(&b->sleepers, 1);
 }
 
-/* Yield for a while. False: it is time to sleep. */
-static bool
-yield_first(struct wait *w)
+bool
+peermem_yield(struct wait *w, unsigned spins)
 {
-	for (unsigned i = 0; w->pauses < YIELD_RUNS && i < YIELDS; i++) {
-		sched_yield();
-		if (xport_wait_is_over(w))
-			return true;
-	}
-	return w->pauses < YIELD_RUNS;
-}
-
-enum rc
-peermem_pair_pause(struct wait *w, struct err *err)
-{
-	struct comm *c = w->op->comm;
-	enum rc rc;
-
-	for (unsigned i = w->pauses ? 0 : c->mapping->spins; i > 0 && !xport_wait_is_over(w); i--)
+	for (; spins > 0 && !xport_wait_is_over(w); spins--)
 		pause_core();
-	if (xport_wait_is_over(w) || yield_first(w))
-		return RC_OK;
-	/* A peer whose process has ended is reported by the coordinator, which knows why. */
-	rc = xport_poll(w->op, err);
-	/* Frames may come too: nng's threads read them. */
-	net_pull_resume(c->x->pull);
-	if (rc == RC_OK)
-		sleep_on(w, c->mapping->block, c->moves);
-	return rc;
-}
-
-enum rc
-peermem_pause(struct wait *w, struct err *err)
-{
-	enum rc rc;
-
-	if (yield_first(w))
-		return RC_OK;
-	rc = still_there(w, err);
-	if (rc == RC_OK && w->peer != w->op->comm->rank)
-		rc = peermem_compare(w->op, w->peer, err);
-	/* The peers by frames need polling, too. */
-	if (rc == RC_OK && w->op->frames)
-		rc = xport_poll(w->op, err);
-	if (rc == RC_OK)
-		sleep_on(w, w->op->comm->mapping->peer[w->peer].block, w->counter);
-	return rc;
+	for (unsigned i = 0; w->pauses < YIELD_RUNS && i < YIELDS && !xport_wait_is_over(w); i++)
+		sched_yield();
+	return w->pauses < YIELD_RUNS || xport_wait_is_over(w);
 }
 
 /* The slow path of a wait. */

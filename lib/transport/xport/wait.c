@@ -4,6 +4,21 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
+/* A rank whose memory is mapped, or this one, gave up. */
+static enum rc
+gave_up(const struct peer_mapping *m, struct err *err)
+{
+	/* No thread here waits for an unmapped rank. */
+	for (uint32_t i = 0, n = atomic_load(&m->nmapped); i < n; i++) {
+		struct peermem_block *b = m->peer[m->mapped[i]].block;
+
+		if (atomic_load_explicit(&b->gave_up, memory_order_acquire) == PEERMEM_GAVE_UP)
+			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof b->reason - 1,
+				       b->reason);
+	}
+	return RC_OK;
+}
+
 enum rc
 xport_verdict(const struct xport_op *o, struct err *err)
 {
@@ -13,7 +28,13 @@ xport_verdict(const struct xport_op *o, struct err *err)
 		return err_set(err, RC_ABORTED, "%s", c->aborted);
 	if (o->frames && atomic_load_explicit(&o->frames->is_refused, memory_order_acquire))
 		return err_set(err, RC_ABORTED, "%s", o->frames->refused);
-	return o->slots || o->by_pair ? peermem_verdict(c->mapping, err) : RC_OK;
+	return o->slots || o->by_pair ? gave_up(c->mapping, err) : RC_OK;
+}
+
+uint64_t
+xport_deadline(struct xport_op *o)
+{
+	return clock_now_ns() + o->comm->op_timeout_ns + o->allow_ns;
 }
 
 static enum rc

@@ -2,13 +2,13 @@
  * xport_impl.h - shared by the files of lib/transport/xport.
  *
  * Design notes. op.c opens and ends operations and passes each call to the transport of its peer:
- * frames_*.c or peermem_*.c. wait.c is the one wait of both.
+ * frames.c or peermem_*.c. wait.c is the one wait of both.
  *
  * One lock guards everything of an xport except the sockets, the counters that are waited for, and the
  * memory that ranks share. A thread releases it while it writes a chunk or an acknowledgement. The thread
- * of an operation does all its sending, also retransmission (frames_send.c). When it waits for a peer it
+ * of an operation does all its sending, also retransmission (frames.c). When it waits for a peer it
  * reads the peer's connection itself, or, if another thread does, waits on the exchange's condition
- * (frames_recv.c). Chunks arrive on any reading thread (frames_arrive.c), which only files them and
+ * (the same). Chunks arrive on any reading thread (frames_arrive.c), which only files them and
  * signals their exchange. A communicator is freed when it has left the table, its last operation has
  * ended and no ticket is reserved (comm.c). Connections are shared by the communicators, by address, and
  * live as long as the xport.
@@ -213,12 +213,8 @@ struct flow *exchange_flow(struct exchange *e, uint32_t peer); /* NULL: out of m
 bool exchange_unacked(const struct exchange *e);	       /* a chunk is not acknowledged */
 void exchange_signal(struct exchange *e);		       /* something of it changed */
 void exchange_refuse(struct exchange *e);		       /* its `refused` is complete */
-struct net_push *xport_push(struct comm *c, uint32_t peer);    /* NULL: cannot */
 /* What is remembered of an ended operation; NULL: it has not ended here, or long ago. */
 const struct finished *xport_finished(const struct comm *c, uint64_t op);
-
-/* Free the chunks of an operation that has not begun here. */
-void exchange_drop_early(struct exchange *e);
 
 enum op_outcome { OP_DONE, OP_GAVE_UP };
 
@@ -242,12 +238,6 @@ void xport_flush_acks(struct xport *x);
 /* Request the peer's chunks from seq on again. False: no room now. */
 bool xport_nack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq);
 
-/* Wait until the peer has consumed all but `most` of the chunks sent to it; releases the lock. */
-enum rc frames_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *err);
-
-/* Wait until a time; releases the lock. */
-enum rc frames_await_time(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct err *err);
-
 /* Repeat frames that may have been lost and send due acknowledgements, if it is time. RC_NOMEM. */
 enum rc exchange_poll(struct exchange *e, struct err *err);
 
@@ -256,8 +246,6 @@ enum rc frames_begin(struct xport *x, const struct xport_opening *how, struct xp
 		     struct err *err);
 enum rc frames_settle(struct xport_op *o, struct err *err);
 void frames_end(struct xport_op *o, const char *reason);
-enum rc frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
-		    struct err *err);
 
 /* Without the lock. File a frame; takes it over. On the thread that read it. */
 void xport_arrive(void *arg, struct net_frame *f);
