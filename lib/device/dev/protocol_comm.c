@@ -1,6 +1,7 @@
 /* protocol_comm.c - communicators: which epoch of which coordinator counts. */
 #include "dev/protocol_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 	while (*at != c)
 		at = &(*at)->chain;
 	*at = c->chain;
+	assert(p->ncomms > 0);
 	p->ncomms--;
 	p->owed -= 2;
 	free(c);

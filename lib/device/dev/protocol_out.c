@@ -1,6 +1,7 @@
 /* protocol_out.c - what every step needs: actions and answers, and the communicators by number. */
 #include "dev/protocol_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ proto_act(struct protocol *p, enum protocol_action_kind kind, uint64_t caller)
 {
 	struct protocol_action *a = &p->out[p->nout++];
 
+	assert(p->nout <= p->out_cap); /* whoever acts has made room */
 	*a = (struct protocol_action){.kind = kind, .caller = caller, .graph = PROTOCOL_NO_GRAPH};
 	return a;
 }

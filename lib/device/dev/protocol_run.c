@@ -7,6 +7,7 @@
  */
 #include "dev/protocol_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ proto_graph_drop(struct protocol *p, struct pgraph *g)
 	g->used = false;
 	g->chain = p->free_graph;
 	p->free_graph = slot;
+	assert(p->ngraphs > 0);
 	p->ngraphs--;
 	p->owed--;
 }

@@ -1,4 +1,5 @@
 /* Communicators: attach, detach, abort, join; and their exchanges. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +135,7 @@ exchange_drop(struct exchange *e, enum op_outcome how)
 		at = &(*at)->next;
 	*at = e->next;
 	drop_chunks(e);
+	assert((e->begun || c->nearly > 0) && (!e->lingers || c->nlinger > 0));
 	c->nearly -= !e->begun;
 	c->nlinger -= e->lingers;
 	e->lingers = false;

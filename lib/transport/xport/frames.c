@@ -1,4 +1,5 @@
 /* Operations over frames: beginning, sending, receiving, waiting, ending. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -493,9 +494,11 @@ static enum rc
 send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 {
 	uint64_t late = xport_deadline(o);
-	uint32_t seq = o->frames->flow[peer]->tx_next++;
+	struct flow *f = o->frames->flow[peer];
+	uint32_t seq = f->tx_next++;
 	enum rc rc;
 
+	assert(f->tx_next - f->tx_acked <= XPORT_WINDOW);
 	while ((rc = transmit(o->frames, peer, seq, POLL_MS)) == RC_TIMEOUT) {
 		rc = xport_verdict(o, err);
 		if (rc == RC_OK && clock_now_ns() >= late)

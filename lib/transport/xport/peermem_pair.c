@@ -8,6 +8,7 @@
  * elsewhere (StreamSend) and has ended, it is repeated by a frame and answered. The receiver takes the first that
  * comes and drops its twin.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static void
 give_back(struct peer_mapping *m, uint32_t peer, uint8_t bits)
 {
 	pthread_mutex_lock(&m->pair_lock);
+	assert((m->pair_held[peer] & bits) == bits);
 	m->pair_held[peer] &= (uint8_t)~bits;
 	pthread_mutex_unlock(&m->pair_lock);
 }
@@ -152,6 +154,7 @@ pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, st
 	p->seq[p->held] = atomic_load_explicit(&s->seq, memory_order_relaxed) + 1;
 	p->claimed = false;
 	p->since_ns = 0;
+	assert(p->held < PEERMEM_PAIR_MOST);
 	atomic_store_explicit(&s->seq, p->seq[p->held++], memory_order_release);
 	peermem_moved_at(o->comm, peer);
 	return RC_OK;
