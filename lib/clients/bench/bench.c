@@ -474,7 +474,8 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	return RC_OK;
 }
 
-/* Check and time the algorithm b->c.algo at one size: bytes of the whole vector, cut down to a whole number of parts. */
+/* Check and time the algorithm b->c.algo at one size: bytes of the whole vector, cut down to a whole number
+ * of parts. */
 static enum rc
 bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
 {

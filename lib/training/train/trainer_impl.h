@@ -170,9 +170,7 @@ enum rc place_one(struct trainer *t, uint32_t rank, struct err *err);
 void give_back(struct trainer *t, uint32_t rank);
 void free_host(struct trainer *t);
 
-/* Upload the training images, once a device, if they are resident; and each device's share of the
- * tested images. */
-enum rc upload_images(struct trainer *t, uint32_t rank, struct err *err);
+/* Upload each device's share of the tested images. */
 enum rc upload_tests(struct trainer *t, struct err *err);
 
 /* ---- weights.c */
