@@ -87,7 +87,16 @@ enum rc ranks_do(struct ranks *r, const char *data, uint64_t nelem, struct buf *
 		 struct results *out, struct err *err);
 
 /* The elements that rank i reads and writes in the present operation. */
-struct shape ranks_shape(const struct ranks *r, uint32_t i);
+static inline struct shape
+ranks_shape(const struct ranks *r, uint32_t i)
+{
+	struct plan_args mine;
+
+	if (!r->counts)
+		return shape_of(r->c.coll, r->c.nelem, gpusim_comm_count(r->comm), r->c.root, i);
+	plan_args_of(&r->all, i, &mine);
+	return shape_of_args(&mine);
+}
 
 /* Free the memory on the devices, and the devices. rc: the result of the verb. */
 void ranks_release(struct ranks *r, enum rc rc);

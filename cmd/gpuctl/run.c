@@ -62,14 +62,6 @@ add_flag(struct extra *x, const char *option)
 	x->v[x->n++] = option;
 }
 
-/* Once or twice; a third -v adds nothing. */
-static void
-add_verbose(struct extra *x, unsigned verbose)
-{
-	for (unsigned i = 0; i < verbose && i < 2; i++)
-		x->v[x->n++] = "-v";
-}
-
 /* Return true if each device gets a CPU of its own: the user asked for it, and there are enough. */
 static bool
 is_pinned(const struct args *a)
@@ -113,25 +105,30 @@ say(enum log_level level, const char *sentence)
 	log_say(level, LOG_INIT, "run: %s", sentence);
 }
 
-/* All daemons record into the folder. */
+/* Add the options that all daemons have; all of them record into the folder. */
 static enum rc
-add_record(const struct args *a, struct extra *dev, struct extra *coord, char path[PATH_MAX],
+add_common(const struct args *a, struct extra *dev, struct extra *coord, char record[PATH_MAX],
 	   struct err *err)
 {
 	struct extra *const each[] = {dev, coord};
 
 	if (a->record_data && !a->record)
 		return err_set(err, RC_INVAL, "--record-data: needs --record");
-	if (!a->record)
-		return RC_OK;
-	if (tape_folder_new(a->record, err) != RC_OK)
+	if (a->record && tape_folder_new(a->record, err) != RC_OK)
 		return err_prefix(err, "--record");
-	if (!realpath(a->record, path))
+	if (a->record && !realpath(a->record, record))
 		return err_set(err, RC_FAILED, "--record: %s: %s", a->record, strerror(errno));
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-		add(each[i], "--record", path);
+		add(each[i], "--recorder", a->recorder);
+		if (a->allow_inject)
+			add_flag(each[i], "--allow-inject");
+		if (a->insecure)
+			add_flag(each[i], "--insecure");
+		add(each[i], "--record", a->record ? record : NULL);
 		if (a->record_data)
 			add_flag(each[i], "--record-data");
+		for (unsigned v = 0; v < a->verbose && v < 2; v++) /* a third -v adds nothing */
+			add_flag(each[i], "-v");
 	}
 	return RC_OK;
 }
@@ -174,7 +171,6 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 		return err->rc;
 	if (a->label && !a->each)
 		return err_set(err, RC_INVAL, "--label: requires --each");
-	add(&dev, "--recorder", a->recorder);
 	add_number(&dev, "--latency", a->latency_ns, "ns");
 	add_number(&dev, "--bandwidth", a->bits_per_s, "");
 	if (a->spares > LAUNCH_MAX_DEVICES - a->nranks)
@@ -191,25 +187,14 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add_number(&coord, "--op-timeout", a->op_timeout_ms, "ms");
 	add(&coord, "--http", a->http);
-	add(&coord, "--recorder", a->recorder);
 	add(&coord, "--report-dir", a->report_dir);
-	if (a->allow_inject) {
-		add_flag(&dev, "--allow-inject");
-		add_flag(&coord, "--allow-inject");
-	}
-	if (a->insecure) {
-		add_flag(&dev, "--insecure");
-		add_flag(&coord, "--insecure");
-	}
 	for (size_t i = 0; i < a->nkernels; i++)
 		add(&dev, "--kernels", a->kernels[i]);
-	if (add_record(a, &dev, &coord, record, err) != RC_OK)
+	if (add_common(a, &dev, &coord, record, err) != RC_OK)
 		return err->rc;
 	name_kernels(a);
 	if (a->nccl && home_enter(err) != RC_OK)
 		return err->rc;
-	add_verbose(&dev, a->verbose);
-	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
 	if (a->trace) {

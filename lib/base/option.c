@@ -14,34 +14,6 @@
 #define MAX_LONGS (2 * OPTION_MAX_ROWS + 2)	/* names, former names, --help-options, the end */
 #define SHORTS	  (2 + 3 * OPTION_MAX_ROWS + 1)
 
-struct option_text {
-	struct option_text *next;
-	char text[];
-};
-
-const char *
-option_copy(struct option_text **texts, const char *text)
-{
-	size_t len = strlen(text) + 1;
-	struct option_text *t = malloc(sizeof *t + len);
-
-	if (!t)
-		return NULL;
-	memcpy(t->text, text, len);
-	t->next = *texts;
-	*texts = t;
-	return t->text;
-}
-
-void
-option_texts_free(struct option_text *texts)
-{
-	for (struct option_text *next; texts; texts = next) {
-		next = texts->next;
-		free(texts);
-	}
-}
-
 void
 option_fini(struct option_set *s)
 {
@@ -72,28 +44,6 @@ const struct option_from *
 option_from(const struct option_set *s, const char *name)
 {
 	return &s->from[option_row(s, name)];
-}
-
-enum rc
-option_err_at(const struct option_from *from, const char *name, struct err *err)
-{
-	if (from->file)
-		return err_prefix(err, "%s:%d: %s", from->file, from->line, name);
-	if (from->rank == OPTION_FROM_ENV)
-		return err_prefix(err, "%s", name);
-	return err_prefix(err, "%s%s", name[1] ? "--" : "-", name);
-}
-
-enum rc
-option_set_row(struct option_set *s, unsigned row, const char *name, const char *text,
-	       const struct option_from *from, struct err *err)
-{
-	const struct option_row *o = &s->rows[row];
-
-	if (o->kind->parse(o, text, s->target, err) != RC_OK)
-		return option_err_at(from, name, err);
-	s->from[row] = *from;
-	return RC_OK;
 }
 
 enum rc

@@ -258,3 +258,55 @@ const struct option_kind option_bool = {"flag", take_bool, add_bool},
 			 option_any_string = {"string", take_any_string, add_string},
 			 option_chars = {"string", take_chars, add_chars},
 			 option_word_kind = {"word", take_word, add_word};
+
+/* ---- a row's value, and the texts of values */
+
+struct option_text {
+	struct option_text *next;
+	char text[];
+};
+
+const char *
+option_copy(struct option_text **texts, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	struct option_text *t = malloc(sizeof *t + len);
+
+	if (!t)
+		return NULL;
+	memcpy(t->text, text, len);
+	t->next = *texts;
+	*texts = t;
+	return t->text;
+}
+
+void
+option_texts_free(struct option_text *texts)
+{
+	for (struct option_text *next; texts; texts = next) {
+		next = texts->next;
+		free(texts);
+	}
+}
+
+enum rc
+option_err_at(const struct option_from *from, const char *name, struct err *err)
+{
+	if (from->file)
+		return err_prefix(err, "%s:%d: %s", from->file, from->line, name);
+	if (from->rank == OPTION_FROM_ENV)
+		return err_prefix(err, "%s", name);
+	return err_prefix(err, "%s%s", name[1] ? "--" : "-", name);
+}
+
+enum rc
+option_set_row(struct option_set *s, unsigned row, const char *name, const char *text,
+	       const struct option_from *from, struct err *err)
+{
+	const struct option_row *o = &s->rows[row];
+
+	if (o->kind->parse(o, text, s->target, err) != RC_OK)
+		return option_err_at(from, name, err);
+	s->from[row] = *from;
+	return RC_OK;
+}

@@ -4,13 +4,38 @@
 #include <string.h>
 
 #include "base/api.h"
+#include "base/clock.h"
 #include "base/must.h"
-#include "bench/bench_impl.h"
+#include "bench/bench.h"
 #include "coll/plan.h"
 #include "coll/shape.h"
+#include "coll/tune.h"
 #include "mem/dtype.h"
 
-#define UNWRITTEN 0xff /* fills output beforehand: no type's right result */
+#define BENCH_BATCHES 5
+#define ENOUGH	      (100 * NS_PER_MS) /* no further run or call after this time */
+#define CALLS	      15
+#define PATTERN	      0x3c /* rewriting fills the input with it: a small finite number in each type */
+#define UNWRITTEN     0xff /* fills output beforehand: no type's right result */
+
+struct bench {
+	struct bench_config cfg;
+	struct gpusim_comm *comm;
+	struct gpusim_collective c; /* the current operation */
+	struct bench_data data;
+	struct gpusim_addr *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
+	struct gpusim_addr *send, *recv;	 /* those of the operation at hand */
+	void *scalar;				 /* by rank, of premulsum */
+	uint64_t max_bytes;
+	int recoveries;
+};
+
+/* Wrong elements of one operation: the number of ranks, and the first element of the first rank. */
+struct bench_wrong {
+	bool any;
+	uint32_t nranks, rank;
+	uint64_t elem;
+};
 
 /* ---- buffers */
 
@@ -59,7 +84,8 @@ fit_buffers(struct bench *b, struct err *err)
 	return rc;
 }
 
-struct shape
+/* What a rank reads and writes. Of sendrecv: it sends to the next rank and receives from the one before. */
+static struct shape
 bench_shape(const struct bench *b, uint32_t rank)
 {
 	if (b->c.coll == GPUSIM_SEND)
@@ -86,6 +112,44 @@ place(struct bench *b, enum bench_place where)
 	}
 	b->c.send = b->send;
 	b->c.recv = b->recv;
+}
+
+/* Append the operation to a list. */
+static void
+bench_add(const struct bench *b, struct gpusim_ops *ops)
+{
+	uint32_t n = gpusim_comm_count(b->comm);
+	struct gpusim_collective c = b->c;
+
+	if (c.coll != GPUSIM_SEND)
+		gpusim_ops_collective(ops, &c);
+	for (uint32_t r = 0; b->c.coll == GPUSIM_SEND && r < n; r++) {
+		c.rank = r;
+		c.coll = GPUSIM_SEND;
+		c.root = (r + 1) % n;
+		c.send = &b->send[r];
+		gpusim_ops_collective(ops, &c);
+		c.coll = GPUSIM_RECV;
+		c.root = (r + n - 1) % n;
+		c.recv = &b->recv[r];
+		gpusim_ops_collective(ops, &c);
+	}
+}
+
+/* b->c, once. RC_RECOVERED: it recovered, so the time is not valid: its ranks changed. */
+static enum rc
+bench_collective(struct bench *b, struct err *err)
+{
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
+	enum rc rc;
+
+	bench_add(b, ops);
+	rc = api(gpusim_submit(b->comm, ops, GPUSIM_SYNC, NULL), err);
+	gpusim_ops_free(ops);
+
+	if (rc == RC_OK && *gpusim_note())
+		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
+	return rc;
 }
 
 /* ---- results, before and after the clock */
@@ -147,42 +211,71 @@ check_source(struct bench *b, uint32_t rank, const struct shape_source *s, char 
 	return rc;
 }
 
-void
-bench_add(const struct bench *b, struct gpusim_ops *ops)
-{
-	uint32_t n = gpusim_comm_count(b->comm);
-	struct gpusim_collective c = b->c;
+/* ---- the rank that corrupts data, if results are wrong */
 
-	if (c.coll != GPUSIM_SEND)
-		gpusim_ops_collective(ops, &c);
-	for (uint32_t r = 0; b->c.coll == GPUSIM_SEND && r < n; r++) {
-		c.rank = r;
-		c.coll = GPUSIM_SEND;
-		c.root = (r + 1) % n;
-		c.send = &b->send[r];
-		gpusim_ops_collective(ops, &c);
-		c.coll = GPUSIM_RECV;
-		c.root = (r + n - 1) % n;
-		c.recv = &b->recv[r];
-		gpusim_ops_collective(ops, &c);
-	}
+static enum rc
+lies(const struct bench *b, uint32_t rank, const char *what, uint64_t i, struct err *err)
+{
+	return err_set(err, RC_BADDATA,
+		       "verify: rank %" PRIu32 " (device %016" PRIx64 ") lies: element %" PRIu64
+		       " of its %s is wrong",
+		       rank, gpusim_comm_device(b->comm, rank).id, i, what);
 }
 
-/* An operation that recovered has no valid time: its ranks changed. */
-enum rc
-bench_collective(struct bench *b, struct err *err)
+/* The first element of an input that is not what the rank was given. */
+static enum rc
+check_input(struct bench *b, uint32_t rank, char *room, struct err *err)
 {
-	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
-	enum rc rc;
+	uint64_t size = dtype_size(b->c.dtype), n;
+	uint64_t total = bench_shape(b, rank).in;
+	enum rc rc = RC_OK;
 
-	bench_add(b, ops);
-	rc = api(gpusim_submit(b->comm, ops, GPUSIM_SYNC, NULL), err);
-	gpusim_ops_free(ops);
+	for (uint64_t at = 0; at < total && rc == RC_OK; at += n) {
+		const char *want;
 
-	if (rc == RC_OK && *gpusim_note())
-		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
+		n = total - at < b->data.most ? total - at : b->data.most;
+		rc = api(gpusim_memcpy_d2h(b->cfg.g, room, gpusim_comm_device(b->comm, rank),
+					   gpusim_addr_add(b->send[rank], at * size), n * size),
+			 err);
+		want = bench_data_get(&b->data, rank, at, n);
+		for (uint64_t i = 0; i < n && rc == RC_OK; i++)
+			if (memcmp(room + i * size, want + i * size, size) != 0)
+				rc = lies(b, rank, "input", at + i, err);
+	}
 	return rc;
 }
+
+/* RC_BADDATA, with a message that names the faulty rank if it can be found. */
+static enum rc
+bench_blame(struct bench *b, const struct bench_wrong *w, struct err *err)
+{
+	uint32_t n = gpusim_comm_count(b->comm);
+	char *room = must_alloc(1, BENCH_PIECE);
+	enum rc rc = RC_OK;
+
+	/* Out of place the inputs are unchanged. */
+	for (uint32_t r = 0; r < n && rc == RC_OK; r++)
+		if (b->send[r].addr == b->base[0][r].addr)
+			rc = check_input(b, r, room, err);
+	free(room);
+	if (rc != RC_OK)
+		return rc;
+	if (w->nranks == 1)
+		return lies(b, w->rank, "result", w->elem, err);
+	for (uint32_t r = 0; r < n && b->c.coll == GPUSIM_ALLREDUCE && b->c.deterministic; r++) {
+		struct shape s = shape_of(GPUSIM_REDUCESCATTER, b->c.nelem, n, 0, r);
+
+		if (b->send[r].addr == b->base[0][r].addr && w->elem >= s.out_at &&
+		    w->elem < s.out_at + s.out)
+			return lies(b, r, "part, which it reduced for all,", w->elem, err);
+	}
+	return err_set(err, RC_BADDATA,
+		       "verify: element %" PRIu64 " of the results of %" PRIu32
+		       " ranks is wrong: a rank lies about what it passes on",
+		       w->elem, w->nranks);
+}
+
+/* ---- the check */
 
 /* Compare every element of every rank's output; add the wrong ones to *nwrong. */
 static enum rc
@@ -237,7 +330,120 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	return rc == RC_OK ? compare_output(b, nwrong, err) : rc;
 }
 
-/* ---- speed (time.c) */
+/* ---- the clock */
+
+static int
+compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct bench_time
+summary(double *us, size_t n)
+{
+	qsort(us, n, sizeof *us, compare);
+	return (struct bench_time){.p50_us = us[(n - 1) / 2], .min_us = us[0]};
+}
+
+/* Fill the input of each rank, and wait until all ranks have; untimed. */
+static void
+add_rewrite(struct bench *b, struct gpusim_ops *ops)
+{
+	struct gpusim_collective barrier = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BARRIER,
+					    .stream = b->c.stream};
+	uint32_t n = gpusim_comm_count(b->comm);
+
+	gpusim_ops_timing(ops, GPUSIM_UNTIMED);
+	for (uint32_t r = 0; r < n; r++) {
+		uint64_t in = bench_shape(b, r).in;
+
+		if (in)
+			gpusim_ops_memset(ops, r, b->c.stream, b->send[r], PATTERN,
+					  in * dtype_size(b->c.dtype));
+	}
+	gpusim_ops_collective(ops, &barrier);
+	gpusim_ops_timing(ops, GPUSIM_TIMED);
+}
+
+static enum rc
+launch(struct bench *b, struct gpusim_graph graph, uint64_t n, struct gpusim_times *times,
+       struct err *err)
+{
+	return api(gpusim_graph_launch(b->comm, graph, 0, n, GPUSIM_SYNC, times), err);
+}
+
+static enum rc
+run_batches(struct bench *b, struct gpusim_graph graph, struct bench_time *out, struct err *err)
+{
+	struct gpusim_times *times = must_alloc(gpusim_comm_count(b->comm), sizeof *times);
+	double us[BENCH_BATCHES];
+	uint64_t start;
+	size_t n = 0;
+	enum rc rc = RC_OK;
+
+	if (b->cfg.warmup)
+		rc = launch(b, graph, b->cfg.warmup, NULL, err);
+	start = clock_now_ns();
+	/* Each batch is one run of the graph: the time of a repetition at the slowest rank. */
+	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH)) {
+		uint64_t slowest = 0;
+
+		rc = launch(b, graph, b->cfg.iters, times, err);
+		for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(b->comm); r++)
+			slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
+		us[n++] = (double)slowest / 1e3 / (double)b->cfg.iters;
+	}
+	free(times);
+	if (rc == RC_OK)
+		*out = summary(us, n);
+	return rc;
+}
+
+/* Time the operation b->c in the devices, at the slowest rank. A graph repeats it cfg.iters times, in up to
+ * BENCH_BATCHES runs. The time that ranks wait for each other at the operation itself is part of it. */
+static enum rc
+bench_time(struct bench *b, struct bench_time *out, struct err *err)
+{
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
+	struct gpusim_graph graph;
+	enum rc rc;
+
+	if (b->cfg.rewrite)
+		add_rewrite(b, ops);
+	bench_add(b, ops);
+	rc = api(gpusim_graph_create(b->comm, ops, &graph), err);
+	gpusim_ops_free(ops);
+	if (rc != RC_OK)
+		return rc;
+	rc = run_batches(b, graph, out, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_graph_destroy(b->comm, graph), err);
+	return rc;
+}
+
+/* Time one call of it, from the client: to the coordinator, the devices and back. */
+static enum rc
+bench_latency(struct bench *b, struct bench_time *out, struct err *err)
+{
+	uint64_t begin = clock_now_ns(), t = begin, now;
+	double us[CALLS];
+	size_t n = 0;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && n < CALLS && (n == 0 || t - begin < ENOUGH)) {
+		rc = bench_collective(b, err);
+		now = clock_now_ns();
+		us[n++] = (double)(now - t) / 1e3;
+		t = now;
+	}
+	if (rc == RC_OK)
+		*out = summary(us, n);
+	return rc;
+}
+
+/* ---- a size */
 
 static enum rc
 run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench_result *out,
@@ -268,8 +474,9 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	return RC_OK;
 }
 
-/* One size: bytes of the whole vector, cut down to a whole number of parts. */
-enum rc
+/* Check and time the algorithm b->c.algo at one size: bytes of the whole vector, cut down to a whole number
+ * of parts. */
+static enum rc
 bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
 {
 	uint64_t size = dtype_size(b->c.dtype);
@@ -334,7 +541,8 @@ run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *er
 	return rc;
 }
 
-uint64_t
+/* The size after nbytes; 0: there is none. */
+static uint64_t
 bench_next(const struct bench *b, uint64_t nbytes)
 {
 	uint64_t next;
@@ -376,6 +584,75 @@ bench_run(struct bench *b, void (*take)(void *arg, const struct bench_row *row),
 	*out = sum;
 	return RC_OK;
 }
+
+/* ---- the fastest algorithm */
+
+/* The fastest at one size. An algorithm over peer memory is not a candidate if the ranks do not share
+ * memory. */
+static enum rc
+find_winner(struct bench *b, uint64_t nbytes, const char **algo, struct err *err)
+{
+	double best = 0;
+
+	*algo = NULL;
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		const struct cost_algo *cost = cost_find(b->c.coll, row->name);
+		struct bench_row out;
+		enum rc rc;
+
+		if (row->coll != b->c.coll || (cost && cost->slow))
+			continue;
+		b->c.algo = row->name;
+		rc = bench_size(b, nbytes, &out, err);
+		if (rc == RC_INVAL && cost && cost->shared)
+			continue;
+		if (rc != RC_OK)
+			return err_prefix(err, "%s %s", coll_name(b->c.coll), row->name);
+		if (out.result[0].nwrong)
+			return err_set(err, RC_FAILED, "%s %s: %" PRIu64 " wrong elements",
+				       coll_name(b->c.coll), row->name, out.result[0].nwrong);
+		if (!*algo || out.result[0].time.p50_us < best) {
+			best = out.result[0].time.p50_us;
+			*algo = row->name;
+		}
+	}
+	return RC_OK;
+}
+
+enum rc
+bench_tune(struct bench *b, void (*take)(void *arg, const struct bench_rule *rule), void *arg,
+	   struct err *err)
+{
+	struct bench_rule rule = {.max_bytes = UINT64_MAX};
+	uint64_t nbytes = b->cfg.min_bytes;
+	const char *algo;
+
+	do {
+		if (find_winner(b, nbytes, &algo, err) != RC_OK)
+			return err->rc;
+		if (rule.algo && rule.algo != algo) {
+			rule.max_bytes = nbytes - 1;
+			take(arg, &rule);
+			rule = (struct bench_rule){.min_bytes = nbytes, .max_bytes = UINT64_MAX};
+		}
+		rule.algo = algo;
+	} while ((nbytes = bench_next(b, nbytes)) != 0);
+	if (rule.algo)
+		take(arg, &rule);
+	return RC_OK;
+}
+
+bool
+bench_has_choice(enum gpusim_coll coll)
+{
+	int n = 0;
+
+	for (const struct cost_algo *row = cost_algos; row->name; row++)
+		n += row->coll == coll && !row->slow && !row->shared;
+	return n > 1;
+}
+
+/* ---- from beginning to end */
 
 /* By rank, as elements. */
 static void *

@@ -6,31 +6,16 @@
 #include "chaos/chaos_impl.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/must.h"
 
 #define WARMUP_OPS 48		       /* before daemons are measured: they keep memory for later */
 #define WARMUP_AT  (UINT64_C(1) << 40) /* their numbers, apart from the others */
-
-void
-chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
-{
-	char text[sizeof(struct err)];
-	va_list ap;
-
-	if (!c->cfg->say || (c->quiet && event != CHAOS_ALARM))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	pthread_mutex_lock(&c->lock);
-	c->cfg->say(c->cfg->arg, event, text);
-	pthread_mutex_unlock(&c->lock);
-}
 
 /* ---- faults */
 
@@ -169,6 +154,35 @@ run(struct chaos *c, struct err *err)
 }
 
 /* ---- daemons, before and after */
+
+/* Their descriptors, threads and memory, from /proc; all zero when it cannot be read. */
+static void
+chaos_usage(uint32_t pid, struct chaos_usage *out)
+{
+	unsigned long long kib;
+	char path[64], line[256];
+	unsigned fds = 0;
+	DIR *d;
+	FILE *f;
+
+	*out = (struct chaos_usage){.pid = pid};
+	snprintf(path, sizeof path, "/proc/%u/fd", pid);
+	d = opendir(path);
+	while (d && readdir(d))
+		fds++;
+	if (d)
+		closedir(d);
+	out->fds = fds > 2 ? fds - 2 : 0;
+	snprintf(path, sizeof path, "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "RssAnon: %llu", &kib) == 1)
+			out->kib = kib;
+		sscanf(line, "Threads: %u", &out->threads);
+	}
+	if (f)
+		fclose(f);
+}
 
 static enum rc
 look_before(struct chaos *c, struct err *err)

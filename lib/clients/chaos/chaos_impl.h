@@ -129,7 +129,4 @@ void chaos_operate(struct chaos *c, uint64_t i);
 /* The memory of a device. */
 struct chaos_slot *chaos_slot_of(struct chaos *c, struct gpusim_device device);
 
-/* ---- usage.c: all zero when it cannot be read */
-void chaos_usage(uint32_t pid, struct chaos_usage *out);
-
 #endif

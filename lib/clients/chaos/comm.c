@@ -1,11 +1,28 @@
 /* The communicator that chaos works with, and its devices' memory. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "chaos/chaos_impl.h"
+
+void
+chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
+{
+	char text[sizeof(struct err)];
+	va_list ap;
+
+	if (!c->cfg->say || (c->quiet && event != CHAOS_ALARM))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&c->lock);
+	c->cfg->say(c->cfg->arg, event, text);
+	pthread_mutex_unlock(&c->lock);
+}
 
 struct chaos_slot *
 chaos_slot_of(struct chaos *c, struct gpusim_device device)

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -18,8 +20,26 @@ enum {
 	DAEMON_FIRST_CLOSED_FD = 6
 };
 
-#define EXIT_NOT_EXECUTABLE 126 /* as in env(1) */
-#define EXIT_NOT_FOUND	    127
+void
+launch_say(const struct launch *l, enum log_level level, const char *fmt, ...)
+{
+	char text[sizeof(struct err)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (l->cfg.say)
+		l->cfg.say(level, text);
+	if (level == LOG_ERROR && l->ready_fd >= 0 && write(l->ready_fd, text, strlen(text)) < 0)
+		return; /* the front has ended: no one waits for it */
+}
+
+int
+status_exit(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
 
 void
 launch_release_stdio(void)
@@ -43,76 +63,11 @@ exec_failed(const struct launch *l, const char *name, const char *not_found)
 	return missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-/* The guardian may have died between the fork and the prctl. */
-static void
+void
 die_with_guardian(const struct launch *l, int sig)
 {
 	if (prctl(PR_SET_PDEATHSIG, sig) < 0 || getppid() != l->guardian)
 		_exit(EXIT_INTERNAL);
-}
-
-static bool
-set_environment(const struct launch *l)
-{
-	const char *path = getenv("PATH");
-	char text[16];
-	struct buf b = {0};
-	bool ok;
-
-	if (!path || !*path)
-		path = "/usr/bin:/bin";
-	ok = setenv("GPUSIM_COORD", l->url, 1) == 0 && setenv("GPUSIM_DIR", l->dir, 1) == 0;
-	snprintf(text, sizeof text, "%d", l->cfg.ndevices);
-	ok = ok && setenv("GPUSIM_NDEVICES", text, 1) == 0;
-	if (ok && l->bindir[0])
-		ok = buf_addf(&b, "%s:%s", l->bindir, path) && setenv("PATH", b.data, 1) == 0;
-	buf_fini(&b);
-	return ok;
-}
-
-static void __attribute__((noreturn)) command_child(const struct launch *l, int go)
-{
-	ssize_t n;
-	char byte;
-
-	die_with_guardian(l, SIGKILL);
-	close(l->front_fd);
-	close(l->done_fd);
-	sigprocmask(SIG_SETMASK, &l->mask, NULL);
-	do {
-		n = read(go, &byte, 1);
-	} while (n < 0 && errno == EINTR);
-	if (n != 1)
-		_exit(EXIT_FAILED);
-	if (!set_environment(l)) {
-		launch_say(l, LOG_ERROR, "environment: %s", strerror(ENOMEM));
-		_exit(EXIT_NOT_EXECUTABLE);
-	}
-	if (l->cfg.each)
-		_exit(ranks_main(l));
-	execvp(l->argv[0], l->argv);
-	_exit(exec_failed(l, l->argv[0], l->cfg.not_found));
-}
-
-pid_t
-exec_command(const struct launch *l, int *go_fd)
-{
-	int go[2];
-	pid_t pid;
-
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		close(go[1]);
-		command_child(l, go[0]);
-	}
-	close(go[0]);
-	if (pid < 0)
-		close(go[1]);
-	else
-		*go_fd = go[1];
-	return pid;
 }
 
 /* Set up descriptors: stdin empty, stdout to stderr, the pipes at their numbers, and no others. */

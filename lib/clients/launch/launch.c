@@ -51,27 +51,6 @@
 #include "base/rundir.h"
 #include "launch/launch_impl.h"
 
-void
-launch_say(const struct launch *l, enum log_level level, const char *fmt, ...)
-{
-	char text[sizeof(struct err)];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	if (l->cfg.say)
-		l->cfg.say(level, text);
-	if (level == LOG_ERROR && l->ready_fd >= 0 && write(l->ready_fd, text, strlen(text)) < 0)
-		return; /* the front has ended: no one waits for it */
-}
-
-int
-status_exit(int wait_status)
-{
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 /* Lock a file in the new folder, for as long as front, keeper or guardian lives. The file gets its
  * name only after it is locked, so that another launch's sweep_stale never finds it unlocked. A
  * folder without it is never swept. */

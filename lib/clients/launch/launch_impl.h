@@ -32,6 +32,9 @@
 #define LAUNCH_OWNER	"owner" /* a file in the private folder, see sweep_stale */
 #define LAUNCH_NAME_MAX 16	/* of a process's name, for prctl */
 
+#define EXIT_NOT_EXECUTABLE 126 /* as in env(1) */
+#define EXIT_NOT_FOUND	    127
+
 /* One launch. Filled before the first fork; each process has its own copy. */
 struct launch {
 	struct launch_config cfg;   /* its pointers are valid in the children */
@@ -64,7 +67,7 @@ int guardian_main(struct launch *l);
 int status_exit(int wait_status);
 
 /*
- * exec_command - fork the command, held until one byte is written to *go_fd.
+ * exec_command - fork the command, held until one byte is written to *go_fd (command.c).
  *
  * It is forked first so that ^C finds it in the terminal's foreground group from the start, and so
  * that it never holds a descriptor of a daemon. It exits when *go_fd closes unwritten. Returns its
@@ -75,8 +78,8 @@ pid_t exec_command(const struct launch *l, int *go_fd);
 /* Report why a program could not be executed, by errno; returns the exit status for that. */
 int exec_failed(const struct launch *l, const char *name, const char *not_found);
 
-/* Run the command once for each device, in this process's children (ranks.c). Returns the exit status. */
-int ranks_main(const struct launch *l);
+/* End this child of the guardian with it; the guardian may have died between the fork and the prctl. */
+void die_with_guardian(const struct launch *l, int sig);
 
 /*
  * exec_daemon - fork and exec gpucoord (ordinal -1) or gpudev `ordinal`.

@@ -80,9 +80,6 @@ bool plot_has_points(const struct plot *p);
 
 enum plot_form { PLOT_TEXT, PLOT_SVG, PLOT_PNG };
 
-/* The form by the name's end: .svg, .png; "-" is text. RC_INVAL: another name. */
-enum rc plot_form_of(const char *path, enum plot_form *out, struct err *err);
-
 /* Check the form, and that the file could be created, before hours of work. RC_INVAL, RC_FAILED. */
 enum rc plot_check(const char *path, struct err *err);
 

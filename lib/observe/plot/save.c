@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/must.h"
 
 #define PATIENCE_MS 60000
@@ -28,6 +29,41 @@
 #define LOOK_NS	    (2 * NS_PER_MS)
 
 extern char **environ;
+
+static bool
+ends_in(const char *path, const char *suffix)
+{
+	size_t n = strlen(path), m = strlen(suffix);
+
+	return n > m && strcmp(path + n - m, suffix) == 0;
+}
+
+/* The form by the name's end: .svg, .png; "-" is text. RC_INVAL: another name. */
+static enum rc
+plot_form_of(const char *path, enum plot_form *out, struct err *err)
+{
+	if (strcmp(path, "-") == 0)
+		*out = PLOT_TEXT;
+	else if (ends_in(path, ".svg"))
+		*out = PLOT_SVG;
+	else if (ends_in(path, ".png"))
+		*out = PLOT_PNG;
+	else
+		return err_set(err, RC_INVAL,
+			       "'%.200s': must end in .svg or .png, or be - for text", path);
+	return RC_OK;
+}
+
+enum rc
+plot_check(const char *path, struct err *err)
+{
+	enum plot_form form;
+	enum rc rc = plot_form_of(path, &form, err);
+
+	return rc == RC_OK && form != PLOT_TEXT ? file_new_check(path, err) : rc;
+}
+
+/* ---- gnuplot's process */
 
 /* A program's standard streams, as files in memory. */
 struct streams {
@@ -209,5 +245,27 @@ plot_save(const struct plot *p, const char *path, struct err *err)
 		rc = file_replace(path, picture.data, picture.len, err);
 	buf_fini(&script);
 	buf_fini(&picture);
+	return rc;
+}
+
+enum rc
+plot_show(const struct plot *p, const char *path, FILE *text, struct err *err)
+{
+	enum plot_form form;
+	struct buf out = {0};
+	enum rc rc = plot_form_of(path, &form, err);
+
+	if (rc == RC_OK && form != PLOT_TEXT) {
+		rc = plot_save(p, path, err);
+		if (rc != RC_NOTFOUND)
+			return rc;
+		log_line(LOG_WARN, "gnuplot not found: text instead of %s", path);
+		rc = RC_OK;
+	}
+	if (rc == RC_OK)
+		plot_text(p, PLOT_ROWS, &out);
+	if (rc == RC_OK)
+		fwrite(out.data, 1, out.len, text);
+	buf_fini(&out);
 	return rc;
 }

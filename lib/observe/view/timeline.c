@@ -1,4 +1,4 @@
-/* Processes, threads, instants, counters. */
+/* Processes, counters, the history; the beginning and the end. */
 #include "view/timeline.h"
 
 #include <inttypes.h>
@@ -23,16 +23,16 @@ timeline_ns(const struct timeline *t, const struct flight_clock *c, uint64_t tic
 	return ns > t->begin_ns ? ns - t->begin_ns : 0;
 }
 
-bool
-timeline_before(const struct timeline *t, const struct flight_clock *c, uint64_t ticks)
+void
+timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, uint64_t at_ns, const char *scope)
 {
-	return flight_time_ns(c, ticks) < t->begin_ns;
+	trace_begin(&t->out, 'i', pid, tid);
+	trace_us(&t->out, "ts", at_ns);
+	trace_text(&t->out, "s", scope);
 }
 
-/* ---- begin and end */
-
-static void
-free_track(struct track *k)
+void
+track_free(struct track *k)
 {
 	if (!k)
 		return;
@@ -41,131 +41,10 @@ free_track(struct track *k)
 	free(k);
 }
 
-static void
-free_timeline(struct timeline *t)
-{
-	struct timeline_process *p;
-
-	while ((p = t->processes)) {
-		t->processes = p->next;
-		for (size_t i = 0; i < FLIGHT_RINGS_MAX; i++)
-			free_track(p->track[i]);
-		free(p);
-	}
-	flows_fini(&t->flows);
-	free(t->count);
-	free(t);
-}
-
-static void
-begin_instant(struct timeline *t, uint32_t pid, uint32_t tid, uint64_t at_ns, const char *scope)
-{
-	trace_begin(&t->out, 'i', pid, tid);
-	trace_us(&t->out, "ts", at_ns);
-	trace_text(&t->out, "s", scope);
-}
-
-static void
-write_opening(struct timeline *t)
-{
-	begin_instant(t, COORDINATOR_PID, 0, 0, "p");
-	trace_text(&t->out, "name", "trace begins");
-	trace_args(&t->out);
-	trace_text(&t->out, "version", GPUSIM_VERSION);
-	trace_number(&t->out, "begin_ns", t->begin_ns);
-	trace_end(&t->out);
-}
-
-enum rc
-timeline_new(trace_write_fn *write, void *arg, uint64_t begin_ns, struct timeline **out,
-	     struct err *err)
-{
-	struct timeline *t = alloc_zeroed(1, sizeof *t);
-
-	if (!t)
-		return err_set(err, RC_NOMEM, "out of memory");
-	trace_init(&t->out, write, arg);
-	t->begin_ns = begin_ns;
-	t->pids = COORDINATOR_PID;
-	if (flows_init(&t->flows, err) != RC_OK || !timeline_process(t, NULL)) {
-		free_timeline(t);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
-	write_opening(t);
-	*out = t;
-	return RC_OK;
-}
-
-enum rc
-timeline_flush(struct timeline *t, struct err *err)
-{
-	return trace_flush(&t->out, err);
-}
-
-void
-timeline_lost(struct timeline *t, uint64_t lost, uint64_t bad)
-{
-	t->lost += lost;
-	t->bad += bad;
-}
-
-static void end_window(struct timeline_process *p, uint64_t next);
-
-/* Write the error bound of each process's clock, or "unknown". */
-static void
-write_clocks(struct timeline *t)
-{
-	for (const struct timeline_process *p = t->processes; p; p = p->next) {
-		if (!p->clocked)
-			continue;
-		begin_instant(t, p->pid, 0, 0, "p");
-		trace_text(&t->out, "name", "clock");
-		trace_args(&t->out);
-		trace_text(&t->out, "host", p->host);
-		if (p->error_ns == UINT64_MAX)
-			trace_text(&t->out, "error", "unknown");
-		else
-			trace_us(&t->out, "error_us", p->error_ns);
-		trace_end(&t->out);
-	}
-}
-
-static void
-write_ending(struct timeline *t)
-{
-	begin_instant(t, COORDINATOR_PID, 0, 0, "p");
-	trace_text(&t->out, "name", "trace ends");
-	trace_args(&t->out);
-	trace_number(&t->out, "events", t->out.events);
-	trace_number(&t->out, "lost_records", t->lost);
-	trace_number(&t->out, "damaged_records", t->bad);
-	trace_number(&t->out, "steps_left_out", t->steps_given_up);
-	trace_number(&t->out, "flows_left_out", t->flows.given_up);
-	trace_end(&t->out);
-}
-
-enum rc
-timeline_end(struct timeline *t, struct timeline_sum *sum, struct err *err)
-{
-	enum rc rc;
-
-	if (!t)
-		return RC_OK;
-	for (struct timeline_process *p = t->processes; p; p = p->next)
-		end_window(p, p->window + 2);
-	write_clocks(t);
-	write_ending(t);
-	rc = trace_finish(&t->out, err);
-	if (sum)
-		*sum = (struct timeline_sum){.events = t->out.events, .lost = t->lost};
-	free_timeline(t);
-	return rc;
-}
-
 /* ---- processes */
 
-static void
-write_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *what, const char *name)
+void
+timeline_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *what, const char *name)
 {
 	trace_begin(&t->out, 'M', pid, tid);
 	trace_text(&t->out, "name", what);
@@ -174,8 +53,8 @@ write_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *what, con
 	trace_end(&t->out);
 }
 
-static void
-write_order(struct timeline *t, uint32_t pid, uint32_t tid, const char *what, uint32_t place)
+void
+timeline_order(struct timeline *t, uint32_t pid, uint32_t tid, const char *what, uint32_t place)
 {
 	trace_begin(&t->out, 'M', pid, tid);
 	trace_text(&t->out, "name", what);
@@ -190,15 +69,15 @@ introduce(struct timeline_process *p, const GpuSim__DeviceMetadata *meta)
 	char text[120];
 
 	if (!meta) {
-		write_name(p->t, p->pid, 0, "process_name", "gpucoord");
-		write_order(p->t, p->pid, 0, "process_sort_index", 0);
+		timeline_name(p->t, p->pid, 0, "process_name", "gpucoord");
+		timeline_order(p->t, p->pid, 0, "process_sort_index", 0);
 		return;
 	}
 	snprintf(text, sizeof text, "gpu %" PRIu32, p->ordinal);
-	write_name(p->t, p->pid, 0, "process_name", text);
+	timeline_name(p->t, p->pid, 0, "process_name", text);
 	snprintf(text, sizeof text, "device %016" PRIx64 ", pid %" PRIu32, p->device, meta->pid);
-	write_name(p->t, p->pid, 0, "process_labels", text);
-	write_order(p->t, p->pid, 0, "process_sort_index", p->ordinal + 1);
+	timeline_name(p->t, p->pid, 0, "process_labels", text);
+	timeline_order(p->t, p->pid, 0, "process_sort_index", p->ordinal + 1);
 }
 
 struct timeline_process *
@@ -230,7 +109,7 @@ process_ranked(struct timeline_process *p, uint32_t rank)
 		return;
 	p->ranked = true;
 	snprintf(text, sizeof text, "gpu %" PRIu32 " (rank %" PRIu32 ")", p->ordinal, rank);
-	write_name(p->t, p->pid, 0, "process_name", text);
+	timeline_name(p->t, p->pid, 0, "process_name", text);
 }
 
 void
@@ -296,8 +175,6 @@ timeline_memory(struct timeline_process *p, const struct flight_header *h,
 	write_counter(p, "memory", timeline_ns(p->t, clock, h->last.ticks), h->mem_used);
 }
 
-/* ---- threads */
-
 struct timeline_ring
 timeline_ring(uint32_t index, const struct flight_ring *ring)
 {
@@ -311,143 +188,7 @@ timeline_ring(uint32_t index, const struct flight_ring *ring)
 	return r;
 }
 
-static void
-name_track(struct track *k, const struct timeline_ring *ring)
-{
-	const char *kind = flight_ring_name(ring->kind);
-
-	switch (ring->kind) {
-	case FLIGHT_STREAM:
-		snprintf(k->name, sizeof k->name, "stream %" PRIu64, ring->id);
-		break;
-	case FLIGHT_QUEUE:
-		snprintf(k->name, sizeof k->name, "queue %" PRIu64, ring->id);
-		if (ring->stream != FLIGHT_OWN_STREAM)
-			snprintf(k->name, sizeof k->name, "queue %" PRIu64 ", stream %" PRIu64,
-				 ring->id, ring->stream);
-		break;
-	default:
-		snprintf(k->name, sizeof k->name, "%.15s", ring->name[0] ? ring->name : kind);
-	}
-}
-
-static struct lane *
-add_lane(struct track *k)
-{
-	struct lane *more = alloc_resize(k->lane, k->nlanes + 1, sizeof *more), *lane;
-	char name[96];
-
-	if (!more)
-		return NULL;
-	k->lane = more;
-	lane = &more[k->nlanes++];
-	*lane = (struct lane){.tid = ++k->p->t->tids};
-	if (k->nlanes == 1)
-		snprintf(name, sizeof name, "%s", k->name);
-	else
-		snprintf(name, sizeof name, "%s (%zu)", k->name, k->nlanes);
-	write_name(k->p->t, k->p->pid, lane->tid, "thread_name", name);
-	write_order(k->p->t, k->p->pid, lane->tid, "thread_sort_index", lane->tid);
-	return lane;
-}
-
-struct lane *
-track_lane(struct track *k, uint64_t begin_ticks)
-{
-	struct lane *soonest = NULL;
-
-	for (size_t i = 0; i < k->nlanes; i++) {
-		if (k->lane[i].end_ticks <= begin_ticks)
-			return &k->lane[i];
-		if (!soonest || k->lane[i].end_ticks < soonest->end_ticks)
-			soonest = &k->lane[i];
-	}
-	return k->nlanes < LANES_MAX ? add_lane(k) : soonest;
-}
-
-/* The ring's track; a new one if another stream has taken the ring. NULL: out of memory. */
-static struct track *
-find_track(struct timeline_process *p, const struct timeline_ring *ring,
-	   const struct flight_clock *clock)
-{
-	struct track **at = &p->track[ring->index % FLIGHT_RINGS_MAX];
-
-	if (*at && (*at)->opened == ring->opened)
-		return *at;
-	if (*at)
-		slice_orphans(*at, clock);
-	free_track(*at);
-	*at = alloc_zeroed(1, sizeof **at);
-	if (!*at)
-		return NULL;
-	(*at)->p = p;
-	(*at)->opened = ring->opened;
-	name_track(*at, ring);
-	return *at;
-}
-
-/* ---- instants */
-
-/* Return true for events of a whole device, false for those of a thread. */
-static bool
-is_grave(unsigned what)
-{
-	return what == FLIGHT_MARK_ABORT || what == FLIGHT_MARK_FAULT ||
-	       what == FLIGHT_MARK_NOMEM || what == FLIGHT_MARK_LOST_RANK;
-}
-
-static void
-put_mark(struct trace_out *o, const struct flight_mark *m, const char *text)
-{
-	if (*text)
-		trace_text(o, "text", text);
-	if (m->device)
-		trace_hex(o, "device", m->device);
-	if (m->comm) {
-		trace_number(o, "comm", m->comm);
-		trace_number(o, "epoch", m->epoch);
-	}
-	if (m->seq)
-		trace_number(o, "seq", frame_op_shown(m->seq));
-	if (m->rank)
-		trace_number(o, "rank", m->rank - 1);
-	if (m->step)
-		trace_number(o, "step", m->step);
-	if (m->client)
-		trace_hex(o, "client", m->client);
-	if (m->value)
-		trace_number(o, "value", m->value);
-	if (m->result)
-		trace_text(o, "result", rc_name((enum rc)m->result));
-}
-
-static enum rc
-write_mark(struct track *k, const struct flight_clock *clock, const union flight_record *r,
-	   size_t n, size_t i, struct err *err)
-{
-	const struct flight_mark *m = &r[i].mark;
-	uint64_t at = timeline_ns(k->p->t, clock, m->at);
-	bool event = m->what == FLIGHT_MARK_EVENT;
-	char text[TRACE_TEXT], name[WORLD_EVENT_NAME];
-
-	if (timeline_before(k->p->t, clock, m->at) || (event && !k->p->t->events))
-		return RC_OK;
-	if (k->nlanes == 0 && !add_lane(k))
-		return err_set(err, RC_NOMEM, "out of memory");
-	flight_text(r, n, i, text, sizeof text);
-	begin_instant(k->p->t, k->p->pid, k->lane[0].tid, at,
-		      event		  ? "g"
-		      : is_grave(m->what) ? "p"
-					  : "t");
-	trace_text(&k->p->t->out, "name",
-		   event ? world_event_name((int)m->value, "event", name)
-			 : flight_mark_name(m->what));
-	trace_text(&k->p->t->out, "cat", event ? "history" : "mark");
-	trace_args(&k->p->t->out);
-	put_mark(&k->p->t->out, m, text);
-	trace_end(&k->p->t->out);
-	return RC_OK;
-}
+/* ---- the history */
 
 void
 timeline_events(struct timeline *t)
@@ -463,7 +204,7 @@ timeline_history(struct timeline *t, const GpuSim__HistoryEvent *e)
 
 	if (at < t->begin_ns)
 		return;
-	begin_instant(t, COORDINATOR_PID, 0, at - t->begin_ns, "g");
+	timeline_instant(t, COORDINATOR_PID, 0, at - t->begin_ns, "g");
 	trace_text(&t->out, "name", world_event_name((int)e->kind, "event", name));
 	trace_text(&t->out, "cat", "history");
 	trace_args(&t->out);
@@ -477,55 +218,115 @@ timeline_history(struct timeline *t, const GpuSim__HistoryEvent *e)
 	trace_end(&t->out);
 }
 
-/* ---- records */
+/* ---- begin and end */
 
-enum rc
-timeline_records(struct timeline_process *p, const struct timeline_ring *ring,
-		 const struct flight_clock *clock, const union flight_record *r, size_t n,
-		 struct err *err)
+static void
+free_timeline(struct timeline *t)
 {
-	struct track *k = find_track(p, ring, clock);
-	enum rc rc = RC_OK;
+	struct timeline_process *p;
 
-	if (!k)
-		return err_set(err, RC_NOMEM, "out of memory");
-	for (size_t i = 0; i < n && rc == RC_OK; i++)
-		switch ((enum flight_kind)r[i].kind) {
-		case FLIGHT_OP:
-			rc = slice_op(k, clock, &r[i].op, NULL, 0, err);
-			break;
-		case FLIGHT_WAIT:
-		case FLIGHT_STEP:
-			rc = slice_keep(k, &r[i], err);
-			break;
-		case FLIGHT_KERNEL:
-		case FLIGHT_COPY:
-		case FLIGHT_PAUSE:
-			rc = slice_alone(k, clock, &r[i], err);
-			break;
-		case FLIGHT_MARK:
-			rc = write_mark(k, clock, r, n, i, err);
-			break;
-		case FLIGHT_NONE:
-		case FLIGHT_TEXT:
-		case FLIGHT_NKINDS:
-			break;
-		}
-	return rc;
+	while ((p = t->processes)) {
+		t->processes = p->next;
+		for (size_t i = 0; i < FLIGHT_RINGS_MAX; i++)
+			track_free(p->track[i]);
+		free(p);
+	}
+	flows_fini(&t->flows);
+	free(t->count);
+	free(t);
+}
+
+static void
+write_opening(struct timeline *t)
+{
+	timeline_instant(t, COORDINATOR_PID, 0, 0, "p");
+	trace_text(&t->out, "name", "trace begins");
+	trace_args(&t->out);
+	trace_text(&t->out, "version", GPUSIM_VERSION);
+	trace_number(&t->out, "begin_ns", t->begin_ns);
+	trace_end(&t->out);
 }
 
 enum rc
-timeline_live(struct timeline_process *p, uint32_t index, const struct flight_ring *ring,
-	      const struct flight_clock *clock, uint64_t now_ns, struct err *err)
+timeline_new(trace_write_fn *write, void *arg, uint64_t begin_ns, struct timeline **out,
+	     struct err *err)
 {
-	const struct timeline_ring r = timeline_ring(index, ring);
-	struct track *k = find_track(p, &r, clock);
-	enum rc rc = RC_OK;
+	struct timeline *t = alloc_zeroed(1, sizeof *t);
 
-	if (!k)
+	if (!t)
 		return err_set(err, RC_NOMEM, "out of memory");
-	if (flight_at_work(&ring->live))
-		rc = slice_op(k, clock, &ring->live.op, &ring->live, now_ns, err);
-	slice_orphans(k, clock);
+	trace_init(&t->out, write, arg);
+	t->begin_ns = begin_ns;
+	t->pids = COORDINATOR_PID;
+	if (flows_init(&t->flows, err) != RC_OK || !timeline_process(t, NULL)) {
+		free_timeline(t);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	write_opening(t);
+	*out = t;
+	return RC_OK;
+}
+
+enum rc
+timeline_flush(struct timeline *t, struct err *err)
+{
+	return trace_flush(&t->out, err);
+}
+
+void
+timeline_lost(struct timeline *t, uint64_t lost, uint64_t bad)
+{
+	t->lost += lost;
+	t->bad += bad;
+}
+
+/* Write the error bound of each process's clock, or "unknown". */
+static void
+write_clocks(struct timeline *t)
+{
+	for (const struct timeline_process *p = t->processes; p; p = p->next) {
+		if (!p->clocked)
+			continue;
+		timeline_instant(t, p->pid, 0, 0, "p");
+		trace_text(&t->out, "name", "clock");
+		trace_args(&t->out);
+		trace_text(&t->out, "host", p->host);
+		if (p->error_ns == UINT64_MAX)
+			trace_text(&t->out, "error", "unknown");
+		else
+			trace_us(&t->out, "error_us", p->error_ns);
+		trace_end(&t->out);
+	}
+}
+
+static void
+write_ending(struct timeline *t)
+{
+	timeline_instant(t, COORDINATOR_PID, 0, 0, "p");
+	trace_text(&t->out, "name", "trace ends");
+	trace_args(&t->out);
+	trace_number(&t->out, "events", t->out.events);
+	trace_number(&t->out, "lost_records", t->lost);
+	trace_number(&t->out, "damaged_records", t->bad);
+	trace_number(&t->out, "steps_left_out", t->steps_given_up);
+	trace_number(&t->out, "flows_left_out", t->flows.given_up);
+	trace_end(&t->out);
+}
+
+enum rc
+timeline_end(struct timeline *t, struct timeline_sum *sum, struct err *err)
+{
+	enum rc rc;
+
+	if (!t)
+		return RC_OK;
+	for (struct timeline_process *p = t->processes; p; p = p->next)
+		end_window(p, p->window + 2);
+	write_clocks(t);
+	write_ending(t);
+	rc = trace_finish(&t->out, err);
+	if (sum)
+		*sum = (struct timeline_sum){.events = t->out.events, .lost = t->lost};
+	free_timeline(t);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /*
  * timeline_impl.h - shared by the files of the timeline.
  *
- *	timeline.c		processes, threads, instants, counters
- *	timeline_slice.c	slices: lanes, operations with their steps, single records
+ *	timeline.c		processes, counters, the history
+ *	timeline_records.c	the records of a ring: slices in lanes, instants
  *	timeline_flow.c		arrows from each send to its receive
  *	timeline_world.c	a whole world, in the order of time
  */
@@ -12,8 +12,6 @@
 #include <stdbool.h>
 
 #include "view/timeline.h"
-
-#define LANES_MAX 256u /* threads of one ring, for operations that overlap */
 
 /* A thread of the trace, and the end of its last slice by both clocks: ticks decide if two slices
  * overlap, and ns are adjusted so that they do not overlap after a correction of the clock. */
@@ -85,22 +83,17 @@ struct timeline {
 /* Since the trace's beginning; 0 before it. */
 uint64_t timeline_ns(const struct timeline *t, const struct flight_clock *c, uint64_t ticks);
 
-/* Return true if it ended before the trace's beginning. */
-bool timeline_before(const struct timeline *t, const struct flight_clock *c, uint64_t ticks);
+/* Begin an event without a duration. */
+void timeline_instant(struct timeline *t, uint32_t pid, uint32_t tid, uint64_t at_ns,
+		      const char *scope);
 
-/* The lane's thread has a name. NULL: out of memory. */
-struct lane *track_lane(struct track *k, uint64_t begin_ticks);
+/* Name a process or a thread; give it a place among the others. */
+void timeline_name(struct timeline *t, uint32_t pid, uint32_t tid, const char *what,
+		   const char *name);
+void timeline_order(struct timeline *t, uint32_t pid, uint32_t tid, const char *what,
+		    uint32_t place);
 
-/* timeline_slice.c: an operation that has ended (now_ns 0) or runs, with its steps and waits; a single
- * record; and a step, which is kept until its operation. RC_NOMEM. */
-enum rc slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *op,
-		 const struct flight_live *live, uint64_t now_ns, struct err *err);
-enum rc slice_alone(struct track *k, const struct flight_clock *c, const union flight_record *r,
-		    struct err *err);
-enum rc slice_keep(struct track *k, const union flight_record *r, struct err *err);
-
-/* Write the steps whose operation was not recorded. */
-void slice_orphans(struct track *k, const struct flight_clock *c);
+void track_free(struct track *k);
 
 /* An operation has moved bytes. */
 void process_moved(struct timeline_process *p, uint64_t end_ns, uint64_t bytes);

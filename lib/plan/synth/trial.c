@@ -6,7 +6,6 @@
 #include "algo/algo.h"
 #include "cluster/flow.h"
 #include "coll/tune.h"
-#include "synth/synth_impl.h"
 
 /* As gpuctl runs a file: messages are no longer than this. */
 static uint64_t

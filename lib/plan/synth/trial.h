@@ -11,6 +11,8 @@
 #define TRIAL_MAX_STEPS	 (1u << 14)
 #define TRIAL_MAX_CHUNKS (1u << 12)
 
+#define SYNTH_ELEM 4u /* bytes of an element, by which candidates are timed */
+
 struct trial {
 	double us; /* INFINITY: too many steps or chunks */
 	struct proof proof;

@@ -49,11 +49,4 @@ void image_fini(struct image *im);
 void image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels,
 		  uint8_t *dst);
 
-/* The two decoders of image.c. The caller has checked the format's first bytes. */
-enum rc image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,
-			  struct err *err);
-
-/* RC_BADDATA if an image of this size is too large; called before any memory is taken. */
-enum rc image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err);
-
 #endif

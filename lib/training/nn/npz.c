@@ -11,7 +11,169 @@
 
 #include "base/file.h"
 #include "base/must.h"
-#include "nn/npz_format.h"
+#include "nn/input.h"
+#include "nn/npy.h"
+#include "nn/zip.h"
+
+/*
+ * The layout of a file that is written:
+ *
+ *	per array:  local header | NAME.npy | npy header | data
+ *	then per array:  central header | NAME.npy
+ *	then:  end record
+ */
+
+/* Elements are copied as they lie in memory and declared little-endian. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npz needs a little-endian machine");
+
+enum {
+	ZIP_LOCAL_NBYTES = 30,
+	ZIP_CENTRAL_NBYTES = 46,
+	ZIP_END_NBYTES = 22,
+	ZIP_NAME_MAX = NPZ_MAX_NAME + 4,
+	NPY_HEADER_MAX = 256, /* magic to newline, padded to a multiple of 64 */
+};
+
+/* One file of the zip. nbytes counts the npy header and the data. */
+struct zip_entry {
+	char name[ZIP_NAME_MAX + 1]; /* with .npy */
+	uint32_t crc, nbytes, offset;
+};
+
+enum { ZIP_VERSION = 20, ZIP_DATE_1980_01_01 = 0x21, NPY_ALIGN = 64, NPY_PREFIX = 10 };
+
+static uint8_t *
+put16(uint8_t *p, uint32_t v)
+{
+	*p++ = (uint8_t)v;
+	*p++ = (uint8_t)(v >> 8);
+	return p;
+}
+
+static uint8_t *
+put32(uint8_t *p, uint32_t v)
+{
+	return put16(put16(p, v), v >> 16);
+}
+
+/* The common part of local and central headers, from "version needed" on. */
+static uint8_t *
+put_common(uint8_t *p, const struct zip_entry *e)
+{
+	p = put16(p, ZIP_VERSION);
+	p = put16(p, 0); /* flags */
+	p = put16(p, 0); /* method: stored */
+	p = put16(p, 0); /* time */
+	p = put16(p, ZIP_DATE_1980_01_01);
+	p = put32(p, e->crc);
+	p = put32(p, e->nbytes); /* as stored */
+	p = put32(p, e->nbytes);
+	p = put16(p, (uint32_t)strlen(e->name));
+	return put16(p, 0); /* extra field */
+}
+
+static size_t
+put_name(uint8_t *p, const struct zip_entry *e, const uint8_t *begin)
+{
+	size_t n = strlen(e->name);
+
+	memcpy(p, e->name, n);
+	return (size_t)(p - begin) + n;
+}
+
+/* Render a header or the end record; the zip_* return the number of bytes, names included. */
+static size_t
+zip_local(const struct zip_entry *e, uint8_t out[ZIP_LOCAL_NBYTES + ZIP_NAME_MAX])
+{
+	return put_name(put_common(put32(out, 0x04034b50), e), e, out);
+}
+
+static size_t
+zip_central(const struct zip_entry *e, uint8_t out[ZIP_CENTRAL_NBYTES + ZIP_NAME_MAX])
+{
+	uint8_t *p = put32(out, 0x02014b50);
+
+	p = put16(p, 3 << 8 | ZIP_VERSION); /* made by: Unix */
+	p = put_common(p, e);
+	p = put16(p, 0);	      /* comment */
+	p = put16(p, 0);	      /* disk */
+	p = put16(p, 0);	      /* internal attributes */
+	p = put32(p, 0100644u << 16); /* external attributes: -rw-r--r-- */
+	return put_name(put32(p, e->offset), e, out);
+}
+
+static size_t
+zip_end(size_t nentries, uint32_t central_offset, uint32_t central_nbytes,
+	uint8_t out[ZIP_END_NBYTES])
+{
+	uint8_t *p = put32(out, 0x06054b50);
+
+	p = put32(p, 0); /* this disk, disk of the directory */
+	p = put16(p, (uint32_t)nentries);
+	p = put16(p, (uint32_t)nentries);
+	p = put32(p, central_nbytes);
+	p = put32(p, central_offset);
+	put16(p, 0); /* comment */
+	return ZIP_END_NBYTES;
+}
+
+/* The element type as numpy spells it, "<f4"; NULL: not one of enum npz_type. */
+static const char *
+npz_type_name(enum npz_type type)
+{
+	static const char *const name[] = {
+	    [NPZ_F32] = "<f4", [NPZ_I64] = "<i8", [NPZ_F64] = "<f8", [NPZ_U8] = "|u1"};
+
+	return (size_t)type < sizeof name / sizeof name[0] ? name[type] : NULL;
+}
+
+/* Render the npy header of an array; ndim <= NPZ_MAX_DIMS. Returns its length. */
+static size_t
+npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX])
+{
+	char *text = out + NPY_PREFIX;
+	size_t cap = NPY_HEADER_MAX - NPY_PREFIX, n, total;
+
+	n = (size_t)snprintf(text, cap, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+			     npz_type_name(a->type));
+	for (uint32_t i = 0; i < a->ndim; i++)
+		n += (size_t)snprintf(text + n, cap - n, "%s%" PRIu64, i ? ", " : "", a->dim[i]);
+	n += (size_t)snprintf(text + n, cap - n, "%s), }", a->ndim == 1 ? "," : "");
+	total = (NPY_PREFIX + n + 1 + NPY_ALIGN - 1) / NPY_ALIGN * NPY_ALIGN;
+	memset(text + n, ' ', total - NPY_PREFIX - n);
+	out[total - 1] = '\n';
+	memcpy(out, "\x93NUMPY\x01", 8); /* with the minor version, 0 */
+	put16((uint8_t *)out + 8, (uint32_t)(total - NPY_PREFIX));
+	return total;
+}
+
+/* The bytes of the data; false when that overflows or is 4 GiB or more. */
+static bool
+npz_data_nbytes(const struct npz_array *a, uint64_t *nbytes)
+{
+	uint64_t n = a->type == NPZ_U8 ? 1 : a->type == NPZ_F32 ? 4 : 8;
+
+	for (uint32_t i = 0; i < a->ndim; i++)
+		if (__builtin_mul_overflow(n, a->dim[i], &n))
+			return false;
+	if (n > UINT32_MAX)
+		return false;
+	*nbytes = n;
+	return true;
+}
+
+/* 1..NPZ_MAX_NAME bytes of [A-Za-z0-9_.-]. */
+static bool
+npz_name_good(const char *name)
+{
+	size_t n = strnlen(name, NPZ_MAX_NAME + 1);
+	static const char good[] = "abcdefghijklmnopqrstuvwxyz"
+				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+	return n >= 1 && n <= NPZ_MAX_NAME && strspn(name, good) == n;
+}
+
+/* ---- writing */
 
 /* zlib's crc32 counts in unsigned int. */
 static uint32_t
@@ -153,4 +315,139 @@ npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct 
 		close(fd);
 	free(entry);
 	return rc;
+}
+
+/* ---- reading: of any maker; zip.h unpacks, npy.h parses, and only the types of npz.h pass */
+
+static const char suffix[] = ".npy";
+
+/* "fc1.weight.npy" to "fc1.weight". */
+static bool
+take_name(const char *file, struct npz_array *a)
+{
+	size_t len = strlen(file), stem = len - (sizeof suffix - 1);
+
+	if (len < sizeof suffix || stem > NPZ_MAX_NAME || strcmp(file + stem, suffix) != 0)
+		return false;
+	memcpy(a->name, file, stem);
+	return npz_name_good(a->name);
+}
+
+/* Type and shape. */
+static bool
+take_header(const struct ndarray *from, struct npz_array *a)
+{
+	static const struct {
+		char kind;
+		uint8_t size;
+		enum npz_type type;
+	} types[] = {{'f', 4, NPZ_F32}, {'f', 8, NPZ_F64}, {'i', 8, NPZ_I64}, {'u', 1, NPZ_U8}};
+
+	if (from->big || (from->fortran && from->ndim > 1) || from->ndim > NPZ_MAX_DIMS)
+		return false;
+	a->ndim = from->ndim;
+	memcpy(a->dim, from->dim, from->ndim * sizeof *a->dim);
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+		if (types[i].kind == from->kind && types[i].size == from->size) {
+			a->type = types[i].type;
+			return true;
+		}
+	return false;
+}
+
+static enum rc
+take_array(const struct zip *zip, const struct zip_file *file, struct buf *bytes, npz_take_fn *take,
+	   void *arg, struct npz *npz, struct err *err)
+{
+	struct npz_array *a = &npz->array[npz->narrays];
+	struct ndarray from = {0};
+	uint64_t nbytes;
+	void *data;
+	enum rc rc;
+
+	if (!take_name(file->name, a))
+		return err_set(err, RC_BADDATA, "%s: %s: not an array's name", zip->name,
+			       file->name);
+	rc = zip_take(zip, file, take ? NPY_HEAD_MAX : SIZE_MAX, bytes, err);
+	if (rc != RC_OK)
+		return rc;
+	if (npy_parse(bytes->data, bytes->len, file->nbytes, a->name, &from, err) != RC_OK)
+		return err_prefix(err, "%s: array ", zip->name);
+	if (!take_header(&from, a) || !ndarray_nbytes(&from, &nbytes))
+		return err_set(err, RC_BADDATA,
+			       "%s: array %s: not a <f4, <i8, <f8 or |u1 array in C order of at "
+			       "most %d dimensions",
+			       zip->name, a->name, NPZ_MAX_DIMS);
+	a->data = NULL;
+	npz->narrays++;
+	if (take && !take(arg, a))
+		return RC_OK;
+	if (bytes->len < file->nbytes) {
+		bytes->len = 0;
+		if ((rc = zip_take(zip, file, SIZE_MAX, bytes, err)) != RC_OK)
+			return rc;
+	}
+	data = must_alloc((size_t)nbytes, 1);
+	memcpy(data, bytes->data + bytes->len - nbytes, (size_t)nbytes);
+	a->data = data;
+	return RC_OK;
+}
+
+enum rc
+npz_parse(const void *bytes, size_t nbytes, const char *name, npz_take_fn *take, void *arg,
+	  struct npz *npz, struct err *err)
+{
+	struct npz tmp = {0};
+	struct buf unpacked = {0};
+	struct zip zip;
+	enum rc rc = zip_open(bytes, nbytes, name, &zip, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (zip.nfiles > NPZ_MAX_ARRAYS)
+		rc = err_set(err, RC_BADDATA, "%s: %zu arrays; the limit is %d", name, zip.nfiles,
+			     NPZ_MAX_ARRAYS);
+	else
+		tmp.array = must_alloc(zip.nfiles, sizeof *tmp.array);
+	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++) {
+		unpacked.len = 0;
+		rc = take_array(&zip, &zip.file[i], &unpacked, take, arg, &tmp, err);
+	}
+	buf_fini(&unpacked);
+	zip_close(&zip);
+	if (rc != RC_OK)
+		npz_fini(&tmp);
+	else
+		*npz = tmp;
+	return rc;
+}
+
+enum rc
+npz_read(const char *path, struct npz *npz, struct err *err)
+{
+	struct buf b = {0};
+	enum rc rc = input_file(path, UINT32_MAX, &b, err);
+
+	if (rc == RC_OK)
+		rc = npz_parse(b.data, b.len, path, NULL, NULL, npz, err);
+	buf_fini(&b);
+	return rc;
+}
+
+const struct npz_array *
+npz_find(const struct npz *npz, const char *name)
+{
+	for (size_t i = 0; i < npz->narrays; i++)
+		if (strcmp(npz->array[i].name, name) == 0)
+			return &npz->array[i];
+	return NULL;
+}
+
+void
+npz_fini(struct npz *npz)
+{
+	for (size_t i = 0; i < npz->narrays; i++)
+		free((void *)(uintptr_t)npz->array[i].data);
+	free(npz->array);
+	*npz = (struct npz){0};
 }

@@ -54,14 +54,4 @@ enum rc read_list(const char *dir, struct read_list *l, struct err *err);
 void read_list_free(struct read_list *l);
 bool read_is_dir(const char *path);
 
-/* Split the samples as the options say. RC_INVAL; RC_BADDATA: a part is empty. */
-enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
-		      struct err *err);
-
-/* Make scale and shift. */
-void dataset_scale(struct dataset *ds, enum dataset_normalize how);
-
-/* Release a part and make it {0}. */
-void dataset_part_fini(struct dataset_part *part);
-
 #endif

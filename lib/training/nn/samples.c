@@ -1,11 +1,14 @@
 /*
- * samples.c - finds the kind of samples from their first bytes; reads IDX files and tables.
+ * samples.c - finds the kind of samples from their first bytes; reads all kinds but images.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/must.h"
@@ -13,88 +16,14 @@
 #include "nn/decimal.h"
 #include "nn/npy.h"
 #include "nn/pickle.h"
+#include "nn/read.h"
 #include "nn/samples_impl.h"
 #include "nn/tar.h"
 #include "nn/zip.h"
 
+#define MAX_NBYTES (UINT64_C(4) << 30) /* of formats that are read whole */
+
 enum { IDX_HEADER = 16, HEAD_MAX = 4096, TAR_HEAD = 512 };
-
-enum rc
-samples_refuse(const struct samples *s, const char *reason, struct err *err)
-{
-	return err_set(err, RC_BADDATA, "%s: image %" PRIu64 ": %s", s->in.name, s->n, reason);
-}
-
-/* ---- bytes */
-
-/* Read at least one byte into the chunk, unless the end is reached. */
-static enum rc
-fill(struct samples *s, struct err *err)
-{
-	if (s->pos < s->len)
-		return RC_OK;
-	s->pos = s->len = 0;
-	return input_some(&s->in, s->chunk, sizeof s->chunk, &s->len, err);
-}
-
-enum rc
-samples_peek(struct samples *s, int *c, struct err *err)
-{
-	enum rc rc = fill(s, err);
-
-	*c = rc == RC_OK && s->pos < s->len ? s->chunk[s->pos] : -1;
-	return rc;
-}
-
-enum rc
-samples_take(struct samples *s, uint8_t *dst, size_t n, size_t *got, struct err *err)
-{
-	enum rc rc = RC_OK;
-	size_t k;
-
-	for (*got = 0; rc == RC_OK && *got < n; *got += k) {
-		rc = fill(s, err);
-		k = s->len - s->pos < n - *got ? s->len - s->pos : n - *got;
-		if (rc != RC_OK || k == 0)
-			break;
-		memcpy(dst + *got, s->chunk + s->pos, k);
-		s->pos += k;
-	}
-	return rc;
-}
-
-enum rc
-samples_take_all(struct samples *s, uint64_t limit, struct buf *out, struct err *err)
-{
-	size_t first = out->len, got = 1;
-	enum rc rc = RC_OK;
-
-	while (rc == RC_OK && got) {
-		if (out->len - first > limit)
-			return err_set(err, RC_BADDATA,
-				       "%s: more than the limit of %" PRIu64 " bytes", s->in.name,
-				       limit);
-		must_reserve(out, INPUT_CHUNK);
-		rc = samples_take(s, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
-		out->len += rc == RC_OK ? got : 0;
-	}
-	return rc;
-}
-
-enum rc
-samples_check_shape(const struct samples *s, uint32_t channels, uint32_t rows, uint32_t cols,
-		    struct err *err)
-{
-	const struct net_shape *want = &s->want.shape;
-
-	if (channels == want->channels && rows == want->rows && cols == want->cols)
-		return RC_OK;
-	return err_set(err, RC_BADDATA,
-		       "%s: image %" PRIu64 " is %" PRIu32 "x%" PRIu32 "x%" PRIu32
-		       "; the model takes %" PRIu32 "x%" PRIu32 "x%" PRIu32,
-		       s->in.name, s->n, channels, rows, cols, want->channels, want->rows,
-		       want->cols);
-}
 
 /* ---- IDX */
 
@@ -205,6 +134,285 @@ table_next(struct samples *s, void *item, bool *more, struct err *err)
 	for (uint64_t i = 0; i < n && rc == RC_OK; i++)
 		rc = value(s, &s->csv.fields[i], &values[i], err);
 	return rc;
+}
+
+/* ---- arrays and batches of CIFAR-10, which are read whole */
+
+/* Images of CIFAR-10 in `whole` as an array of [n, 3, 32, 32]. */
+static void
+take_images(struct samples *s, struct buf *images)
+{
+	buf_fini(&s->whole);
+	s->whole = *images;
+	*images = (struct buf){0};
+	s->array =
+	    (struct ndarray){.kind = 'u',
+			     .size = 1,
+			     .ndim = 4,
+			     .dim = {s->whole.len / CIFAR10_ITEM, 3, CIFAR10_SIDE, CIFAR10_SIDE},
+			     .data = (const uint8_t *)s->whole.data};
+}
+
+/* Find the array in the bytes. */
+static enum rc
+find_array(struct samples *s, struct err *err)
+{
+	const char *name = s->in.name;
+	struct buf file = {0};
+	struct cifar10_batch batch = {{0}, {0}};
+	enum rc rc = samples_take_all(s, MAX_NBYTES, &file, err);
+
+	if (rc != RC_OK) {
+		buf_fini(&file);
+		return rc;
+	}
+	if (zip_is(file.data, file.len)) {
+		rc = npz_samples(file.data, file.len, name, &s->whole, &s->array, err);
+	} else if (npy_is(file.data, file.len)) {
+		s->whole = file;
+		file = (struct buf){0};
+		rc = npy_parse(s->whole.data, s->whole.len, s->whole.len, name, &s->array, err);
+	} else {
+		rc = pickle_is(file.data, file.len) ? cifar10_pickle(name, &file, &batch, err)
+						    : cifar10_archive(&file, name, &batch, err);
+		if (rc == RC_OK)
+			take_images(s, &batch.images);
+	}
+	buf_fini(&file);
+	buf_fini(&batch.images);
+	buf_fini(&batch.labels);
+	return rc;
+}
+
+/* Return true if samples of an array fit the model: the same shape, or rows with as many values. */
+static bool
+fits(const struct samples *s, const struct ndarray *a, struct ndarray_items *items, struct err *err)
+{
+	const struct net_shape *want = &s->want.shape;
+
+	if (ndarray_items(a, s->in.name, items, err) != RC_OK)
+		return false;
+	return (items->channels == want->channels && items->rows == want->rows &&
+		items->cols == want->cols) ||
+	       (a->ndim <= 2 &&
+		(uint64_t)items->channels * items->rows * items->cols == net_shape_size(*want));
+}
+
+/* One sample, without the dimension of the count. */
+static bool
+fits_alone(struct samples *s)
+{
+	struct ndarray one = s->array;
+	struct ndarray_items items;
+	struct err unused;
+
+	if (one.ndim == 0 || one.ndim == NDARRAY_MAX_DIMS)
+		return false;
+	memmove(one.dim + 1, one.dim, one.ndim * sizeof *one.dim);
+	one.dim[0] = 1;
+	one.ndim++;
+	if (!fits(s, &one, &items, &unused))
+		return false;
+	s->array = one;
+	s->items = items;
+	return true;
+}
+
+static enum rc
+next_row(struct samples *s, void *item, bool *more, struct err *err)
+{
+	*more = s->n < s->array.dim[0];
+	return *more ? ndarray_copy(&s->array, s->in.name, &s->items, s->n, 1, item, err) : RC_OK;
+}
+
+/* samples.c has found the kind from the first bytes: read up to the first sample. */
+static enum rc
+samples_begin_array(struct samples *s, struct err *err)
+{
+	struct err why = {0};
+	enum rc rc = find_array(s, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (!fits(s, &s->array, &s->items, &why) && !fits_alone(s))
+		return why.rc != RC_OK ? err_set(err, why.rc, "%s", why.text)
+				       : err_set(err, RC_BADDATA,
+						 "%s: samples are %" PRIu32 "x%" PRIu32 "x%" PRIu32
+						 "; the model takes %s",
+						 s->in.name, s->items.channels, s->items.rows,
+						 s->items.cols, s->want.text);
+	/* A model of numbers also takes numbers that happen to be whole and from 0 to 255. */
+	if (s->want.values == SAMPLES_NUMBERS && s->array.size > 1)
+		s->items.dtype = GPUSIM_F32;
+	s->dtype = s->items.dtype;
+	s->next = next_row;
+	return RC_OK;
+}
+
+/* ---- records of CIFAR-10 */
+
+static enum rc
+next_record(struct samples *s, void *item, bool *more, struct err *err)
+{
+	uint8_t label;
+	size_t got;
+	enum rc rc = samples_take(s, &label, 1, &got, err);
+
+	*more = rc == RC_OK && got;
+	if (!*more)
+		return rc;
+	if (label >= CIFAR10_CLASSES)
+		return samples_refuse(
+		    s, "neither a record of CIFAR-10 nor another format that is supported", err);
+	rc = samples_check_shape(s, 3, CIFAR10_SIDE, CIFAR10_SIDE, err);
+	if (rc == RC_OK)
+		rc = samples_take(s, item, CIFAR10_ITEM, &got, err);
+	return rc == RC_OK && got < CIFAR10_ITEM ? samples_refuse(s, "truncated", err) : rc;
+}
+
+static void
+samples_begin_cifar10(struct samples *s)
+{
+	s->dtype = GPUSIM_U8;
+	s->next = next_record;
+}
+
+/* ---- files one after another; their names are given, or come line by line */
+
+/* Return true if the first line, which is in the chunk, names a file. */
+static bool
+samples_is_name(const struct samples *s)
+{
+	static const char *const ends[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm"};
+	const char *text = (const char *)s->chunk, *nl = memchr(text, '\n', s->len);
+	size_t len = nl ? (size_t)(nl - text) : s->len;
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (len && text[len - 1] == '\r')
+		len--;
+	if (!len || len >= sizeof path || memchr(text, '\0', len))
+		return false;
+	memcpy(path, text, len);
+	path[len] = '\0';
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (len > strlen(ends[i]) && strcasecmp(path + len - strlen(ends[i]), ends[i]) == 0)
+			return true;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Release the file that is open, if any. */
+static void
+samples_close_file(struct samples *s)
+{
+	samples_close(s->inner);
+	s->inner = NULL;
+	if (s->fd > STDIN_FILENO)
+		close(s->fd);
+	s->fd = -1;
+	free(s->name);
+	s->name = NULL;
+}
+
+/* The next line that is not blank; *name NULL: no line is left. */
+static enum rc
+next_line(struct samples *s, char **name, struct err *err)
+{
+	struct buf line = {0};
+	enum rc rc;
+	int c;
+
+	*name = NULL;
+	while ((rc = samples_peek(s, &c, err)) == RC_OK && c >= 0) {
+		char byte = (char)c;
+
+		s->pos++;
+		if (c == '\n' && line.len && line.data[line.len - 1] == '\r')
+			line.len--;
+		if (c == '\n' && line.len)
+			break;
+		if (c == '\n')
+			continue;
+		if (c == '\0' || line.len == PATH_MAX)
+			rc = err_set(err, RC_BADDATA, "%s: the line is not a file's name",
+				     s->in.name);
+		if (rc != RC_OK)
+			break;
+		must_add(&line, &byte, 1);
+	}
+	if (rc == RC_OK && line.len)
+		*name = must_strndup(line.data, line.len);
+	buf_fini(&line);
+	return rc;
+}
+
+static enum rc
+next_name(struct samples *s, char **name, struct err *err)
+{
+	*name = NULL;
+	if (s->in.fd >= 0)
+		return next_line(s, name, err);
+	if (!s->nnames)
+		return RC_OK;
+	*name = must_strdup(*s->names++);
+	s->nnames--;
+	return RC_OK;
+}
+
+/* Open the next file; *more false: no file is left. */
+static enum rc
+open_next(struct samples *s, bool *more, struct err *err)
+{
+	bool standard;
+	enum rc rc = next_name(s, &s->name, err);
+
+	*more = rc == RC_OK && s->name;
+	if (!*more)
+		return rc;
+	standard = s->in.fd < 0 && strcmp(s->name, "-") == 0;
+	s->fd = standard ? STDIN_FILENO : open(s->name, O_RDONLY | O_CLOEXEC);
+	if (s->fd < 0)
+		return err_set(err, RC_FAILED, "%s: %s", s->name, strerror(errno));
+	return samples_open(s->fd, standard ? "standard input" : s->name,
+			    standard ? SAMPLES_STREAM : SAMPLES_FILE, &s->want, &s->inner, err);
+}
+
+/* The next sample of the file that is open, as 32-bit numbers. */
+static enum rc
+next_of_file(struct samples *s, float *values, bool *more, struct err *err)
+{
+	uint64_t n = net_shape_size(s->want.shape);
+	bool bytes = samples_dtype(s->inner) == GPUSIM_U8;
+	enum rc rc = samples_next(s->inner, bytes ? (void *)s->item : values, more, err);
+
+	for (uint64_t i = 0; rc == RC_OK && *more && bytes && i < n; i++)
+		values[i] = s->item[i];
+	return rc;
+}
+
+static enum rc
+next_sample(struct samples *s, void *item, bool *more, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (*more = true; rc == RC_OK && *more;) {
+		if (s->inner) {
+			rc = next_of_file(s, item, more, err);
+			if (rc != RC_OK || *more)
+				return rc;
+			samples_close_file(s);
+		}
+		rc = open_next(s, more, err);
+	}
+	return rc;
+}
+
+static void
+samples_begin_files(struct samples *s)
+{
+	s->dtype = GPUSIM_F32;
+	s->next = next_sample;
+	s->item = must_alloc((size_t)net_shape_size(s->want.shape), 1);
 }
 
 /* ---- all kinds */

@@ -9,8 +9,6 @@
 #include "nn/ndarray.h"
 #include "nn/samples.h"
 
-#define SAMPLES_MAX_NBYTES (UINT64_C(4) << 30) /* of formats that are read whole */
-
 typedef enum rc samples_next_fn(struct samples *s, void *item, bool *more, struct err *err);
 
 struct samples {
@@ -41,16 +39,7 @@ struct samples {
 };
 
 /* samples.c has found the kind from the first bytes: read up to the first sample. */
-enum rc samples_begin_array(struct samples *s, struct err *err);
 void samples_begin_images(struct samples *s);
-void samples_begin_cifar10(struct samples *s);
-void samples_begin_files(struct samples *s);
-
-/* Release the file that is open, if any. */
-void samples_close_file(struct samples *s);
-
-/* Return true if the first line, which is in the chunk, names a file. */
-bool samples_is_name(const struct samples *s);
 
 /* "NAME: image N: reason". */
 enum rc samples_refuse(const struct samples *s, const char *reason, struct err *err);

@@ -22,8 +22,8 @@
 
 /* ---- lines for the hook */
 
-void
-ps_note(struct ps *ps, const char *fmt, ...)
+/* Lock held. Keep a line for the hook. */
+static void __attribute__((format(printf, 2, 3))) ps_note(struct ps *ps, const char *fmt, ...)
 {
 	char text[256];
 	va_list ap;

@@ -221,9 +221,7 @@ void ps_answer_claims(struct ps *ps);
 /* Lock held. Remove members that have ended, are silent, or are too slow. */
 void ps_tend_members(struct ps *ps);
 
-/* Lock held. Keep a line for the hook; ps_tell passes the kept lines to it, on the main thread,
- * without the lock. */
-void ps_note(struct ps *ps, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Pass the kept lines to the hook, on the main thread, without the lock. */
 void ps_tell(struct ps *ps);
 
 /* spawn.c: start this program again n times as learners; wait for their end. */

@@ -45,7 +45,7 @@ ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err)
 	for (size_t i = 0; i < n; i++)
 		argv[i + 1] = options->argv[i];
 	argv[n + 1] = (char *)"--learn";
-	argv[n + 2] = (char *)ps_address(ps);
+	argv[n + 2] = (char *)rpc_server_address(ps->server);
 	for (uint32_t i = 0; i < ps->nworkers && rc == RC_OK; i++) {
 		rc = spawn_one(argv, &ps->child[i].pid, err);
 		ps->nchildren += rc == RC_OK;

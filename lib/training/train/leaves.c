@@ -41,12 +41,6 @@ leaves_check(const struct task *task, uint64_t global, struct err *err)
 		       global, LEAVES_MAX, c->leaf);
 }
 
-uint64_t
-leaves_elements(const struct task *task)
-{
-	return task_values(task) + 1;
-}
-
 /* Add n elements after the first `at` of the gradients to the elements of the sums. */
 static void
 add(const struct emit_sink *sink, const struct replica *r, uint64_t at, uint64_t n, double scale,

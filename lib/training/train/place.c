@@ -155,6 +155,29 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 	return rc;
 }
 
+/* Upload the training images, once a device, if they are resident. */
+static enum rc
+upload_images(struct trainer *t, uint32_t rank, struct err *err)
+{
+	const struct dataset *data = t->data;
+	const struct replica *r = &t->replica[rank];
+	uint64_t nbytes = data->channels * sizeof *data->scale;
+	enum rc rc = device_write(t->g, r->device, r->scale, data->scale, nbytes, err);
+
+	if (rc == RC_OK)
+		rc = device_write(t->g, r->device, r->shift, data->shift, nbytes, err);
+	if (rc == RC_OK && r->samples_of) {
+		uint32_t index[VERIFY_SAMPLES];
+
+		verify_choose(t->nonce, leaves_elements(t->task), index);
+		rc = device_write(t->g, r->device, r->samples_of, index, sizeof index, err);
+	}
+	if (rc == RC_OK && resident(t))
+		rc = device_write(t->g, r->device, r->samples, data->train.items,
+				  data->train.nitems * dataset_item_bytes(data), err);
+	return rc;
+}
+
 enum rc
 place_all(struct trainer *t, struct err *err)
 {
@@ -180,28 +203,6 @@ place_one(struct trainer *t, uint32_t rank, struct err *err)
 	give_back(t, rank);
 	rc = place_rank(t, rank, err);
 	return rc == RC_OK ? upload_images(t, rank, err) : rc;
-}
-
-enum rc
-upload_images(struct trainer *t, uint32_t rank, struct err *err)
-{
-	const struct dataset *data = t->data;
-	const struct replica *r = &t->replica[rank];
-	uint64_t nbytes = data->channels * sizeof *data->scale;
-	enum rc rc = device_write(t->g, r->device, r->scale, data->scale, nbytes, err);
-
-	if (rc == RC_OK)
-		rc = device_write(t->g, r->device, r->shift, data->shift, nbytes, err);
-	if (rc == RC_OK && r->samples_of) {
-		uint32_t index[VERIFY_SAMPLES];
-
-		verify_choose(t->nonce, leaves_elements(t->task), index);
-		rc = device_write(t->g, r->device, r->samples_of, index, sizeof index, err);
-	}
-	if (rc == RC_OK && resident(t))
-		rc = device_write(t->g, r->device, r->samples, data->train.items,
-				  data->train.nitems * dataset_item_bytes(data), err);
-	return rc;
 }
 
 /* A device's share of a part. */

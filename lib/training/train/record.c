@@ -1,6 +1,14 @@
 /* Records the graphs of every rank: a training step for each way to synchronise, and a test batch. */
 #include "nn/launch.h"
-#include "train/record_impl.h"
+#include "train/leaves.h"
+#include "train/trainer_impl.h"
+#include "train/verify.h"
+
+/* The target of emission. */
+struct recorder {
+	struct trainer *t;
+	struct gpusim_ops *o;
+};
 
 static void
 record_launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
@@ -28,7 +36,7 @@ record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64
 
 /* Ranks that share a step sum their batch norms' statistics; the rank that holds the weights and
  * does not train adds zeros. With SYNC_LOCAL a step is each rank's own. */
-struct emit_sink
+static struct emit_sink
 make_sink(struct recorder *rec)
 {
 	return (struct emit_sink){.arg = rec,
@@ -37,7 +45,8 @@ make_sink(struct recorder *rec)
 				      rec->t->o->sync == SYNC_LOCAL ? NULL : record_allreduce};
 }
 
-enum rc
+/* Ends the list. */
+static enum rc
 make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, struct err *err)
 {
 	enum rc rc = api(gpusim_graph_create(t->comm, o, graph), err);
@@ -46,7 +55,8 @@ make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, 
 	return rc;
 }
 
-struct batch
+/* A rank's part of a global batch: a whole part, moving, or of the rest at the end of an epoch. */
+static struct batch
 train_batch(const struct trainer *t, bool moving, uint32_t rank)
 {
 	uint64_t rows = trained_by(t, t->global, rank);
@@ -115,7 +125,8 @@ backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct 
 
 /* ---- rank 0 holds the weights, the others send it their gradients */
 
-void
+/* Append bytes of one rank to another. */
+static void
 send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64_t dst,
 	  uint64_t nbytes)
 {
@@ -150,7 +161,9 @@ collect_gradients(struct recorder *rec, const struct emit_batch *b, const struct
 	}
 }
 
-void
+/* Send the weights to all ranks; or all values that training changes, if another rank may have to
+ * take over. */
+static void
 return_weights(struct recorder *rec)
 {
 	const struct trainer *t = rec->t;
@@ -177,7 +190,8 @@ keep_statistics(const struct recorder *rec, uint32_t rank, const struct emit_sin
 		       U("n", net->nstats));
 }
 
-void
+/* The optimizer's step. */
+static void
 update(struct recorder *rec, uint32_t rank, bool moving, const struct emit_sink *sink)
 {
 	const struct trainer *t = rec->t;
@@ -245,6 +259,161 @@ record_train(struct trainer *t, bool moving, struct steps *steps, struct err *er
 	steps->nparts = rc == RC_OK;
 	return rc;
 }
+
+/* ---- deterministic: each rank adds up its leaves, then the ranks' sums are added, by any method */
+
+/* A step of many leaves is more operations than a graph may have. Then it is several graphs, and the
+ * last one adds up and updates. */
+
+/* Sum bucket after bucket over the ranks. The first bucket, of the last layers, also has the values
+ * after the parameters. */
+static void
+reduce(struct recorder *rec)
+{
+	struct trainer *t = rec->t;
+	struct net_bucket bucket[NET_MAX_NODES];
+	unsigned n = net_buckets(t->net, t->o->bucket_bytes, bucket);
+	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE,
+				      .dtype = GPUSIM_I64,    .redop = GPUSIM_SUM,
+				      .algo = t->o->algo,     .send = t->addrs,
+				      .recv = t->totals,      .stream = STREAM_COMPUTE};
+
+	for (unsigned i = 0; i < n; i++) {
+		c.nelem = bucket[i].count;
+		if (i == 0)
+			c.nelem = leaves_elements(t->task) - bucket[i].first;
+		for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
+			uint64_t at = bucket[i].first * sizeof(int64_t);
+
+			t->addrs[r].addr = t->replica[r].sums + at;
+			t->totals[r].addr = t->replica[r].totals + at;
+		}
+		gpusim_ops_collective(rec->o, &c);
+	}
+}
+
+/* Send all sums to rank 0, which has no sums of its own. */
+static void
+collect(struct recorder *rec, const struct emit_sink *sink)
+{
+	const struct trainer *t = rec->t;
+	const struct replica *to = &t->replica[0];
+	uint64_t n = leaves_elements(t->task);
+
+	for (uint32_t r = 1; r < gpusim_comm_count(t->comm); r++) {
+		send_recv(rec, r, t->replica[r].sums, 0, r == 1 ? to->sums : to->inbox,
+			  n * sizeof(int64_t));
+		if (r > 1)
+			LAUNCH(sink, 0, "add", U("y", to->sums), U("a", to->sums),
+			       U("b", to->inbox), U("n", n), U("dtype", GPUSIM_I64));
+	}
+}
+
+/* Keep samples of a rank's sums, or of the totals. */
+static void
+keep_samples(const struct recorder *rec, uint32_t rank, uint64_t to, uint64_t of,
+	     const struct emit_sink *sink)
+{
+	const struct replica *r = &rec->t->replica[rank];
+
+	if (r->samples_of)
+		LAUNCH(sink, rank, "gather", U("dst", to), U("src", of), U("index", r->samples_of),
+		       U("n", VERIFY_SAMPLES), U("rows", leaves_elements(rec->t->task)),
+		       U("cols", 1), U("dtype", GPUSIM_I64));
+}
+
+/* Keep a rank's inputs, to be compared afterwards. */
+static void
+keep_inputs(const struct recorder *rec, uint32_t rank, const struct emit_sink *sink)
+{
+	const struct replica *r = &rec->t->replica[rank];
+
+	keep_samples(rec, rank, r->before, r->sums, sink);
+	if (r->aside)
+		LAUNCH(sink, rank, "copy", U("dst", r->aside), U("src", r->sums),
+		       U("n", leaves_elements(rec->t->task)), U("dtype", GPUSIM_I64));
+}
+
+/* The rest of a step, when each rank has the sums of its leaves. */
+static void
+finish(struct recorder *rec, bool moving, const struct emit_sink *sink)
+{
+	struct trainer *t = rec->t;
+	uint32_t holders = central(t) ? 1 : gpusim_comm_count(t->comm);
+
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
+		keep_inputs(rec, r, sink);
+	if (central(t))
+		collect(rec, sink);
+	else
+		reduce(rec);
+	for (uint32_t r = 0; r < holders; r++)
+		keep_samples(rec, r, t->replica[r].after, t->replica[r].totals, sink);
+	for (uint32_t r = 0; r < holders; r++) {
+		struct batch b = train_batch(t, moving, r);
+
+		leaves_take(sink, r, &t->replica[r], &t->shape, &b, moving ? t->global : t->rest);
+		update(rec, r, moving, sink);
+	}
+	if (central(t))
+		return_weights(rec);
+}
+
+/* Record some leaves of each rank; after the last leaves, the rest of the step. */
+static enum rc
+record_part(struct trainer *t, bool moving, struct leaves_range which, bool last,
+	    struct gpusim_graph *graph, struct err *err)
+{
+	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm))};
+	struct emit_sink sink = make_sink(&rec);
+
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
+		struct batch b = train_batch(t, moving, r);
+
+		leaves_sum(&sink, r, &t->replica[r], &t->shape, &b, which);
+	}
+	if (last)
+		finish(&rec, moving, &sink);
+	return make_graph(t, rec.o, graph, err);
+}
+
+/* The most leaves that a rank has in a step. */
+static uint64_t
+most_leaves(const struct trainer *t, bool moving)
+{
+	uint64_t most = 0;
+
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
+		uint64_t n = leaves_count(train_batch(t, moving, r).rows, t->shape.leaf);
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static enum rc
+record_leaves(struct trainer *t, bool moving, struct steps *steps, struct err *err)
+{
+	uint64_t each = leaves_each(&t->replica[0], &t->shape, gpusim_comm_count(t->comm));
+	uint64_t n = most_leaves(t, moving);
+	enum rc rc = RC_OK;
+
+	if (n > each * MAX_PARTS)
+		return err_set(err, RC_INVAL,
+			       "--deterministic: %llu leaves of a step on one device are more "
+			       "than %llu: see --leaf",
+			       (unsigned long long)n, (unsigned long long)each * MAX_PARTS);
+	for (uint64_t at = 0; at < n && rc == RC_OK; at += each) {
+		struct leaves_range which = {at, at + each};
+
+		rc =
+		    record_part(t, moving, which, at + each >= n, &steps->part[steps->nparts], err);
+		steps->nparts += rc == RC_OK;
+	}
+	return rc;
+}
+
+/* ---- the mean over the ranks, tests, and all graphs */
 
 /* Record the mean over the ranks of all values that training changes. */
 static enum rc

@@ -1,8 +1,8 @@
-/* A trainer from beginning to end, and the steps of an epoch. */
+/* A trainer from beginning to end, and its weights. */
 #include "train/trainer.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -152,69 +152,33 @@ trainer_devices(const struct trainer *t)
 	return gpusim_comm_count(t->comm);
 }
 
-uint32_t
-trainer_epochs(const struct trainer *t)
-{
-	return t->at.epoch;
-}
-
-uint64_t
-trainer_steps(const struct trainer *t)
-{
-	return t->at.epoch * t->shape.train_steps + t->at.step;
-}
-
-/* A checkpoint is due within an epoch if --checkpoint-every says so, else at the end of an epoch.
- * before: steps at the last check. */
-static void
-checkpoint_if_due(struct trainer *t, uint64_t before)
-{
-	uint64_t every = t->o->checkpoint_every;
-
-	if (!t->hooks.checkpoint || t->at.step == t->shape.train_steps)
-		return;
-	if (every ? trainer_steps(t) / every != before / every : t->at.step == 0)
-		t->hooks.checkpoint(t->hooks.arg, t);
-}
-
-/* Images that an epoch has used after a number of steps. */
-static uint64_t
-images_after(const struct trainer *t, uint64_t steps)
-{
-	return steps < t->shape.train_steps ? steps * t->global : t->data->train.nitems;
-}
-
-/* Run a unit, with recovery and hooks. A unit that had to be redone may have moved the position back. */
+/* The weights at a position between two epochs. The kept copies are from before the test, and a
+ * test changes no weights. */
 static enum rc
-step(struct trainer *t, struct epoch *e, struct err *err)
+fetch_again(struct trainer *t, struct trouble *trouble, struct err *err)
 {
-	uint64_t began = clock_now_ns(), before = trainer_steps(t);
-	bool trains = t->at.step < t->shape.train_steps;
-	enum rc rc = unit_run(t, e, err);
+	struct position at = t->at;
+	enum rc rc = recover(t, true, trouble, err);
 
 	if (rc != RC_OK)
 		return rc;
-	if (trains)
-		e->seconds += (double)(clock_now_ns() - began) / 1e9;
-	if (trains && t->hooks.progress)
-		t->hooks.progress(t->hooks.arg, (double)t->at.step / (double)t->shape.train_steps);
-	checkpoint_if_due(t, before);
-	return RC_OK;
+	if (t->at.epoch * t->shape.train_steps + t->at.step < at.epoch * t->shape.train_steps)
+		return err_set(err, RC_RECOVERED, "no device has the weights any longer");
+	t->at = at;
+	return weights_fetch_any(t, err);
 }
 
 enum rc
-trainer_epoch(struct trainer *t, struct epoch *out, struct err *err)
+trainer_weights(struct trainer *t, float *params, struct err *err)
 {
-	struct epoch e = {.validation = NAN};
-	uint64_t images = images_after(t, t->at.step);
-	uint32_t epoch = t->at.epoch;
-	enum rc rc = RC_OK;
+	struct trouble trouble = {0};
+	enum rc rc = weights_fetch_any(t, err);
 
-	while (rc == RC_OK && t->at.epoch <= epoch)
-		rc = step(t, &e, err);
-	if (rc != RC_OK)
-		return rc;
-	e.images_per_s = (double)(t->data->train.nitems - images) / e.seconds;
-	*out = e;
-	return RC_OK;
+	for (unsigned i = 0;
+	     rc != RC_OK && rc != RC_RECOVERED && recovers(t) && !trouble.over && i < MAX_TRIES;
+	     i++)
+		rc = fetch_again(t, &trouble, err);
+	if (rc == RC_OK)
+		memcpy(params, t->host, task_values(t->task) * sizeof *params);
+	return rc;
 }

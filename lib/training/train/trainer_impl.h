@@ -170,9 +170,7 @@ enum rc place_one(struct trainer *t, uint32_t rank, struct err *err);
 void give_back(struct trainer *t, uint32_t rank);
 void free_host(struct trainer *t);
 
-/* Upload the training images, once a device, if they are resident; and each device's share of the
- * tested images. */
-enum rc upload_images(struct trainer *t, uint32_t rank, struct err *err);
+/* Upload each device's share of the tested images. */
 enum rc upload_tests(struct trainer *t, struct err *err);
 
 /* ---- weights.c */
@@ -185,15 +183,15 @@ enum rc weights_load(struct trainer *t, struct err *err);
 enum rc weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position at,
 		      struct err *err);
 
+/* Copy from the first device that answers; all have the same state. */
+enum rc weights_fetch_any(struct trainer *t, struct err *err);
+
 /* ---- record.c: graphs of a step and of a test, each moving over whole batches, and for the rest. */
 enum rc record_graphs(struct trainer *t, struct err *err);
 void forget_graphs(struct trainer *t);
 
 /* ---- feed.c: send every device its images of this epoch, and the learning rates. */
 enum rc feed(struct trainer *t, struct err *err);
-
-/* ---- unit.c: some steps, or the test; the position moves on success. */
-enum rc unit_run(struct trainer *t, struct epoch *e, struct err *err);
 
 /* ---- recover.c */
 

@@ -1,5 +1,6 @@
-/* A unit of training: some steps, or the test; again, if a device is lost in it. */
+/* The epochs of a training, unit by unit: some steps, or the test; again, if a device is lost in it. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,18 @@ verify(struct trainer *t, struct err *err)
 	free(in);
 	free(out);
 	return rc;
+}
+
+uint32_t
+trainer_epochs(const struct trainer *t)
+{
+	return t->at.epoch;
+}
+
+uint64_t
+trainer_steps(const struct trainer *t)
+{
+	return t->at.epoch * t->shape.train_steps + t->at.step;
 }
 
 /* Steps until the next checkpoint within this epoch is due, from the position on. */
@@ -334,7 +347,8 @@ tell(const struct trainer *t, uint32_t epoch, const struct trouble *trouble, dou
 		t->hooks.event(t->hooks.arg, text);
 }
 
-enum rc
+/* Some steps, or the test; the position moves on success. */
+static enum rc
 unit_run(struct trainer *t, struct epoch *e, struct err *err)
 {
 	struct trouble trouble = {.began_ns = clock_now_ns()};
@@ -358,4 +372,61 @@ unit_run(struct trainer *t, struct epoch *e, struct err *err)
 	if (rc != RC_OK && tries)
 		err_prefix(err, "given up after %u tr%s", tries, tries == 1 ? "y" : "ies");
 	return rc;
+}
+
+/* ---- an epoch, unit by unit */
+
+/* A checkpoint is due within an epoch if --checkpoint-every says so, else at the end of an epoch.
+ * before: steps at the last check. */
+static void
+checkpoint_if_due(struct trainer *t, uint64_t before)
+{
+	uint64_t every = t->o->checkpoint_every;
+
+	if (!t->hooks.checkpoint || t->at.step == t->shape.train_steps)
+		return;
+	if (every ? trainer_steps(t) / every != before / every : t->at.step == 0)
+		t->hooks.checkpoint(t->hooks.arg, t);
+}
+
+/* Images that an epoch has used after a number of steps. */
+static uint64_t
+images_after(const struct trainer *t, uint64_t steps)
+{
+	return steps < t->shape.train_steps ? steps * t->global : t->data->train.nitems;
+}
+
+/* Run a unit, with recovery and hooks. A unit that had to be redone may have moved the position back. */
+static enum rc
+step(struct trainer *t, struct epoch *e, struct err *err)
+{
+	uint64_t began = clock_now_ns(), before = trainer_steps(t);
+	bool trains = t->at.step < t->shape.train_steps;
+	enum rc rc = unit_run(t, e, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (trains)
+		e->seconds += (double)(clock_now_ns() - began) / 1e9;
+	if (trains && t->hooks.progress)
+		t->hooks.progress(t->hooks.arg, (double)t->at.step / (double)t->shape.train_steps);
+	checkpoint_if_due(t, before);
+	return RC_OK;
+}
+
+enum rc
+trainer_epoch(struct trainer *t, struct epoch *out, struct err *err)
+{
+	struct epoch e = {.validation = NAN};
+	uint64_t images = images_after(t, t->at.step);
+	uint32_t epoch = t->at.epoch;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && t->at.epoch <= epoch)
+		rc = step(t, &e, err);
+	if (rc != RC_OK)
+		return rc;
+	e.images_per_s = (double)(t->data->train.nitems - images) / e.seconds;
+	*out = e;
+	return RC_OK;
 }

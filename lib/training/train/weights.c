@@ -72,46 +72,13 @@ weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position a
 	return RC_OK;
 }
 
-/* Copy from the first device that answers; all have the same state. */
-static enum rc
-fetch_any(struct trainer *t, struct err *err)
+enum rc
+weights_fetch_any(struct trainer *t, struct err *err)
 {
 	enum rc rc = RC_FAILED;
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc != RC_OK; r++)
 		rc = weights_fetch(t, r, t->replica[r].net.params, t->at, err);
-	return rc;
-}
-
-/* The weights at a position between two epochs. The kept copies are from before the test, and a
- * test changes no weights. */
-static enum rc
-fetch_again(struct trainer *t, struct trouble *trouble, struct err *err)
-{
-	struct position at = t->at;
-	enum rc rc = recover(t, true, trouble, err);
-
-	if (rc != RC_OK)
-		return rc;
-	if (t->at.epoch * t->shape.train_steps + t->at.step < at.epoch * t->shape.train_steps)
-		return err_set(err, RC_RECOVERED, "no device has the weights any longer");
-	t->at = at;
-	return fetch_any(t, err);
-}
-
-enum rc
-trainer_weights(struct trainer *t, float *params, struct err *err)
-{
-	struct trouble trouble = {0};
-	enum rc rc = fetch_any(t, err);
-
-	for (unsigned i = 0;
-	     rc != RC_OK && rc != RC_RECOVERED && recovers(t) && !trouble.over && i < MAX_TRIES;
-	     i++)
-		rc = fetch_again(t, &trouble, err);
-
-	if (rc == RC_OK)
-		memcpy(params, t->host, task_values(t->task) * sizeof *params);
 	return rc;
 }
 
@@ -137,7 +104,7 @@ trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 			       .loss_sum = t->at.loss_sum,
 			       .nparams = task_values(t->task),
 			       .nstate = at.state[1] ? 2 : 1};
-	enum rc rc = fetch_any(t, err);
+	enum rc rc = weights_fetch_any(t, err);
 
 	if (rc != RC_OK)
 		return rc;

@@ -1,6 +1,6 @@
 /*
- * The command of `gpuctl run --each`: one process for each rank. This process takes the command's place under the
- * guardian (launch.c) and is the ranks' parent.
+ * The command under the guardian (launch.c); of `gpuctl run --each`, one process for each rank. Then this process
+ * takes the command's place and is the ranks' parent.
  *
  * One thread, one poll over a signalfd and, with labels, two pipes a rank. The ranks stay in the caller's process
  * group, so ^C and ^Z of a terminal reach them directly; signals that somebody sends are forwarded to each. The
@@ -378,7 +378,8 @@ ranks_init(struct ranks *r, const struct launch *l)
 	return r->fds[FD_SIGNAL].fd >= 0 && set_world(n);
 }
 
-int
+/* Run the command once for each device, in this process's children. Returns the exit status. */
+static int
 ranks_main(const struct launch *l)
 {
 	struct ranks r;
@@ -415,4 +416,70 @@ ranks_main(const struct launch *l)
 		sweep_children(NULL, 0, SIGKILL, reap, &r, deadline_in_ms(LAUNCH_KILL_MS));
 	drain(&r);
 	return r.status;
+}
+
+/* ---- the command */
+
+static bool
+set_environment(const struct launch *l)
+{
+	const char *path = getenv("PATH");
+	char text[16];
+	struct buf b = {0};
+	bool ok;
+
+	if (!path || !*path)
+		path = "/usr/bin:/bin";
+	ok = setenv("GPUSIM_COORD", l->url, 1) == 0 && setenv("GPUSIM_DIR", l->dir, 1) == 0;
+	snprintf(text, sizeof text, "%d", l->cfg.ndevices);
+	ok = ok && setenv("GPUSIM_NDEVICES", text, 1) == 0;
+	if (ok && l->bindir[0])
+		ok = buf_addf(&b, "%s:%s", l->bindir, path) && setenv("PATH", b.data, 1) == 0;
+	buf_fini(&b);
+	return ok;
+}
+
+static void __attribute__((noreturn)) command_child(const struct launch *l, int go)
+{
+	ssize_t n;
+	char byte;
+
+	die_with_guardian(l, SIGKILL);
+	close(l->front_fd);
+	close(l->done_fd);
+	sigprocmask(SIG_SETMASK, &l->mask, NULL);
+	do {
+		n = read(go, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(EXIT_FAILED);
+	if (!set_environment(l)) {
+		launch_say(l, LOG_ERROR, "environment: %s", strerror(ENOMEM));
+		_exit(EXIT_NOT_EXECUTABLE);
+	}
+	if (l->cfg.each)
+		_exit(ranks_main(l));
+	execvp(l->argv[0], l->argv);
+	_exit(exec_failed(l, l->argv[0], l->cfg.not_found));
+}
+
+pid_t
+exec_command(const struct launch *l, int *go_fd)
+{
+	int go[2];
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		command_child(l, go[0]);
+	}
+	close(go[0]);
+	if (pid < 0)
+		close(go[1]);
+	else
+		*go_fd = go[1];
+	return pid;
 }

@@ -1,6 +1,6 @@
 /*
- * Slices. A step is recorded when it ends, before its operation. So steps are kept here until their
- * operation, and written below it: outer slices first, each within the one around it.
+ * Records of a ring as slices and instants. A step is recorded when it ends, before its operation. So steps
+ * are kept here until their operation, and written below it: outer slices first, each within the one around it.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -16,7 +16,8 @@
 #include "view/world.h"
 #include "wire/frame.h"
 
-#define DEPTH_MAX 8 /* of slices within a slice */
+#define LANES_MAX 256u /* threads of one ring, for operations that overlap */
+#define DEPTH_MAX 8    /* of slices within a slice */
 
 /*
  * Readers add a slice's time to its beginning in floating-point numbers of microseconds, and some cut
@@ -25,6 +26,70 @@
  */
 #define GAP_NS	 1
 #define INNER_NS 3
+
+/* ---- threads */
+
+/* Return true if it ended before the trace's beginning. */
+static bool
+timeline_before(const struct timeline *t, const struct flight_clock *c, uint64_t ticks)
+{
+	return flight_time_ns(c, ticks) < t->begin_ns;
+}
+
+static void
+name_track(struct track *k, const struct timeline_ring *ring)
+{
+	const char *kind = flight_ring_name(ring->kind);
+
+	switch (ring->kind) {
+	case FLIGHT_STREAM:
+		snprintf(k->name, sizeof k->name, "stream %" PRIu64, ring->id);
+		break;
+	case FLIGHT_QUEUE:
+		snprintf(k->name, sizeof k->name, "queue %" PRIu64, ring->id);
+		if (ring->stream != FLIGHT_OWN_STREAM)
+			snprintf(k->name, sizeof k->name, "queue %" PRIu64 ", stream %" PRIu64,
+				 ring->id, ring->stream);
+		break;
+	default:
+		snprintf(k->name, sizeof k->name, "%.15s", ring->name[0] ? ring->name : kind);
+	}
+}
+
+static struct lane *
+add_lane(struct track *k)
+{
+	struct lane *more = alloc_resize(k->lane, k->nlanes + 1, sizeof *more), *lane;
+	char name[96];
+
+	if (!more)
+		return NULL;
+	k->lane = more;
+	lane = &more[k->nlanes++];
+	*lane = (struct lane){.tid = ++k->p->t->tids};
+	if (k->nlanes == 1)
+		snprintf(name, sizeof name, "%s", k->name);
+	else
+		snprintf(name, sizeof name, "%s (%zu)", k->name, k->nlanes);
+	timeline_name(k->p->t, k->p->pid, lane->tid, "thread_name", name);
+	timeline_order(k->p->t, k->p->pid, lane->tid, "thread_sort_index", lane->tid);
+	return lane;
+}
+
+/* The lane's thread has a name. NULL: out of memory. */
+static struct lane *
+track_lane(struct track *k, uint64_t begin_ticks)
+{
+	struct lane *soonest = NULL;
+
+	for (size_t i = 0; i < k->nlanes; i++) {
+		if (k->lane[i].end_ticks <= begin_ticks)
+			return &k->lane[i];
+		if (!soonest || k->lane[i].end_ticks < soonest->end_ticks)
+			soonest = &k->lane[i];
+	}
+	return k->nlanes < LANES_MAX ? add_lane(k) : soonest;
+}
 
 /* ---- contents of a slice */
 
@@ -141,7 +206,8 @@ write_step(struct track *k, const struct lane *lane, const struct flight_clock *
 
 /* ---- steps of an operation */
 
-enum rc
+/* Keep a step until its operation. RC_NOMEM. */
+static enum rc
 slice_keep(struct track *k, const union flight_record *r, struct err *err)
 {
 	if (k->nsteps == TIMELINE_STEPS) { /* their operations ended long ago */
@@ -356,7 +422,8 @@ write_waiting(struct track *k, const struct lane *lane, const struct flight_cloc
 	trace_end(o);
 }
 
-enum rc
+/* An operation that has ended (now_ns 0) or runs, with its steps and waits. RC_NOMEM. */
+static enum rc
 slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *op,
 	 const struct flight_live *live, uint64_t now_ns, struct err *err)
 {
@@ -454,7 +521,8 @@ _Static_assert(offsetof(struct flight_kernel, begin) == offsetof(struct flight_s
 		   offsetof(struct flight_copy, begin) == offsetof(struct flight_step, begin),
 	       "one place");
 
-enum rc
+/* A single record. RC_NOMEM. */
+static enum rc
 slice_alone(struct track *k, const struct flight_clock *c, const union flight_record *r,
 	    struct err *err)
 {
@@ -485,7 +553,8 @@ slice_alone(struct track *k, const struct flight_clock *c, const union flight_re
 	return RC_OK;
 }
 
-void
+/* Write the steps whose operation was not recorded. */
+static void
 slice_orphans(struct track *k, const struct flight_clock *c)
 {
 	if (k->nsteps)
@@ -493,4 +562,141 @@ slice_orphans(struct track *k, const struct flight_clock *c)
 	for (size_t i = 0; i < k->nsteps; i++)
 		slice_alone(k, c, &k->step[i], NULL);
 	k->nsteps = 0;
+}
+
+/* ---- instants */
+
+/* Return true for events of a whole device, false for those of a thread. */
+static bool
+is_grave(unsigned what)
+{
+	return what == FLIGHT_MARK_ABORT || what == FLIGHT_MARK_FAULT ||
+	       what == FLIGHT_MARK_NOMEM || what == FLIGHT_MARK_LOST_RANK;
+}
+
+static void
+put_mark(struct trace_out *o, const struct flight_mark *m, const char *text)
+{
+	if (*text)
+		trace_text(o, "text", text);
+	if (m->device)
+		trace_hex(o, "device", m->device);
+	if (m->comm) {
+		trace_number(o, "comm", m->comm);
+		trace_number(o, "epoch", m->epoch);
+	}
+	if (m->seq)
+		trace_number(o, "seq", frame_op_shown(m->seq));
+	if (m->rank)
+		trace_number(o, "rank", m->rank - 1);
+	if (m->step)
+		trace_number(o, "step", m->step);
+	if (m->client)
+		trace_hex(o, "client", m->client);
+	if (m->value)
+		trace_number(o, "value", m->value);
+	if (m->result)
+		trace_text(o, "result", rc_name((enum rc)m->result));
+}
+
+static enum rc
+write_mark(struct track *k, const struct flight_clock *clock, const union flight_record *r,
+	   size_t n, size_t i, struct err *err)
+{
+	const struct flight_mark *m = &r[i].mark;
+	uint64_t at = timeline_ns(k->p->t, clock, m->at);
+	bool event = m->what == FLIGHT_MARK_EVENT;
+	char text[TRACE_TEXT], name[WORLD_EVENT_NAME];
+
+	if (timeline_before(k->p->t, clock, m->at) || (event && !k->p->t->events))
+		return RC_OK;
+	if (k->nlanes == 0 && !add_lane(k))
+		return err_set(err, RC_NOMEM, "out of memory");
+	flight_text(r, n, i, text, sizeof text);
+	timeline_instant(k->p->t, k->p->pid, k->lane[0].tid, at,
+			 event		     ? "g"
+			 : is_grave(m->what) ? "p"
+					     : "t");
+	trace_text(&k->p->t->out, "name",
+		   event ? world_event_name((int)m->value, "event", name)
+			 : flight_mark_name(m->what));
+	trace_text(&k->p->t->out, "cat", event ? "history" : "mark");
+	trace_args(&k->p->t->out);
+	put_mark(&k->p->t->out, m, text);
+	trace_end(&k->p->t->out);
+	return RC_OK;
+}
+
+/* ---- a ring */
+
+/* The ring's track; a new one if another stream has taken the ring. NULL: out of memory. */
+static struct track *
+find_track(struct timeline_process *p, const struct timeline_ring *ring,
+	   const struct flight_clock *clock)
+{
+	struct track **at = &p->track[ring->index % FLIGHT_RINGS_MAX];
+
+	if (*at && (*at)->opened == ring->opened)
+		return *at;
+	if (*at)
+		slice_orphans(*at, clock);
+	track_free(*at);
+	*at = alloc_zeroed(1, sizeof **at);
+	if (!*at)
+		return NULL;
+	(*at)->p = p;
+	(*at)->opened = ring->opened;
+	name_track(*at, ring);
+	return *at;
+}
+
+enum rc
+timeline_records(struct timeline_process *p, const struct timeline_ring *ring,
+		 const struct flight_clock *clock, const union flight_record *r, size_t n,
+		 struct err *err)
+{
+	struct track *k = find_track(p, ring, clock);
+	enum rc rc = RC_OK;
+
+	if (!k)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (size_t i = 0; i < n && rc == RC_OK; i++)
+		switch ((enum flight_kind)r[i].kind) {
+		case FLIGHT_OP:
+			rc = slice_op(k, clock, &r[i].op, NULL, 0, err);
+			break;
+		case FLIGHT_WAIT:
+		case FLIGHT_STEP:
+			rc = slice_keep(k, &r[i], err);
+			break;
+		case FLIGHT_KERNEL:
+		case FLIGHT_COPY:
+		case FLIGHT_PAUSE:
+			rc = slice_alone(k, clock, &r[i], err);
+			break;
+		case FLIGHT_MARK:
+			rc = write_mark(k, clock, r, n, i, err);
+			break;
+		case FLIGHT_NONE:
+		case FLIGHT_TEXT:
+		case FLIGHT_NKINDS:
+			break;
+		}
+	return rc;
+}
+
+enum rc
+timeline_live(struct timeline_process *p, uint32_t index, const struct flight_ring *ring,
+	      const struct flight_clock *clock, uint64_t now_ns, struct err *err)
+{
+	const struct timeline_ring r = timeline_ring(index, ring);
+	struct track *k = find_track(p, &r, clock);
+	enum rc rc = RC_OK;
+
+	if (!k)
+		return err_set(err, RC_NOMEM, "out of memory");
+	if (flight_at_work(&ring->live))
+		rc = slice_op(k, clock, &ring->live.op, &ring->live, now_ns, err);
+	slice_orphans(k, clock);
+	return rc;
 }
