@@ -1,7 +1,7 @@
 /*
  * care.c - starts lost devices again, or replaces them by spares.
  *
- * For a device in a communicator the communicator's policy decides (comm/replace.c), for others that of the
+ * For a device in a communicator the communicator's policy decides (comm/recover.c), for others that of the
  * coordinator. Events report whether a process was started, and how one ended.
  */
 #include "coord/device/device_impl.h"
