@@ -99,8 +99,8 @@ follow_reduction() {
 follow_option() {
 	after cmd/gpucoord/options.h 'char listen\[NET_ADDR_MAX\];' '	const char *welcome; /* NULL: none */'
 	before cmd/gpucoord/options.c '^    \{"insecure", NULL' '    {"welcome", "TEXT", "log a line when ready", AS_ANY_STRING(welcome)},'
-	before cmd/gpucoord/main.c '^		daemon_ready\(' '		if (o.welcome)
-			log_say(LOG_WARN, LOG_INIT, "%s", o.welcome);'
+	before cmd/gpucoord/main.c '^		daemon_ready\(' '		if (p.o.welcome)
+			log_say(LOG_WARN, LOG_INIT, "%s", p.o.welcome);'
 	before man/gpucoord.8 '^\.It Fl -insecure' '.It Fl -welcome Ar text
 Log a line when ready.'
 	add_test tests/bats/coordfile.bats 'welcome: a line when ready, from a file' <<-'END'
