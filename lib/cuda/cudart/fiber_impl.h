@@ -92,10 +92,4 @@ void fiber_wait(struct fiber_gang *g);
 /* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
 void fiber_arrived(struct fiber_gang *g);
 
-/* A lane has ended: its warp must no longer wait for it. */
-void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
-
-/* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
-bool fiber_warp_settle(struct fiber_gang *g);
-
 #endif
