@@ -1,11 +1,12 @@
 /* gpucoord - coordinate simulated GPUs. See gpucoord(8). */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/daemon.h"
+#include "base/file.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/rundir.h"
@@ -14,7 +15,7 @@
 #include "options.h"
 #include "shell.h"
 #include "spawn.h"
-#include "algo_files.h"
+#include "decisions.h"
 #include "tuning.h"
 
 #define TICK_MS		  50
@@ -55,6 +56,56 @@ complete(struct options *o, struct err *err)
 	cfg->abort_grace_ms = 2000;
 	host_id(cfg->host);
 	return net_addr_check(o->listen, reach_of(o), err);
+}
+
+/* Return true for a file that could block, such as a FIFO. */
+static bool
+waits(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static enum rc
+load_algo(struct coord *c, const char *path, const struct decisions *record, struct err *err)
+{
+	struct coord_actions actions = {0};
+	struct buf text = {0};
+	enum rc rc = waits(path) ? err_set(err, RC_FAILED, "%s: not a regular file", path)
+				 : file_text(path, "an algorithm's file", &text, err);
+
+	if (rc == RC_OK)
+		rc = coord_add_algo(c, text.data, strlen(text.data), path, &actions, err);
+	for (size_t i = 0; i < actions.n; i++)
+		decisions_note(record, &actions.v[i]);
+	coord_actions_fini(&actions);
+	buf_fini(&text);
+	return rc;
+}
+
+/*
+ * Add the algorithm of each file of a list "FILE:FILE", replacing that of a former process. Errors, with the file's
+ * path: those of file_text and of coord_add_algo.
+ */
+static enum rc
+load_algos(struct coord *c, const char *list, const struct decisions *record, struct err *err)
+{
+	enum rc rc = RC_OK;
+	char path[4096];
+
+	for (const char *p = list ? list : ""; *p && rc == RC_OK;) {
+		size_t n = strcspn(p, ":");
+
+		if (n >= sizeof path)
+			return err_set(err, RC_INVAL, "--algo-files: path of %zu bytes is too long",
+				       n);
+		snprintf(path, sizeof path, "%.*s", (int)n, p);
+		if (n)
+			rc = load_algo(c, path, record, err);
+		p += n + (p[n] == ':');
+	}
+	return rc == RC_OK ? rc : err_prefix(err, "--algo-files");
 }
 
 /* What lives as long as the coordinator. */
@@ -99,7 +150,7 @@ begin(struct parts *p, struct err *err)
 			       &(struct shell_sight){p->observer, p->recorder, p->reports},
 			       &p->shell, err);
 	if (rc == RC_OK)
-		rc = algo_files_load(shell_coord(p->shell), p->o.algo_files, &p->decisions, err);
+		rc = load_algos(shell_coord(p->shell), p->o.algo_files, &p->decisions, err);
 	if (rc == RC_OK)
 		rc = coord_check_tuner(shell_coord(p->shell), err);
 	for (size_t i = 0; rc == RC_OK && i < p->o.ndevices; i++)
