@@ -244,7 +244,57 @@ jobs_drop(struct nccl_job *list, ncclResult_t r)
 	}
 }
 
-/* ---- operations */
+/*
+ * ---- operations
+ *
+ * A burst is the commands of one launch. cudart owns it until it frees it, at once or with the graph that captured
+ * it, on any thread.
+ */
+
+struct burst {
+	size_t n, ncopies; /* copies come first */
+	struct cmdq_bind **bind;
+	struct cmdq_command c[];
+};
+
+static enum gpusim_rc
+append(void *arg, struct cmdq *q)
+{
+	struct burst *b = arg;
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (b->ncopies)
+		rc = cmdq_append(q, b->c, b->ncopies, NULL);
+	if (rc == GPUSIM_OK && b->n > b->ncopies)
+		rc = cmdq_append_colls(q, b->bind + b->ncopies, b->c + b->ncopies,
+				       b->n - b->ncopies, NULL);
+	return rc;
+}
+
+/* Enqueue the sorted operations of one launch. */
+static ncclResult_t
+enqueue(const struct nccl_op *op, size_t n)
+{
+	struct burst *b = malloc(sizeof *b + n * (sizeof *b->c + sizeof *b->bind));
+	size_t filled = 0;
+	cudaError_t e;
+
+	if (!b)
+		return nccl_fail(ncclSystemError, "out of memory");
+	b->n = n;
+	b->bind = (struct cmdq_bind **)&b->c[n];
+	for (int copies = 1; copies >= 0; copies--) {
+		for (size_t i = 0; i < n; i++)
+			if ((op[i].c.kind == CMDQ_COPY) == copies) {
+				b->bind[filled] = op[i].comm->bind;
+				b->c[filled++] = op[i].c;
+			}
+		if (copies)
+			b->ncopies = filled;
+	}
+	e = gpusim_cuda_enqueue(op->stream, op->ordinal, append, b, free);
+	return e == cudaSuccess ? ncclSuccess : nccl_fail_cuda(e, "Enqueue");
+}
 
 ncclResult_t
 nccl_submit(const struct nccl_op *op)
@@ -262,7 +312,7 @@ nccl_submit(const struct nccl_op *op)
 				 "rank %" PRIu32
 				 " sends to or receives from itself outside of a group",
 				 op->rank);
-	return nccl_enqueue(op, 1);
+	return enqueue(op, 1);
 }
 
 /* ---- the end */
@@ -321,7 +371,7 @@ enqueue_all(struct nccl_op *op, size_t n, size_t launches)
 			if (end == at[l])
 				continue;
 			piece = nccl_piece(&op[at[l]], end - at[l]);
-			r = nccl_enqueue(&op[at[l]], piece);
+			r = enqueue(&op[at[l]], piece);
 			at[l] += piece;
 			more |= at[l] < end;
 		}
@@ -379,7 +429,7 @@ end_group(ncclSimInfo_t *sim)
 	if (sim)
 		sim->estimatedTime = nccl_simulate(group.op, n);
 	else if (n == 1)
-		r = nccl_enqueue(group.op, 1);
+		r = enqueue(group.op, 1);
 	else if (n)
 		r = launch(group.op, n);
 	return r == ncclSuccess ? jobs : r;

@@ -189,10 +189,7 @@ ncclResult_t nccl_submit(const struct nccl_op *op);
 /* Note the result as the failure of the thread's open group; returns it unchanged. */
 ncclResult_t nccl_group_note(ncclResult_t result);
 
-/* ---- operations (enqueue.c, simulate.c) */
-
-/* Enqueue the sorted operations of one launch. */
-ncclResult_t nccl_enqueue(const struct nccl_op *op, size_t n);
+/* ---- simulate.c */
 
 /* The predicted time of operations, in us. */
 float nccl_simulate(const struct nccl_op *op, size_t n);
