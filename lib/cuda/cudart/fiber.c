@@ -9,16 +9,22 @@
  */
 #include "cudart/fiber_impl.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "cudart/helper_impl.h"
 #include "gpusim_cuda.h"
 
 _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
     __gpusim_grid_dim;
-_Thread_local struct fiber_gang *fiber_gang_here;
+static _Thread_local struct fiber_gang *fiber_gang_here;
+__thread int __gpusim_inside;
+static fiber_fail_fn *fail_fn;
 
 #define SHARED_ALIGN 128
 /* Stacks begin at different offsets of their pages, or their tops would all compete for the same
@@ -34,7 +40,7 @@ page(void)
 
 /* ---- stacks */
 
-void
+static void
 fiber_add(struct fiber_list *l, struct fiber *f)
 {
 	f->next = NULL;
@@ -112,7 +118,8 @@ fiber_is_guard(const struct fiber_gang *g, const void *p)
 
 /* ---- threads */
 
-void
+/* Suspend the running thread, and switch to the next. */
+static void
 fiber_wait(struct fiber_gang *g)
 {
 	fiber_context_switch(&g->current->context, &g->base);
@@ -148,7 +155,8 @@ release_barrier(struct fiber_gang *g)
 	g->barrier = (struct fiber_list){0};
 }
 
-void
+/* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
+static void
 fiber_arrived(struct fiber_gang *g)
 {
 	if (g->at_barrier && g->at_barrier == g->live)
@@ -507,8 +515,9 @@ fiber_where(uint32_t block[3], uint32_t thread[3])
 	memcpy(thread, &t, sizeof t);
 }
 
-bool
-fiber_yield(void)
+/* Let other threads of the block run, if there are any. False: there are none. */
+static bool
+yield(void)
 {
 	struct fiber_gang *g = fiber_gang_here;
 
@@ -517,4 +526,74 @@ fiber_yield(void)
 	fiber_add(&g->yielded, g->current);
 	fiber_wait(g);
 	return true;
+}
+
+/* ---- functions that kernels call: barriers, shared memory, the ways to end a kernel */
+
+void
+fiber_on_fail(fiber_fail_fn *fn)
+{
+	fail_fn = fn;
+}
+
+unsigned
+__gpusim_barrier(int predicate, unsigned *trues)
+{
+	struct fiber_gang *g = fiber_gang_here;
+	unsigned all = 1;
+
+	if (g) {
+		g->trues += predicate != 0;
+		g->at_barrier++;
+		fiber_add(&g->barrier, g->current);
+		fiber_arrived(g);
+		fiber_wait(g);
+		all = g->passed;
+	}
+	if (trues)
+		*trues = g ? g->passed_trues : predicate != 0;
+	return all;
+}
+
+void *
+__gpusim_dynamic_shared(void)
+{
+	return fiber_gang_here ? fiber_gang_here->shared : NULL;
+}
+
+/* Let other threads run; without others, sleep. */
+void
+__gpusim_nanosleep(unsigned ns)
+{
+	struct timespec ts = {.tv_nsec = ns < 1000000 ? (long)ns : 1000000};
+
+	if (!yield())
+		nanosleep(&ts, NULL);
+}
+
+static _Noreturn void
+fail(enum fiber_failure why, const char *text)
+{
+	if (fiber_gang_here && fail_fn)
+		fail_fn(why, text);
+	fprintf(stderr, "%s\n", text);
+	abort();
+}
+
+void
+__gpusim_trap(void)
+{
+	fail(FIBER_TRAP, "__trap()");
+}
+
+void
+__gpusim_assert_fail(const char *text, const char *file, unsigned line, const char *function)
+{
+	char sentence[300];
+
+	if (!fiber_gang_here)
+		__assert_fail(text, file, line, function);
+	snprintf(sentence, sizeof sentence, "%s:%u: %s: assertion `%s' failed", file, line,
+		 function, text);
+	fail(FIBER_ASSERT, sentence);
 }
