@@ -99,8 +99,8 @@ follow_reduction() {
 follow_option() {
 	after cmd/gpucoord/options.h 'char listen\[NET_ADDR_MAX\];' '	const char *welcome; /* NULL: none */'
 	before cmd/gpucoord/options.c '^    \{"insecure", NULL' '    {"welcome", "TEXT", "log a line when ready", AS_ANY_STRING(welcome)},'
-	before cmd/gpucoord/main.c '^		daemon_ready\(' '		if (o.welcome)
-			log_say(LOG_WARN, LOG_INIT, "%s", o.welcome);'
+	before cmd/gpucoord/main.c '^		daemon_ready\(' '		if (p.o.welcome)
+			log_say(LOG_WARN, LOG_INIT, "%s", p.o.welcome);'
 	before man/gpucoord.8 '^\.It Fl -insecure' '.It Fl -welcome Ar text
 Log a line when ready.'
 	add_test tests/bats/coordfile.bats 'welcome: a line when ready, from a file' <<-'END'
@@ -114,7 +114,7 @@ Log a line when ready.'
 follow_verb() {
 	after proto/gpu_sim.proto '^  uint64 commsMade = 65;' '  uint64 goodbyes = 66;  // communicators that clients have destroyed'
 	row lib/coordinator/coord/core/core.h 'ONE\(beats_missed, beatsmissed\)' '	ONE(goodbyes, goodbyes)'
-	after lib/coordinator/coord/comm/comm.c 'return comm_leave\(c, comm, req->commdestroy->rank' '	c->counts.goodbyes++;'
+	after lib/coordinator/coord/comm/comms.c 'return comm_leave\(c, comm, req->commdestroy->rank' '	c->counts.goodbyes++;'
 	before cmd/gpuctl/verbs.inc '^VERB\(LOOK, run_devices' 'VERB(LOOK, run_goodbyes, "goodbyes", "[--json]", "count the communicators that clients have destroyed",
      "json", 0, 0)'
 	cat >cmd/gpuctl/goodbyes.c <<-'END'
@@ -544,7 +544,7 @@ key_acts() {
 	named gpuctl '^goodbyes'
 	unit coord/t_coord_counts build/obj/tests/unit/coord_harness.o build/obj/cmd/gpucoord/keep.o
 	without build/gen/gpu_sim.pb-c.h '/uint64_t goodbyes;/d' goodbyes syntax lib/coordinator/coord/status.c
-	without lib/coordinator/coord/core/core.h '/ONE\(goodbyes/d; s/(ONE\(beats.*) \\$/\1/' goodbyes syntax lib/coordinator/coord/comm/comm.c
+	without lib/coordinator/coord/core/core.h '/ONE\(goodbyes/d; s/(ONE\(beats.*) \\$/\1/' goodbyes syntax lib/coordinator/coord/comm/comms.c
 	without cmd/gpuctl/verbs.inc '/run_goodbyes/,+1d' run_goodbyes syntax cmd/gpuctl/goodbyes.c
 	without cmd/gpuctl/goodbyes.c - run_goodbyes links gpuctl
 	without man/gpuctl.1 '/Cm goodbyes Op/,+1d' 'does not describe goodbyes' named docs 'describe every option'

@@ -24,18 +24,6 @@ struct table {
 	size_t nbytes; /* of keys and values */
 };
 
-/* A copy of key and value, in no table; free() releases it. NULL: out of memory. */
-struct entry *entry_new(const char *key, const void *value, size_t nbytes);
-
-/* Make room for n more entries. False: out of memory. */
-bool table_reserve(struct table *t, size_t more);
-
-/* Add it, or replace the entry of its key. Takes it. There must be room. */
-void table_put(struct table *t, struct entry *e);
-
-/* Free the entry of that key, if there is one. */
-void table_drop(struct table *t, const char *key);
-
 /* NULL: none. */
 const struct entry *table_find(const struct table *t, const char *key);
 

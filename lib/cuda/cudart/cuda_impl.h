@@ -60,6 +60,8 @@ struct device {
 	struct CUstream_st *streams; /* all, including the legacy stream */
 	struct CUstream_st *legacy;
 	_Atomic(bool) *peers; /* by ordinal: access is enabled */
+	/* The CUDA error of a failed kernel, stored by its helper; NULL: it has had none. */
+	_Atomic(uint32_t) *_Atomic kernel_error;
 };
 
 /*

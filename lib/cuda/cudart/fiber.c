@@ -9,14 +9,22 @@
  */
 #include "cudart/fiber_impl.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "cudart/helper_impl.h"
+#include "gpusim_cuda.h"
 
 _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
     __gpusim_grid_dim;
-_Thread_local struct fiber_gang *fiber_gang_here;
+static _Thread_local struct fiber_gang *fiber_gang_here;
+__thread int __gpusim_inside;
+static fiber_fail_fn *fail_fn;
 
 #define SHARED_ALIGN 128
 /* Stacks begin at different offsets of their pages, or their tops would all compete for the same
@@ -32,7 +40,7 @@ page(void)
 
 /* ---- stacks */
 
-void
+static void
 fiber_add(struct fiber_list *l, struct fiber *f)
 {
 	f->next = NULL;
@@ -110,6 +118,13 @@ fiber_is_guard(const struct fiber_gang *g, const void *p)
 
 /* ---- threads */
 
+/* Suspend the running thread, and switch to the next. */
+static void
+fiber_wait(struct fiber_gang *g)
+{
+	fiber_context_switch(&g->current->context, &g->base);
+}
+
 /* Advance an index, x first. */
 static void
 advance(struct fiber_gang *g)
@@ -140,11 +155,183 @@ release_barrier(struct fiber_gang *g)
 	g->barrier = (struct fiber_list){0};
 }
 
-void
+/* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
+static void
 fiber_arrived(struct fiber_gang *g)
 {
 	if (g->at_barrier && g->at_barrier == g->live)
 		release_barrier(g);
+}
+
+/*
+ * ---- operations among the threads of a warp: each lane stores its operand and waits; the last lane computes all
+ * results, so that no lane reads a replaced operand
+ */
+
+static bool
+has(uint32_t set, unsigned lane)
+{
+	return set >> lane & 1;
+}
+
+/* ---- results, for a lane among those of `group` */
+
+static uint64_t
+fold(uint32_t op, uint64_t a, uint64_t b)
+{
+	switch (op) {
+	case GPUSIM_WARP_ADD:
+		return a + b;
+	case GPUSIM_WARP_MIN:
+		return (int64_t)b < (int64_t)a ? b : a;
+	case GPUSIM_WARP_MAX:
+		return (int64_t)b > (int64_t)a ? b : a;
+	case GPUSIM_WARP_UMIN:
+		return b < a ? b : a;
+	case GPUSIM_WARP_UMAX:
+		return b > a ? b : a;
+	case GPUSIM_WARP_AND:
+		return a & b;
+	case GPUSIM_WARP_OR:
+		return a | b;
+	default:
+		return a ^ b;
+	}
+}
+
+/* A result that is the same for all lanes: a mask or a sum. */
+static uint64_t
+common(const struct fiber_warp *w, uint32_t group, uint32_t op)
+{
+	uint64_t out = 0;
+	bool first = true, same = true;
+	const struct fiber *any = w->lane[__builtin_ctz(group)];
+
+	for (unsigned l = 0; l < FIBER_WARP; l++) {
+		if (!has(group, l))
+			continue;
+		if (op == GPUSIM_WARP_BALLOT)
+			out |= (uint64_t)(w->lane[l]->value != 0) << l;
+		else
+			out = first ? w->lane[l]->value : fold(op, out, w->lane[l]->value);
+		same = same && w->lane[l]->value == any->value;
+		first = false;
+	}
+	if (op == GPUSIM_WARP_ACTIVE)
+		return group;
+	return op == GPUSIM_WARP_MATCH_ALL ? (same ? group : 0) : out;
+}
+
+static uint64_t
+own(const struct fiber_warp *w, uint32_t group, unsigned lane)
+{
+	const struct fiber *f = w->lane[lane];
+	uint64_t out = 0;
+
+	if (f->op == GPUSIM_WARP_SHFL)
+		return has(group, f->arg % FIBER_WARP) ? w->lane[f->arg % FIBER_WARP]->value
+						       : f->value;
+	for (unsigned l = 0; l < FIBER_WARP; l++)
+		if (has(group, l) && w->lane[l]->value == f->value)
+			out |= UINT64_C(1) << l;
+	return out;
+}
+
+static void
+complete(struct fiber_gang *g, struct fiber_warp *w, uint32_t group)
+{
+	uint32_t op = w->lane[__builtin_ctz(group)]->op;
+	bool each = op == GPUSIM_WARP_SHFL || op == GPUSIM_WARP_MATCH;
+	uint64_t all = each ? 0 : common(w, group, op), result[FIBER_WARP];
+
+	for (unsigned l = 0; l < FIBER_WARP; l++)
+		if (has(group, l))
+			result[l] = each ? own(w, group, l) : all;
+	for (unsigned l = 0; l < FIBER_WARP; l++)
+		if (has(group, l)) {
+			w->lane[l]->value = result[l];
+			fiber_add(&g->ready, w->lane[l]);
+		}
+	w->waiting &= ~group;
+}
+
+/* ---- waiting */
+
+/* Return true if all lanes that f waits for have reached the same operation. */
+static bool
+is_complete(const struct fiber_warp *w, const struct fiber *f, uint32_t *group)
+{
+	*group = f->mask & w->alive;
+	if (*group & ~w->waiting)
+		return false;
+	for (unsigned l = 0; l < FIBER_WARP; l++)
+		if (has(*group, l) && (w->lane[l]->op != f->op || w->lane[l]->mask != f->mask ||
+				       (f->op == GPUSIM_WARP_ACTIVE && w->lane[l]->arg != f->arg)))
+			return false;
+	return true;
+}
+
+/* A lane has ended: its warp must no longer wait for it. */
+static void
+warp_ended(struct fiber_gang *g, uint32_t thread)
+{
+	struct fiber_warp *w = &g->warp[thread / FIBER_WARP];
+	uint32_t group;
+
+	for (unsigned l = 0; l < FIBER_WARP; l++)
+		if (has(w->waiting, l) && is_complete(w, w->lane[l], &group))
+			complete(g, w, group);
+}
+
+/* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
+static bool
+warp_settle(struct fiber_gang *g)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i * FIBER_WARP < g->nthreads; i++) {
+		struct fiber_warp *w = &g->warp[i];
+		uint32_t group = 0;
+		const struct fiber *first = NULL;
+
+		for (unsigned l = 0; l < FIBER_WARP; l++) {
+			if (!has(w->waiting, l) || w->lane[l]->op != GPUSIM_WARP_ACTIVE)
+				continue;
+			if (!first)
+				first = w->lane[l];
+			if (w->lane[l]->arg == first->arg)
+				group |= 1u << l;
+		}
+		if (group) {
+			complete(g, w, group);
+			any = true;
+		}
+	}
+	return any;
+}
+
+unsigned long long
+__gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg)
+{
+	struct fiber_gang *g = fiber_gang_here;
+	struct fiber *f = g ? g->current : NULL;
+	struct fiber_warp *w;
+	uint32_t lane, group;
+
+	if (!f)
+		return value;
+	w = &g->warp[f->thread / FIBER_WARP];
+	lane = f->thread % FIBER_WARP;
+	f->op = (uint32_t)op;
+	f->mask = mask | 1u << lane;
+	f->value = value;
+	f->arg = arg;
+	w->lane[lane] = f;
+	w->waiting |= 1u << lane;
+	if (is_complete(w, f, &group))
+		complete(g, w, group);
+	fiber_wait(g);
+	return f->value;
 }
 
 static void
@@ -155,7 +342,7 @@ ended(struct fiber_gang *g, uint32_t thread)
 	g->live--;
 	w->alive &= ~(1u << thread % FIBER_WARP);
 	if (w->waiting)
-		fiber_warp_ended(g, thread);
+		warp_ended(g, thread);
 	fiber_arrived(g);
 }
 
@@ -180,12 +367,6 @@ loop(void)
 			fiber_context_switch(&f->context, &g->base);
 		}
 	}
-}
-
-void
-fiber_wait(struct fiber_gang *g)
-{
-	fiber_context_switch(&g->current->context, &g->base);
 }
 
 static enum fiber_end
@@ -215,7 +396,7 @@ run_block(struct fiber_gang *g)
 		if (!f)
 			f = take(&g->yielded);
 		if (!f) {
-			if (!fiber_warp_settle(g))
+			if (!warp_settle(g))
 				return FIBER_STUCK;
 			continue;
 		}
@@ -334,8 +515,9 @@ fiber_where(uint32_t block[3], uint32_t thread[3])
 	memcpy(thread, &t, sizeof t);
 }
 
-bool
-fiber_yield(void)
+/* Let other threads of the block run, if there are any. False: there are none. */
+static bool
+yield(void)
 {
 	struct fiber_gang *g = fiber_gang_here;
 
@@ -344,4 +526,74 @@ fiber_yield(void)
 	fiber_add(&g->yielded, g->current);
 	fiber_wait(g);
 	return true;
+}
+
+/* ---- functions that kernels call: barriers, shared memory, the ways to end a kernel */
+
+void
+fiber_on_fail(fiber_fail_fn *fn)
+{
+	fail_fn = fn;
+}
+
+unsigned
+__gpusim_barrier(int predicate, unsigned *trues)
+{
+	struct fiber_gang *g = fiber_gang_here;
+	unsigned all = 1;
+
+	if (g) {
+		g->trues += predicate != 0;
+		g->at_barrier++;
+		fiber_add(&g->barrier, g->current);
+		fiber_arrived(g);
+		fiber_wait(g);
+		all = g->passed;
+	}
+	if (trues)
+		*trues = g ? g->passed_trues : predicate != 0;
+	return all;
+}
+
+void *
+__gpusim_dynamic_shared(void)
+{
+	return fiber_gang_here ? fiber_gang_here->shared : NULL;
+}
+
+/* Let other threads run; without others, sleep. */
+void
+__gpusim_nanosleep(unsigned ns)
+{
+	struct timespec ts = {.tv_nsec = ns < 1000000 ? (long)ns : 1000000};
+
+	if (!yield())
+		nanosleep(&ts, NULL);
+}
+
+static _Noreturn void
+fail(enum fiber_failure why, const char *text)
+{
+	if (fiber_gang_here && fail_fn)
+		fail_fn(why, text);
+	fprintf(stderr, "%s\n", text);
+	abort();
+}
+
+void
+__gpusim_trap(void)
+{
+	fail(FIBER_TRAP, "__trap()");
+}
+
+void
+__gpusim_assert_fail(const char *text, const char *file, unsigned line, const char *function)
+{
+	char sentence[300];
+
+	if (!fiber_gang_here)
+		__assert_fail(text, file, line, function);
+	snprintf(sentence, sizeof sentence, "%s:%u: %s: assertion `%s' failed", file, line,
+		 function, text);
+	fail(FIBER_ASSERT, sentence);
 }

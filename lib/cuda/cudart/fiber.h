@@ -58,7 +58,4 @@ bool fiber_is_guard(const struct fiber_gang *g, const void *p);
 /* The block and thread index of the CUDA thread that runs on this system thread. */
 void fiber_where(uint32_t block[3], uint32_t thread[3]);
 
-/* Let other threads of the block run, if there are any. False: there are none. */
-bool fiber_yield(void);
-
 #endif

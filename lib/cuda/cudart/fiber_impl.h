@@ -82,20 +82,4 @@ struct fiber_gang {
 	size_t shared_nbytes, shared_map_nbytes;
 };
 
-extern _Thread_local struct fiber_gang *fiber_gang_here;
-
-void fiber_add(struct fiber_list *l, struct fiber *f);
-
-/* Suspend the running thread, and switch to the next. */
-void fiber_wait(struct fiber_gang *g);
-
-/* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
-void fiber_arrived(struct fiber_gang *g);
-
-/* A lane has ended: its warp must no longer wait for it. */
-void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
-
-/* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
-bool fiber_warp_settle(struct fiber_gang *g);
-
 #endif

@@ -163,6 +163,7 @@ make_shared(struct helper *h, int ordinal, struct err *err)
 	if (p == MAP_FAILED)
 		return no_memory(err);
 	h->shared = p;
+	atomic_store(&cuda_device_at(ordinal)->kernel_error, &h->shared->error);
 	snprintf(h->shared->path, sizeof h->shared->path, "%s",
 		 cuda_device_at(ordinal)->space->path);
 	return RC_OK;

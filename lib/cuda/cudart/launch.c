@@ -2,15 +2,19 @@
  * Launches: kernel<<<...>>>(...), cudaLaunchKernel and its variants. The arguments of a launch are
  * copied, because the call returns at once and a graph launches again.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
 #include "cudart/launch.h"
 #include "cudart/registry.h"
+#include "cudart/space.h"
 
 #define ARGS_MAX   32764 /* bytes of parameters, as in CUDA 12 */
 #define PARAMS_MAX 1024
@@ -24,6 +28,54 @@ struct launch {
 };
 
 /* ---- a copy */
+
+/* ---- parameters that point to memory that kernels cannot access */
+
+#define LEAST 65536 /* addresses below are not mapped */
+
+/* Search the list of mappings: private, and writable. Called only for values that are addresses. */
+static bool
+is_private(uint64_t value)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool found = false, is = false;
+
+	while (f && !found && fgets(line, sizeof line, f)) {
+		uint64_t from, to;
+		char mode[8];
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, mode) != 3 ||
+		    value < from || value >= to)
+			continue;
+		found = true;
+		is = mode[1] == 'w' && mode[3] == 'p';
+	}
+	if (f)
+		fclose(f);
+	return is;
+}
+
+/*
+ * Return true if a parameter's value is the address of the program's own writable memory: malloc's,
+ * a stack's, a variable's, or memory of cudaHostRegister. A helper has a copy of it, so a kernel
+ * that uses it would read old values, and its writes would be lost. A GPU faults.
+ */
+static bool
+is_host(uint64_t value)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned char there;
+
+	if (value < LEAST || value >> 47 || space_find((const void *)(uintptr_t)value) ||
+	    space_is_pinned((const void *)(uintptr_t)value))
+		return false;
+	if (mincore((void *)(uintptr_t)(value / page * page), 1, &there) != 0)
+		return false;
+	return is_private(value);
+}
+
+/* ---- launches */
 
 static void
 launch_free(void *arg)
@@ -79,7 +131,7 @@ copy_args(struct launch *l, struct __gpusim_kernel *k, void **args)
 			return cudaErrorInvalidValue;
 		memcpy(l->args + l->offset[i], args[i], k->params[i].nbytes);
 		if (l->what.host_param == 0 && k->params[i].nbytes == 8 &&
-		    launch_is_host(as_word(args[i])))
+		    is_host(as_word(args[i])))
 			l->what.host_param = i + 1;
 	}
 	l->what.kernel = k;

@@ -3,38 +3,6 @@
 
 #include "cudart/cuda_impl.h"
 
-struct op *
-op_new(enum cudaGraphNodeType type, int ordinal,
-       cudaError_t (*issue)(struct op *, struct CUstream_st *))
-{
-	struct op *o = calloc(1, sizeof *o);
-
-	if (!o)
-		return NULL;
-	o->type = type;
-	o->ordinal = ordinal;
-	o->issue = issue;
-	atomic_init(&o->users, 1);
-	return o;
-}
-
-struct op *
-op_hold(struct op *o)
-{
-	atomic_fetch_add(&o->users, 1);
-	return o;
-}
-
-void
-op_drop(struct op *o)
-{
-	if (!o || atomic_fetch_sub(&o->users, 1) != 1)
-		return;
-	if (o->fini)
-		o->fini(o);
-	free(o);
-}
-
 cudaError_t
 op_submit(struct CUstream_st *s, struct op *o)
 {

@@ -6,7 +6,6 @@
  * appended, unless these ends are already reached or waited for. A wait names an earlier position,
  * so waits cannot form a cycle, and no two streams are locked at a time.
  */
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
@@ -31,7 +30,8 @@ ordinal_of(const struct cmdq *q)
 static cudaError_t
 kernel_failure(struct cmdq *q)
 {
-	int e = cmdq_page(q)->error.comm ? 0 : helper_error(ordinal_of(q));
+	_Atomic(uint32_t) *error = atomic_load(&cuda_device_at(ordinal_of(q))->kernel_error);
+	uint32_t e = error && !cmdq_page(q)->error.comm ? atomic_load(error) : 0;
 
 	return e ? (cudaError_t)e : cudaErrorLaunchFailure;
 }
@@ -200,46 +200,6 @@ static bool
 is_reached(struct point p)
 {
 	return !p.q || cmdq_done(p.q, p.at);
-}
-
-/* The worker's wait for another device. */
-static enum rc
-await_elsewhere(void *arg, struct err *err)
-{
-	struct point *p = arg;
-	enum gpusim_rc rc;
-
-	work_does(CMDQ_DOES_WAIT, p->q);
-	rc = cmdq_wait(p->q, p->at, cuda_timeout_ms());
-	return rc == GPUSIM_OK
-		   ? RC_OK
-		   : err_set(err, (enum rc)rc, "waiting for another device: %s", gpusim_error());
-}
-
-static void
-drop_point(void *arg, cudaError_t e)
-{
-	(void)e;
-	free(arg);
-}
-
-cudaError_t
-order_after(struct CUstream_st *s, struct point p)
-{
-	struct cmdq_command c = {.kind = CMDQ_WAIT};
-	struct point *copy;
-
-	if (is_reached(p) || p.q == atomic_load(&s->q))
-		return cudaSuccess;
-	if (cmdq_device(p.q).id == s->device->space->device.id) {
-		c.u.wait = (struct cmdq_wait){cmdq_id(p.q), p.at};
-		return order_append(s, &c, 1);
-	}
-	copy = malloc(sizeof *copy);
-	if (!copy)
-		return cudaErrorMemoryAllocation;
-	*copy = p;
-	return work_enqueue(s, await_elsewhere, drop_point, copy);
 }
 
 /* ------------------------------------------------------------------ waiting on the host */

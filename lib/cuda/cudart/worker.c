@@ -186,3 +186,45 @@ work_enqueue(struct CUstream_st *s, work_fn *run, work_drop_fn *drop, void *arg)
 	}
 	return e;
 }
+
+/* ---- a stream waits for another device */
+
+/* The worker's wait for another device. */
+static enum rc
+await_elsewhere(void *arg, struct err *err)
+{
+	struct point *p = arg;
+	enum gpusim_rc rc;
+
+	work_does(CMDQ_DOES_WAIT, p->q);
+	rc = cmdq_wait(p->q, p->at, cuda_timeout_ms());
+	return rc == GPUSIM_OK
+		   ? RC_OK
+		   : err_set(err, (enum rc)rc, "waiting for another device: %s", gpusim_error());
+}
+
+static void
+drop_point(void *arg, cudaError_t e)
+{
+	(void)e;
+	free(arg);
+}
+
+cudaError_t
+order_after(struct CUstream_st *s, struct point p)
+{
+	struct cmdq_command c = {.kind = CMDQ_WAIT};
+	struct point *copy;
+
+	if (!p.q || cmdq_done(p.q, p.at) || p.q == atomic_load(&s->q))
+		return cudaSuccess;
+	if (cmdq_device(p.q).id == s->device->space->device.id) {
+		c.u.wait = (struct cmdq_wait){cmdq_id(p.q), p.at};
+		return order_append(s, &c, 1);
+	}
+	copy = malloc(sizeof *copy);
+	if (!copy)
+		return cudaErrorMemoryAllocation;
+	*copy = p;
+	return work_enqueue(s, await_elsewhere, drop_point, copy);
+}

@@ -1,7 +1,5 @@
 /* Communicators: the process's registry of them, and functions for the other files. */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/env.h"
 #include "base/parse.h"
@@ -86,6 +84,29 @@ nccl_comm_new(int ordinal, const struct nccl_config *config, struct ncclComm **o
 }
 
 void
+nccl_window_free(struct ncclWindow *w)
+{
+	free(w->peer);
+	free(w->peer_size);
+	free(w);
+}
+
+/* Free the windows and their memory. */
+static void
+release_memory(struct ncclComm *comm)
+{
+	for (struct ncclWindow *w = comm->windows, *next; w; w = next) {
+		next = w->next;
+		nccl_window_free(w);
+	}
+	if (comm->signals)
+		cudaFree(comm->signals);
+	free(comm->peer_signals);
+	free(comm->put);
+	free(comm->waited);
+}
+
+void
 nccl_comm_free(struct ncclComm *comm)
 {
 	if (!comm)
@@ -98,7 +119,7 @@ nccl_comm_free(struct ncclComm *comm)
 	if (comm->next)
 		comm->next->prev = comm->prev;
 	pthread_mutex_unlock(&nccl_registry);
-	nccl_memory_release(comm);
+	release_memory(comm);
 	if (comm->bind)
 		gpusim_cuda_forgive(comm->id);
 	cmdq_unbind(comm->bind);
@@ -129,34 +150,6 @@ nccl_comm_transport(struct ncclComm *comm)
 	free(path);
 	comm->transport = transport;
 	return transport;
-}
-
-ncclResult_t
-nccl_comm_adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *call)
-{
-	ncclResult_t r = nccl_connect("", &comm->g);
-	enum gpusim_rc rc;
-
-	if (r != ncclSuccess)
-		return r;
-	comm->handle = handle;
-	comm->id = gpusim_comm_id(handle).id;
-	comm->nranks = gpusim_comm_count(handle);
-	comm->rank = (uint32_t)gpusim_comm_user_rank(handle);
-	rc = cmdq_bind(handle, &comm->bind);
-	if (rc != GPUSIM_OK)
-		return nccl_fail_rc(rc, call);
-	comm->algos = nccl_algos();
-	nccl_log_version();
-	nccl_log(LOG_INFO, LOG_INIT, comm->ordinal,
-		 "%s comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d commId 0x%016" PRIx64
-		 "%s%s - Init COMPLETE",
-		 call, (void *)comm, comm->rank, comm->nranks, comm->ordinal, comm->id,
-		 *comm->config.name ? " commName " : "", comm->config.name);
-	atomic_store(&comm->use, NCCL_USE_READY);
-	nccl_watch();
-	nccl_leave_at_exit();
-	return ncclSuccess;
 }
 
 /* ---- the connection */

@@ -61,8 +61,8 @@ nccl_log_reset(void)
 	pthread_mutex_unlock(&lock);
 }
 
-bool
-nccl_log_has(enum log_level level, enum log_subsys subsys)
+static bool
+has(enum log_level level, enum log_subsys subsys)
 {
 	if (atomic_load_explicit(&level_now, memory_order_acquire) == UNREAD) {
 		pthread_mutex_lock(&lock);
@@ -113,7 +113,7 @@ nccl_log(enum log_level level, enum log_subsys subsys, int device, const char *f
 {
 	va_list ap;
 
-	if (!nccl_log_has(level, subsys))
+	if (!has(level, subsys))
 		return;
 	va_start(ap, fmt);
 	print(atomic_load(&fd_now), level, device, fmt, ap);
@@ -123,7 +123,7 @@ nccl_log(enum log_level level, enum log_subsys subsys, int device, const char *f
 void
 nccl_log_waiting(int device, const char *fmt, ...)
 {
-	bool asked = nccl_log_has(LOG_WARN, LOG_NONE);
+	bool asked = has(LOG_WARN, LOG_NONE);
 	va_list ap;
 
 	if (!asked && getenv("NCCL_DEBUG"))
@@ -139,7 +139,7 @@ nccl_log_version(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 	char line[128];
 
-	if (!nccl_log_has(LOG_VERSION, LOG_NONE) || atomic_flag_test_and_set(&said))
+	if (!has(LOG_VERSION, LOG_NONE) || atomic_flag_test_and_set(&said))
 		return;
 	snprintf(line, sizeof line, "NCCL version %d.%d.%d+cuda%d.%d\n", NCCL_MAJOR, NCCL_MINOR,
 		 NCCL_PATCH, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

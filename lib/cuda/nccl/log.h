@@ -12,8 +12,6 @@
 /* Read the environment again. */
 void nccl_log_reset(void);
 
-bool nccl_log_has(enum log_level level, enum log_subsys subsys);
-
 /* Log a line, if level and subsystem are enabled. device: CUDA's ordinal, -1: none. */
 void nccl_log(enum log_level level, enum log_subsys subsys, int device, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

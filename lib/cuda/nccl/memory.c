@@ -118,28 +118,6 @@ struct told {
 	uint64_t addr, size, signals;
 };
 
-static void
-free_window(struct ncclWindow *w)
-{
-	free(w->peer);
-	free(w->peer_size);
-	free(w);
-}
-
-void
-nccl_memory_release(struct ncclComm *comm)
-{
-	for (struct ncclWindow *w = comm->windows, *next; w; w = next) {
-		next = w->next;
-		free_window(w);
-	}
-	if (comm->signals)
-		cudaFree(comm->signals);
-	free(comm->peer_signals);
-	free(comm->put);
-	free(comm->waited);
-}
-
 /* Exchange the ranks' messages about a window. */
 static ncclResult_t
 exchange(struct ncclComm *comm, struct told *all, struct told *on_device, cudaStream_t stream)
@@ -252,7 +230,7 @@ ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *w
 	}
 	if (!w || !w->peer || !w->peer_size) {
 		if (w)
-			free_window(w);
+			nccl_window_free(w);
 		return nccl_group_note(nccl_fail(ncclSystemError, "%s : out of memory", call));
 	}
 	w->comm = comm;
@@ -295,7 +273,7 @@ ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 						 "%s : win %p is not a window of this communicator",
 						 call, (void *)win));
 	*at = win->next;
-	free_window(win);
+	nccl_window_free(win);
 	return ncclSuccess;
 }
 NCCL_ALIAS(ncclCommWindowDeregister);

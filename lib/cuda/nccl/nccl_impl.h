@@ -126,14 +126,12 @@ ncclResult_t nccl_comm_refuse(const struct ncclComm *comm, const char *call);
 /* Create a communicator that is starting, in the registry. */
 ncclResult_t nccl_comm_new(int ordinal, const struct nccl_config *config, struct ncclComm **out);
 
-/* Adopt the coordinator's communicator: bind it, and become ready. Owns the handle in any case. */
-ncclResult_t nccl_comm_adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *call);
-
 /* The communicator's enum tune_transport: have all ranks mapped each other's memory? */
 int nccl_comm_transport(struct ncclComm *comm);
 
-/* Release this process's part. */
+/* Release this process's part. A window alone. */
 void nccl_comm_free(struct ncclComm *comm);
+void nccl_window_free(struct ncclWindow *w);
 
 /* The connection for communicators: its calls time out after 10 s, so that a wait can log the
  * missing ranks. */
@@ -146,7 +144,7 @@ uint32_t nccl_timeout_ms(void);
 void nccl_comms_each(void (*fn)(struct ncclComm *comm, void *arg), void *arg);
 extern pthread_mutex_t nccl_registry;
 
-/* ---- jobs (job.c): work that waits for other ranks */
+/* ---- jobs (group.c): work that waits for other ranks */
 
 struct nccl_try;
 struct nccl_job {
@@ -180,19 +178,10 @@ struct nccl_job {
 /* Run a job now, in the background, or at the end of the group. The job is copied. */
 ncclResult_t nccl_job_start(const struct nccl_job *job);
 
-/* Run a group's jobs concurrently, and release the list. */
-ncclResult_t nccl_jobs_run(struct nccl_job *list);
-
-/* Release jobs that never began, and their communicators, because the group failed with r. */
-void nccl_jobs_drop(struct nccl_job *list, ncclResult_t r);
-
 /* Wait until the communicator's job has ended. */
 void nccl_job_wait(struct ncclComm *comm);
 
 /* ---- groups (group.c) */
-
-bool nccl_group_open(void);
-ncclResult_t nccl_group_job(const struct nccl_job *job);
 
 /* Enqueue an operation, or add it to the open group. */
 ncclResult_t nccl_submit(const struct nccl_op *op);
@@ -200,10 +189,7 @@ ncclResult_t nccl_submit(const struct nccl_op *op);
 /* Note the result as the failure of the thread's open group; returns it unchanged. */
 ncclResult_t nccl_group_note(ncclResult_t result);
 
-/* ---- operations (enqueue.c, simulate.c) */
-
-/* Enqueue the sorted operations of one launch. */
-ncclResult_t nccl_enqueue(const struct nccl_op *op, size_t n);
+/* ---- simulate.c */
 
 /* The predicted time of operations, in us. */
 float nccl_simulate(const struct nccl_op *op, size_t n);
@@ -226,11 +212,6 @@ uint8_t nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, en
 size_t nccl_dtype_size(ncclDataType_t t); /* 0: no such type */
 enum gpusim_dtype nccl_dtype(ncclDataType_t t);
 enum gpusim_redop nccl_redop(ncclRedOp_t op); /* of the built-in ones */
-
-/* ---- memory.c */
-
-/* Free the windows and their memory. */
-void nccl_memory_release(struct ncclComm *comm);
 
 /* ---- watch.c, exit.c: once a communicator exists */
 

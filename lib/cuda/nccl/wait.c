@@ -31,6 +31,34 @@ rendezvous(const struct nccl_try *t, struct gpusim_comm **out)
 }
 
 static ncclResult_t
+adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *call)
+{
+	ncclResult_t r = nccl_connect("", &comm->g);
+	enum gpusim_rc rc;
+
+	if (r != ncclSuccess)
+		return r;
+	comm->handle = handle;
+	comm->id = gpusim_comm_id(handle).id;
+	comm->nranks = gpusim_comm_count(handle);
+	comm->rank = (uint32_t)gpusim_comm_user_rank(handle);
+	rc = cmdq_bind(handle, &comm->bind);
+	if (rc != GPUSIM_OK)
+		return nccl_fail_rc(rc, call);
+	comm->algos = nccl_algos();
+	nccl_log_version();
+	nccl_log(LOG_INFO, LOG_INIT, comm->ordinal,
+		 "%s comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d commId 0x%016" PRIx64
+		 "%s%s - Init COMPLETE",
+		 call, (void *)comm, comm->rank, comm->nranks, comm->ordinal, comm->id,
+		 *comm->config.name ? " commName " : "", comm->config.name);
+	atomic_store(&comm->use, NCCL_USE_READY);
+	nccl_watch();
+	nccl_leave_at_exit();
+	return ncclSuccess;
+}
+
+static ncclResult_t
 run_make(struct nccl_job *job)
 {
 	struct nccl_try t = {.job = job,
@@ -51,7 +79,7 @@ run_make(struct nccl_job *job)
 	if (r == ncclSuccess)
 		r = rendezvous(&t, &handle);
 	if (r == ncclSuccess && !job->discard)
-		r = nccl_comm_adopt(job->comm, handle, job->call);
+		r = adopt(job->comm, handle, job->call);
 	/* The caller requested the failure. */
 	if (r == ncclSuccess && job->abort)
 		gpusim_cuda_forgive(job->other->id);

@@ -4,6 +4,7 @@
  */
 #include "nvcc/rewrite_impl.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,212 @@ brace(struct rewrite *r, size_t i)
 		    (struct scope){inside || (r->device && !r->host), opens_ground(r, i)};
 	}
 	begin_declaration(r, i);
+	return RC_OK;
+}
+
+/*
+ * ---- PTX by name: lines that programs are known to use become calls to functions of the run-time's header. All
+ * other PTX is rejected.
+ */
+
+/* Text without blanks; the function takes outputs, then inputs, in order. */
+static const struct ptx {
+	const char *text, *function;
+} known[] = {
+    {"red.global.add.u64[%0],%1;", "ptx_add_u64"},
+    {"red.global.add.u32[%0],%1;", "ptx_add_u32"},
+    {"red.global.add.s32[%0],%1;", "ptx_add_u32"},
+    {"membar.gl;", "ptx_fence"},
+    {"membar.sys;", "ptx_fence"},
+    {"membar.cta;", "ptx_fence"},
+    {"fence.acq_rel.gpu;", "ptx_fence"},
+    {"fence.acq_rel.sys;", "ptx_fence"},
+    {"fence.sc.gpu;", "ptx_fence"},
+    {"fence.sc.sys;", "ptx_fence"},
+    {"mov.u32%0,%%laneid;", "ptx_laneid"},
+    {"mov.u32%0,%laneid;", "ptx_laneid"},
+    {"mov.u32%0,%%smid;", "ptx_smid"},
+    {"mov.u32%0,%smid;", "ptx_smid"},
+    {"mov.u64%0,%%globaltimer;", "ptx_globaltimer"},
+    {"mov.u64%0,%globaltimer;", "ptx_globaltimer"},
+    {"trap;", "ptx_trap"},
+    {"", "ptx_fence"},
+};
+
+/* Concatenate the strings at i, without blanks. Returns the index after them. */
+static size_t
+read_text(const struct rewrite *r, size_t i, char *out, size_t room)
+{
+	size_t n = 0;
+
+	for (; r->t.v[i].kind == TOKEN_STRING; i = token_next(&r->t, i)) {
+		const struct token *t = &r->t.v[i];
+
+		for (size_t k = 1; k + 1 < t->len && n + 1 < room; k++) {
+			if (t->text[k] == '\\' && k + 2 < t->len && strchr("nt", t->text[k + 1]))
+				k++;
+			else if (!isspace((unsigned char)t->text[k]))
+				out[n++] = t->text[k];
+		}
+	}
+	out[n] = '\0';
+	return i;
+}
+
+/* "constraint"(expression), ...: the expressions, one after the other. */
+static void
+add_operands(struct rewrite *r, size_t i, size_t close, struct buf *out)
+{
+	unsigned n = 0;
+
+	for (; i < close; i = token_next(&r->t, i)) {
+		if (!rewrite_is(r, i, "("))
+			continue;
+		must_addf(out, "%s", n++ ? ", " : "");
+		rewrite_copy(r, i, token_close(&r->t, i) + 1, out);
+		i = token_close(&r->t, i);
+	}
+}
+
+static void
+replace(struct rewrite *r, size_t from, size_t close, size_t operands, const struct ptx *p)
+{
+	struct buf call = {0};
+
+	must_addf(&call, "::gpusim_cuda::%s(", p->function);
+	add_operands(r, operands, close, &call);
+	must_add(&call, ")", 2);
+	rewrite_before(r, from, call.data);
+	for (size_t i = from; i <= close; i++)
+		if (token_counts(&r->t.v[i]))
+			r->edit[i].instead = "";
+	buf_fini(&call);
+}
+
+static enum rc
+rewrite_asm(struct rewrite *r, size_t i)
+{
+	size_t open = token_next(&r->t, i), at;
+	char text[200];
+
+	while (rewrite_is(r, open, "volatile") || rewrite_is(r, open, "__volatile__"))
+		open = token_next(&r->t, open);
+	if (!rewrite_is(r, open, "("))
+		return RC_OK;
+	at = read_text(r, token_next(&r->t, open), text, sizeof text);
+	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+		if (strcmp(known[k].text, text) == 0) {
+			replace(r, i, token_close(&r->t, open), at, &known[k]);
+			return RC_OK;
+		}
+	return rewrite_refuse(r, i, "PTX is not simulated: \"%s\"", text);
+}
+
+/* ---- launches: kernel<<<grid, block, shared, stream>>>(args) */
+
+/* Keywords that may precede an expression: they are not part of a name. */
+static bool
+is_keyword(const struct rewrite *r, size_t i)
+{
+	static const char *const v[] = {"return", "else",     "do",	   "case",    "goto",
+					"throw",  "co_yield", "co_return", "co_await"};
+
+	for (size_t k = 0; k < sizeof v / sizeof *v; k++)
+		if (rewrite_is(r, i, v[k]))
+			return true;
+	return false;
+}
+
+/* Does the token end something that a call or :: may follow? */
+static bool
+ends_operand(const struct rewrite *r, size_t i)
+{
+	return (rewrite_is_word(r, i) && !is_keyword(r, i)) || rewrite_is(r, i, ")") ||
+	       rewrite_is(r, i, "]") || rewrite_is(r, i, ">");
+}
+
+/* One step to the left, over a bracket and what it belongs to: the first token of [..], (..), <..>
+ * or a word. */
+static size_t
+operand(const struct rewrite *r, size_t i)
+{
+	size_t prev;
+
+	if (rewrite_is(r, i, ">"))
+		i = token_open_angle(&r->t, i);
+	else if (rewrite_is(r, i, ")") || rewrite_is(r, i, "]"))
+		i = token_open(&r->t, i);
+	else
+		return i;
+	if (i == SIZE_MAX)
+		return i;
+	prev = token_prev(&r->t, i);
+	/* f(x), a[i], k<T>: the token before belongs to it; in (k) it does not. */
+	return prev != SIZE_MAX && ends_operand(r, prev) ? operand(r, prev) : i;
+}
+
+/* The first token of the expression that ends at i: names with ::, . and ->, calls, indices,
+ * template arguments. */
+static size_t
+callee(const struct rewrite *r, size_t i)
+{
+	for (;;) {
+		size_t prev, before;
+
+		if (!ends_operand(r, i))
+			return SIZE_MAX;
+		i = operand(r, i);
+		if (i == SIZE_MAX)
+			return i;
+		prev = token_prev(&r->t, i);
+		if (prev != SIZE_MAX && rewrite_is(r, prev, "template"))
+			prev = token_prev(&r->t, prev);
+		if (prev == SIZE_MAX || !(rewrite_is(r, prev, "::") || rewrite_is(r, prev, ".") ||
+					  rewrite_is(r, prev, "->")))
+			return i;
+		before = token_prev(&r->t, prev);
+		if (rewrite_is(r, prev, "::") && (before == SIZE_MAX || !ends_operand(r, before)))
+			return prev; /* ::name */
+		if (before == SIZE_MAX)
+			return before;
+		i = before;
+	}
+}
+
+/* The first > of the >>> that ends the configuration. */
+static size_t
+config_end(const struct rewrite *r, size_t i)
+{
+	for (; i + 1 < r->t.n; i++) {
+		if (rewrite_is(r, i, "(") || rewrite_is(r, i, "[") || rewrite_is(r, i, "{"))
+			i = token_close(&r->t, i);
+		else if (rewrite_is(r, i, ";"))
+			break;
+		else if (rewrite_is(r, i, ">") && rewrite_is(r, i + 1, ">") &&
+			 rewrite_is(r, i + 2, ">") && rewrite_is(r, token_next(&r->t, i + 2), "("))
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+static enum rc
+rewrite_launch(struct rewrite *r, size_t i)
+{
+	struct launch l = {.callee = callee(r, token_prev(&r->t, i)), .config = i + 3};
+
+	if (l.callee == SIZE_MAX)
+		return rewrite_refuse(r, i, "<<< has no kernel before it");
+	l.config_end = config_end(r, l.config);
+	if (l.config_end == SIZE_MAX)
+		return rewrite_refuse(r, i, "<<< has no >>>( after it");
+	l.args = token_next(&r->t, l.config_end + 2);
+	l.args_end = token_close(&r->t, l.args);
+	if (l.args_end == r->t.n - 1)
+		return rewrite_refuse(r, l.args, "the arguments of a launch are not closed");
+	if (r->edit[l.callee].launch)
+		return rewrite_refuse(r, i, "two launches in one expression");
+	r->edit[l.callee].launch = must_alloc(1, sizeof l);
+	*r->edit[l.callee].launch = l;
 	return RC_OK;
 }
 

@@ -59,10 +59,8 @@ bool rewrite_at_ground(const struct rewrite *r);
 
 /* Handle the token at i. */
 enum rc rewrite_kernel(struct rewrite *r, size_t i);
-enum rc rewrite_launch(struct rewrite *r, size_t i); /* the first < of <<< */
 enum rc rewrite_device(struct rewrite *r, size_t i); /* __device__, __constant__ */
 enum rc rewrite_shared(struct rewrite *r, size_t i);
-enum rc rewrite_asm(struct rewrite *r, size_t i);
 
 /*
  * A parameter of a template or function: [from, to).

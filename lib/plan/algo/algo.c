@@ -204,7 +204,7 @@ algo_digest(const struct algo *a, char out[static 17])
 	out[16] = '\0';
 }
 
-/* ---- files */
+/* ---- limits of work */
 
 enum rc
 algo_spend(struct algo_budget *b, uint64_t work, struct err *err)
@@ -228,21 +228,4 @@ uint32_t
 algo_max_steps(const struct algo_budget *b)
 {
 	return b ? b->max_steps : ALGO_MAX_STEPS;
-}
-
-enum rc
-algo_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
-	   struct algo **out, struct err *err)
-{
-	size_t at = 0;
-
-	if (n > ALGO_MAX_BYTES)
-		return err_set(err, RC_BADDATA, "%s: more than %u bytes", name, ALGO_MAX_BYTES);
-	if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-		at = 3;
-	while (at < n && bytes[at] && strchr(" \t\r\n", bytes[at]))
-		at++;
-	if (at < n && bytes[at] == '<')
-		return msccl_parse(bytes, n, name, budget, out, err);
-	return text_parse(bytes, n, name, budget, out, err);
 }

@@ -26,18 +26,6 @@ machine_bytes(const struct plan_args *a, const struct machine_rank *rank)
 	       nmem * (double)(words_of(a) * sizeof(uint64_t));
 }
 
-uint64_t *
-machine_at(const struct machine *m, uint32_t r, uint64_t i)
-{
-	return m->run[r].mem + i * m->words;
-}
-
-bool
-machine_has(const uint64_t *v, uint32_t r)
-{
-	return v[W_RANKS + r / 64] >> (r % 64) & 1;
-}
-
 static bool
 fill_memory(struct machine *m, uint32_t r)
 {
@@ -87,16 +75,6 @@ machine_new(const struct plan_args *a, const struct machine_rank *rank, bool red
 		return m;
 	machine_free(m);
 	return NULL;
-}
-
-void
-machine_message_free(struct message *msg)
-{
-	if (msg) {
-		free(msg->value);
-		free(msg->clock);
-	}
-	free(msg);
 }
 
 void

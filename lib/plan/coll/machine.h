@@ -142,40 +142,8 @@ enum progress machine_step(struct machine *m, uint32_t r, struct err *err);
 enum progress machine_bad(const struct machine *m, uint32_t r, struct err *err, const char *fmt,
 			  ...) __attribute__((format(printf, 4, 5)));
 
-/* Do a one-sided step. */
-enum progress machine_sync(struct machine *m, uint32_t r, const struct plan_step *s,
-			   struct err *err);
-enum progress machine_reduce_all(struct machine *m, uint32_t r, const struct plan_step *s,
-				 struct err *err);
-
-/* Record rank r's access to rank q's memory. Concurrent accesses must all be reads. */
-bool machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t count,
-		   bool write, struct err *err);
-
 /* Rank q has ended: it must know that no rank will access its memory again. RC_FAILED with a sentence. */
 enum rc machine_left(const struct machine *m, uint32_t q, struct err *err);
-
-/* Find the range [off, +count) of a buffer of rank q, which rank r accesses. */
-bool machine_range(struct machine *m, uint32_t r, uint32_t q, unsigned buf, uint64_t off,
-		   bool write, uint64_t *lo, struct err *err);
-
-/* Check that no element of rank q's [lo, +count), which is [off, ...) of a buffer, is undefined. */
-bool machine_defined(const struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t off,
-		     uint64_t count, struct err *err);
-
-/* Check that no chunk that the rank posted from [lo, +count) may still be unread. */
-bool machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count, struct err *err);
-
-/* dst = src plus the contributions of `in`: both must stand for the same element and share no rank. */
-bool machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
-		    const uint64_t *in, uint64_t *dst, struct err *err);
-
-/* Reduce all ranks' elements by the canonical tree: dst[i] = from[0][i] ... from[nranks-1][i], i <
- * count. They do not overlap. */
-enum progress machine_reduce_tree(const struct machine *m, uint32_t r, const uint64_t *const *from,
-				  uint64_t count, uint64_t *dst, struct err *err);
-
-enum progress machine_no_memory(struct err *err);
 
 /* Element i of a rank's memory, and whether rank q's input is in an element. */
 uint64_t *machine_at(const struct machine *m, uint32_t r, uint64_t i);

@@ -5,7 +5,6 @@
  * So orders are compared exactly, by comparing numbers.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "coll/algo.h"
 #include "coll/machine.h"
@@ -113,35 +112,4 @@ trees_canonical(struct trees *t, uint32_t first, uint32_t n)
 		return first;
 	return trees_join(t, trees_canonical(t, first, left),
 			  trees_canonical(t, first + left, n - left));
-}
-
-/* room: one element for each level below. */
-static bool
-reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *const *from, uint32_t n,
-       uint64_t *dst, uint64_t *room, struct err *err)
-{
-	uint32_t left = plan_left_half(n);
-
-	if (n == 1) {
-		memcpy(dst, *from + i * m->words, m->words * sizeof *dst);
-		return true;
-	}
-	return reduce(m, r, i, from, left, dst, room, err) &&
-	       reduce(m, r, i, from + left, n - left, room, room + m->words, err) &&
-	       machine_reduce(m, r, i, dst, room, dst, err);
-}
-
-enum progress
-machine_reduce_tree(const struct machine *m, uint32_t r, const uint64_t *const *from,
-		    uint64_t count, uint64_t *dst, struct err *err)
-{
-	uint64_t *room = alloc_zeroed(34, m->words * sizeof *room);
-	bool good = true;
-
-	if (!room)
-		return machine_no_memory(err);
-	for (uint64_t i = 0; i < count && good; i++)
-		good = reduce(m, r, i, from, m->a->nranks, dst + i * m->words, room, err);
-	free(room);
-	return good ? MOVED : FAILED;
 }

@@ -229,16 +229,3 @@ parts_check(const struct plan_args *a, struct err *err)
 		rc = err_set(err, RC_INVAL, "%s: its parts have gaps", name);
 	return rc;
 }
-
-enum rc
-plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct err *err)
-{
-	const struct plan_algo *dflt;
-
-	if (!a->part || (!a->recv_part && parts_packed(a->part, a->nranks)))
-		return RC_OK;
-	if (plan_algo_find(a->coll, NULL, &dflt, NULL) != RC_OK || row == dflt)
-		return RC_OK;
-	return err_set(err, RC_INVAL, "algorithm %s does not accept %s; %s does", row->name,
-		       a->recv_part ? "counts" : "displacements", dflt->name);
-}

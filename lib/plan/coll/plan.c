@@ -3,7 +3,6 @@
  */
 #include "coll/plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +55,19 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 	return RC_INVAL;
 }
 
+enum rc
+plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct err *err)
+{
+	const struct plan_algo *dflt;
+
+	if (!a->part || (!a->recv_part && parts_packed(a->part, a->nranks)))
+		return RC_OK;
+	if (plan_algo_find(a->coll, NULL, &dflt, NULL) != RC_OK || row == dflt)
+		return RC_OK;
+	return err_set(err, RC_INVAL, "algorithm %s does not accept %s; %s does", row->name,
+		       a->recv_part ? "counts" : "displacements", dflt->name);
+}
+
 bool
 plan_algo_is_built_in(const char *name)
 {
@@ -88,29 +100,6 @@ plan_algo_number(const struct plan_algo *row)
 	for (const struct plan_algo *at = plan_algos; at != row; at++)
 		n += at->coll == row->coll;
 	return n;
-}
-
-void
-plan_fail(struct plan *out, enum rc rc)
-{
-	out->rc = out->rc ? out->rc : rc;
-}
-
-enum rc
-plan_append(struct plan *plan, struct plan_step s)
-{
-	if (plan->nstep >= PLAN_MAX_STEPS)
-		plan_fail(plan, RC_INVAL);
-	if (plan->rc)
-		return plan->rc;
-	if (!alloc_room(&plan->step, plan->nstep, &plan->cap, sizeof *plan->step)) {
-		plan_fail(plan, RC_NOMEM);
-		return plan->rc;
-	}
-	plan->step[plan->nstep++] = s;
-	plan->mapped |= s.kind >= STEP_SYNC && s.kind <= STEP_REDUCE_ALL;
-	plan->stores |= s.kind == STEP_REDUCE_ALL && s.peer == PLAN_EVERY;
-	return RC_OK;
 }
 
 void

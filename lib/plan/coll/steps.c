@@ -1,5 +1,5 @@
 /*
- * steps.c - the algorithms' building blocks: parts, ring neighbours, messages of bounded size.
+ * steps.c - the algorithms' building blocks: parts, ring neighbours, steps, messages of bounded size.
  */
 #include "coll/algo.h"
 
@@ -51,6 +51,29 @@ plan_nmessages(uint64_t count, uint64_t chunk)
 	if (!chunk)
 		return count > 0;
 	return count / chunk + (count % chunk > 0);
+}
+
+void
+plan_fail(struct plan *out, enum rc rc)
+{
+	out->rc = out->rc ? out->rc : rc;
+}
+
+enum rc
+plan_append(struct plan *plan, struct plan_step s)
+{
+	if (plan->nstep >= PLAN_MAX_STEPS)
+		plan_fail(plan, RC_INVAL);
+	if (plan->rc)
+		return plan->rc;
+	if (!alloc_room(&plan->step, plan->nstep, &plan->cap, sizeof *plan->step)) {
+		plan_fail(plan, RC_NOMEM);
+		return plan->rc;
+	}
+	plan->step[plan->nstep++] = s;
+	plan->mapped |= s.kind >= STEP_SYNC && s.kind <= STEP_REDUCE_ALL;
+	plan->stores |= s.kind == STEP_REDUCE_ALL && s.peer == PLAN_EVERY;
+	return RC_OK;
 }
 
 void

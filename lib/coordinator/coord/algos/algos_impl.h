@@ -61,6 +61,5 @@ void kept_free(struct kept *k);
 /* Add the client to the holders of the lease; client 0: no lease. False: out of memory. */
 bool kept_hold(const struct coord *c, struct kept *k, uint64_t client);
 void algo_record(struct coord *c, const struct kept *k);
-void algo_unrecord(struct coord *c, const struct kept *k);
 
 #endif

@@ -262,14 +262,6 @@ upload_of(struct algos *a, uint64_t client)
 	return NULL;
 }
 
-void
-upload_end(struct upload *u)
-{
-	buf_fini(&u->bytes);
-	buf_fini(&u->ask);
-	*u = (struct upload){0};
-}
-
 static enum rc
 check_piece(const GpuSim__AlgoPutRequest *q, struct err *err)
 {

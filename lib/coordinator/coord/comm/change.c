@@ -4,7 +4,6 @@
 #include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 enum rc
 on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
@@ -122,7 +121,7 @@ on_comm_grow(struct coord *c, struct pending *p, const GpuSim__Request *req, str
 	if (rc == RC_OK && q->n_deviceids)
 		rc = choose_named(c, q->deviceids, n, dev, err);
 	else if (rc == RC_OK)
-		rc = queue_devices(c, p, req, n, q->waitms, dev, &queued, err);
+		rc = queue_devices(c, p, req, on_comm_grow, n, q->waitms, dev, &queued, err);
 	if (queued)
 		return RC_OK;
 	for (uint32_t k = 0; k < n && rc == RC_OK; k++)

@@ -1,44 +1,10 @@
 /*
- * comm.c - find, query and end communicators.
+ * comm.c - find and query communicators.
  */
 #include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-
-enum rc
-comms_init(struct coord *c, const struct comm_hooks *hooks)
-{
-	c->comms = alloc_zeroed(1, sizeof *c->comms);
-	if (!c->comms)
-		return RC_NOMEM;
-	c->comms->tail = &c->comms->first;
-	c->comms->hooks = hooks;
-	return RC_OK;
-}
-
-void
-comms_fini(struct coord *c)
-{
-	while (c->comms && c->comms->first) {
-		comm_happens(c, c->comms->first, COMM_DESTROYED, NULL);
-		comm_free(c, c->comms->first);
-	}
-	if (c->comms)
-		rendezvous_fini(c);
-	free(c->comms);
-}
-
-void
-comms_step(struct coord *c)
-{
-	struct comm *next;
-
-	for (struct comm *comm = c->comms->first; comm; comm = next) {
-		next = comm->next;
-		comm_step(c, comm);
-	}
-}
+#include <stdio.h>
 
 struct comm *
 comm_next(const struct coord *c, const struct comm *comm)
@@ -114,8 +80,24 @@ comm_is_lost(const struct comm *comm, uint32_t rank)
 	       !comm_holds(comm, rank);
 }
 
+bool
+comm_is_settled(const struct coord *c, const struct comm *comm, uint32_t r)
+{
+	if (comm_is_lost(comm, r))
+		return true;
+	return !c->comms->hooks->owes(comm, r) && (comm->rank[r].heard || !comm_recovers(comm));
+}
+
 GETTER(bool, comm_is_queued, comm, queued)
 GETTER(bool, comm_by_memory, comm, by_memory)
+
+bool
+comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
+{
+	const struct member *m = &comm->rank[r], *n = &comm->rank[q];
+
+	return r != q && m->mapped && n->mapped && m->mapped[q] && n->mapped[r];
+}
 
 struct link_shape
 comm_links(const struct comm *comm)
@@ -202,6 +184,13 @@ comm_nomem(const struct comm *comm, struct err *err)
 	return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 }
 
+void
+label_set(struct label *l, const char *program, uint32_t pid)
+{
+	snprintf(l->program, sizeof l->program, "%.*s", (int)sizeof l->program - 1, program);
+	l->pid = pid;
+}
+
 enum rc
 comm_rank_lost(const struct comm *comm, uint32_t rank, struct err *err)
 {
@@ -214,50 +203,6 @@ comm_rank_lost(const struct comm *comm, uint32_t rank, struct err *err)
 }
 
 /* ---- its devices */
-
-static uint64_t
-seat_of(const struct coord *c, const struct device *d, uint32_t *rank)
-{
-	const struct comm *comm = device_is_reserved(d) ? c->comms->first : NULL;
-
-	for (; comm; comm = comm->next)
-		for (*rank = 0; *rank < comm->nranks; ++*rank)
-			if (comm->rank[*rank].dev == d)
-				return comm->id;
-	return 0;
-}
-
-static void
-device_restarted(struct coord *c, const struct device *d)
-{
-	struct err err;
-
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
-			if (comm->rank[r].dev == d && !comm_holds(comm, r)) {
-				err_set(&err, RC_FAILED,
-					"comm %" PRIu64 " rank %u (device %016" PRIx64
-					") restarted",
-					comm->id, r, device_id(d));
-				comm_fail(c, comm, &err);
-			}
-}
-
-static void
-device_is_gone(struct coord *c, const struct device *d)
-{
-	struct err err;
-
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
-			if (comm->rank[r].dev == d) {
-				comm_rank_lost(comm, r, &err);
-				comm_fail(c, comm, &err);
-			}
-}
-
-const struct device_hooks comm_device_hooks = {
-    .lost = device_is_gone, .restarted = device_restarted, .seat = seat_of};
 
 bool
 device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out)
@@ -299,138 +244,4 @@ bool
 comm_is_wanted(struct coord *c, const struct comm *comm)
 {
 	return pending_find(c, &wait_attach, comm->id);
-}
-
-/* ---- ends */
-
-static void
-comm_detached(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
-{
-	struct comm *comm = owner;
-	struct err err;
-
-	comm->waiting--;
-	if (o->err.rc == RC_OK)
-		return;
-	call_culprit(comm->id, rank, o, &err);
-	act_log(c, "detach: %s", err.text);
-}
-
-void
-comm_detach(struct coord *c, struct comm *comm, const struct err *why)
-{
-	(void)why;
-	members_cancel(c, comm);
-	comm->detach_ms = c->now_ms + c->cfg.abort_grace_ms;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		const struct member *m = &comm->rank[r];
-		struct buf body = {0};
-
-		if (!m->attached || !comm_holds(comm, r))
-			continue;
-		comm_pack_detach(comm, &body);
-		if (device_is_lost(m->dev) && body.data)
-			device_tell(c, m->dev, &body);
-		else
-			member_call(c, comm, r, comm_detached, c->cfg.abort_grace_ms, &body);
-	}
-}
-
-/* Requests that wait for the communicator to be made get their failure after the detach. */
-void
-comm_refuse(struct coord *c, struct comm *comm, const struct err *why)
-{
-	struct pending *p;
-
-	while ((p = pending_find(c, &wait_attach, comm->id)))
-		pending_wait(c, p, &wait_detach, comm->id, NULL);
-	comm_detach(c, comm, why);
-}
-
-void
-comm_end(struct coord *c, struct comm *comm, const struct err *why)
-{
-	const struct wait *const waits[] = {&wait_idle, &wait_attach, &wait_abort, &wait_devices};
-	struct err err;
-
-	comm_report_ready(c, comm, comm->rec.cause.text);
-	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
-	if (c->comms->hooks->begun(comm))
-		members_abort(c, comm, &err, NULL); /* the detach that follows reports */
-	c->comms->hooks->end(c, comm, &err);
-	rendezvous_parent_ends(c, comm, &err, false);
-	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
-		pendings_fail(c, waits[i], comm->id, &err);
-	comm_detach(c, comm, why);
-}
-
-void
-comm_free(struct coord *c, struct comm *comm)
-{
-	struct comm **p = &c->comms->first;
-
-	while (*p != comm)
-		p = &(*p)->next;
-	*p = comm->next;
-	if (!comm->next)
-		c->comms->tail = p;
-	c->comms->n--;
-	comm_unrecord(c, comm);
-	c->comms->hooks->freed(c, comm);
-	members_cancel(c, comm);
-	rendezvous_used(c, comm);
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		member_release(&comm->rank[r]);
-		free(comm->rank[r].mapped);
-		free(comm->rank[r].waited_ns);
-		device_release(comm->rank[r].dev);
-	}
-	free(comm->owners);
-	free(comm->rank);
-	free(comm);
-}
-
-void
-comm_free_detached(struct coord *c, struct comm *comm, const struct err *why)
-{
-	uint64_t id = comm->id;
-	struct err failed = comm->failed;
-	struct pending *p;
-
-	(void)why;
-	comm_free(c, comm);
-	while ((p = pending_find(c, &wait_detach, id))) {
-		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
-
-		if (pending_asker(p)->kind != GPU_SIM__REQUEST__BODY_COMM_DESTROY) {
-			answer_failure(c, p, &failed);
-			continue;
-		}
-		r.success = true;
-		answer_body(c, p, GPU_SIM__REPLY__BODY_COMM_DESTROY, &r);
-	}
-}
-
-void
-comm_disown(struct coord *c, uint64_t id)
-{
-	struct comm *comm = comm_find(c, id);
-
-	if (comm)
-		comm_happens(c, comm, COMM_DESTROYED, NULL);
-}
-
-enum rc
-on_comm_destroy(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
-{
-	uint64_t id = req->commdestroy->commid;
-	struct comm *comm = comm_any(c, id);
-
-	if (!comm || (!comm->made && comm->state != COMM_DETACHING))
-		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
-	if (req->commdestroy->leave)
-		return comm_leave(c, comm, req->commdestroy->rank, p, err);
-	comm_happens(c, comm, COMM_DESTROYED, NULL);
-	pending_wait(c, p, &wait_detach, id, NULL);
-	return RC_OK;
 }

@@ -168,36 +168,42 @@ struct comms {
 /* Handle an event: the table gives the new state and the action. *why is for COMM_FAILS, COMM_ABORTED and
  * COMM_HOPELESS. An event without a row for the state is ignored. */
 void comm_happens(struct coord *c, struct comm *comm, enum comm_event e, const struct err *why);
-/* Handle the events that the state waits for and that are due. */
-void comm_step(struct coord *c, struct comm *comm);
-/* The rank has answered, or cannot answer any more. */
-bool comm_is_settled(const struct coord *c, const struct comm *comm, uint32_t r);
 
-/* ---- actions of the table: of comm.c, make.c, recover.c, replace.c */
+/* ---- actions of the table: of make.c, recover.c, comms.c */
 
 typedef void comm_act(struct coord *c, struct comm *comm, const struct err *why);
 
-comm_act comm_join, comm_make_again, comm_refuse, comm_made;
-comm_act comm_detach, comm_end, comm_free_detached;
+comm_act comm_join, comm_make_again, comm_made;
+comm_act comm_refuse, comm_detach, comm_end, comm_free_detached;
 comm_act comm_drain, comm_note, comm_note_abort, comm_decide, comm_decide_again, comm_attach_again,
     comm_renew, comm_give_up, comm_abort_busy, comm_define, comm_go_live, comm_recover_again;
 comm_act replace_start;
+
+/* ---- recover.c */
+
+/* A step while lost ranks get devices. */
+void replace_step(struct coord *c, struct comm *comm);
 
 /* ---- comm.c */
 
 /* Requests wait for the communicator of an id to be attached, aborted, detached, idle. */
 extern const struct wait wait_attach, wait_abort, wait_detach, wait_idle;
 bool comm_is_lost(const struct comm *comm, uint32_t rank); /* it takes no part any more */
+/* The rank has answered, or cannot answer any more. */
+bool comm_is_settled(const struct coord *c, const struct comm *comm, uint32_t r);
+/* Two ranks reach each other by memory. */
+bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
+void label_set(struct label *l, const char *program, uint32_t pid);
 bool device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out);
-void answer_init(struct coord *c, struct comm *comm, struct pending *p);
-void comm_free(struct coord *c, struct comm *comm);
 /* A client waits for it to be made. */
 bool comm_is_wanted(struct coord *c, const struct comm *comm);
-/* The rank of a queued communicator leaves it; the last one's leaving destroys it. */
-enum rc comm_leave(struct coord *c, struct comm *comm, uint32_t rank, struct pending *p,
-		   struct err *err);
+
+/* ---- comm_record.c, show.c */
+
 /* Drop the record of its numbers and owners. */
 void comm_unrecord(struct coord *c, const struct comm *comm);
+/* The answer to its initialization, or to a change. */
+void answer_init(struct coord *c, struct comm *comm, struct pending *p);
 
 /* ---- make.c */
 
@@ -217,13 +223,6 @@ enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, bool queued
 enum rc comm_can_queue(const struct coord *c, GpuSim__OnFailure on_failure, struct err *err);
 /* Attach all ranks, under the current epoch. */
 enum rc comm_attach(struct coord *c, struct comm *comm, struct err *err);
-/* Two ranks reach each other by memory. */
-bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
-
-/* ---- recover.c */
-
-/* Fail it permanently; the message has its failure and why it cannot continue. */
-void comm_cannot(struct coord *c, struct comm *comm, const char *why);
 
 /* ---- report.c */
 
@@ -233,10 +232,6 @@ void comm_report_claim(struct coord *c, struct comm *comm);
 void comm_report_name(const struct coord *c, const struct comm *comm, struct err *line);
 /* All is known of the failure: the report is written once this holds for all communicators that share it. */
 void comm_report_ready(struct coord *c, struct comm *comm, const char *reason);
-
-/* ---- replace.c */
-
-void replace_step(struct coord *c, struct comm *comm);
 
 /* ---- members.c: ranks leave and come between epochs only, while none of their calls is under way */
 
@@ -265,35 +260,26 @@ enum rc members_come(struct coord *c, struct comm *comm, struct device *const *d
 bool progress_culprits(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
 		       size_t room);
 
-/* ---- supply.c: free devices, and the users of the others */
+/* ---- queue.c: free devices, the users of the others, and who waits for them */
 
-void label_set(struct label *l, const char *program, uint32_t pid);
-/* n devices by their ids; n free devices. */
+/* n devices by their ids. */
 enum rc choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev,
 		     struct err *err);
-enum rc choose_free(const struct coord *c, uint32_t n, struct device **dev, struct err *err);
 /* Too few devices are free: RC_NOTFOUND too few exist, RC_FAILED too few are alive, RC_BUSY others use
  * them; the message names the users. */
 enum rc supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *err);
-/* Counts of devices that are no spares: all, alive, free of these, and lost ones that are about to return. */
-struct supply {
-	uint32_t all, alive, free, returning;
-};
-struct supply supply_count(const struct coord *c);
-
-/* ---- queue.c */
 
 /* Requests that wait for devices; a grow waits under its communicator's id. */
 extern const struct wait wait_devices;
 /*
- * Put n free devices into dev, or queue the request (*queued) for at most wait_ms; it is handled again when
- * its turn comes. wait_ms 0: fail instead of waiting.
+ * Put n free devices into dev, or queue the request (*queued) for at most wait_ms; *handle handles it again
+ * when its turn comes. wait_ms 0: fail instead of waiting.
  */
-enum rc queue_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, uint32_t n,
-		      uint64_t wait_ms, struct device **dev, bool *queued, struct err *err);
-/* The first queued request takes free devices first; its label, and the number it needs. */
+enum rc queue_devices(struct coord *c, struct pending *p, const GpuSim__Request *req,
+		      handler *handle, uint32_t n, uint64_t wait_ms, struct device **dev,
+		      bool *queued, struct err *err);
+/* A queued request takes free devices first. */
 bool queue_is_ready(const struct coord *c);
-const struct label *queue_first(const struct coord *c, uint32_t *want);
 void queue_client_is(struct coord *c, uint64_t client_id, bool gone);
 
 /* ---- rendezvous.c, init_rank.c */

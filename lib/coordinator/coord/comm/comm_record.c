@@ -301,17 +301,6 @@ comm_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 	return rc;
 }
 
-void
-comm_resume(struct coord *c, struct comm *comm)
-{
-	/* Its client may have disconnected while no coordinator ran. */
-	comm->gone = true;
-	comm->gone_ms = c->now_ms + TIME_RETURN_MS - TIME_LEASE_MS;
-	for (uint32_t i = 0; i < comm->nowners; i++)
-		comm->owners[i].gone_ms = comm->gone_ms;
-	comm_happens(c, comm, COMM_RESUMED, NULL);
-}
-
 uint64_t
 comms_last(const struct coord *c)
 {

@@ -92,76 +92,10 @@ comm_happens(struct coord *c, struct comm *comm, enum comm_event e, const struct
 		}
 }
 
-/* ---- the events that a state waits for */
-
-bool
-comm_is_settled(const struct coord *c, const struct comm *comm, uint32_t r)
-{
-	if (comm_is_lost(comm, r))
-		return true;
-	return !c->comms->hooks->owes(comm, r) && (comm->rank[r].heard || !comm_recovers(comm));
-}
-
-static bool
-is_drained(const struct coord *c, const struct comm *comm)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		if (!comm_is_settled(c, comm, r))
-			return false;
-	return true;
-}
-
-static bool
-any_gone(const struct comm *comm)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		if (comm->rank[r].gone)
-			return true;
-	return false;
-}
-
-static bool
-is_due(struct coord *c, const struct comm *comm, enum comm_event *e)
-{
-	bool ended = comm->waiting == 0;
-	bool good = comm->failed.rc == RC_OK && (comm->made || comm_is_wanted(c, comm));
-
-	switch (comm->state) {
-	case COMM_MAKING:
-	case COMM_ATTACHING:
-		*e = good ? COMM_ATTACHED : COMM_BROKEN;
-		return ended;
-	case COMM_MEETING:
-	case COMM_JOINING:
-		*e = good ? COMM_JOINED : COMM_BROKEN;
-		return ended;
-	case COMM_DEFINING:
-		*e = any_gone(comm) ? COMM_BROKEN : COMM_DEFINED;
-		return c->comms->hooks->defined(comm);
-	case COMM_DRAINING:
-		*e = COMM_DRAINED;
-		return c->now_ms >= comm->rec.until_ms || is_drained(c, comm);
-	case COMM_DETACHING:
-		*e = COMM_DETACHED;
-		return ended || c->now_ms >= comm->detach_ms;
-	default:
-		return false;
-	}
-}
-
 void
-comm_step(struct coord *c, struct comm *comm)
+comm_fail(struct coord *c, struct comm *comm, const struct err *why)
 {
-	enum comm_event e;
-
-	c->comms->hooks->step(c, comm);
-	if (comm->state == COMM_REPLACING)
-		replace_step(c, comm);
-	while (is_due(c, comm, &e)) {
-		comm_happens(c, comm, e, NULL);
-		if (e == COMM_DETACHED)
-			return; /* it is freed */
-	}
+	comm_happens(c, comm, COMM_FAILS, why);
 }
 
 bool

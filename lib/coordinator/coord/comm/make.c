@@ -50,14 +50,6 @@ take_offer(struct comm *comm, uint32_t r, const GpuSim__CommAttachResponse *offe
 		m->mapped[q] = offer->mapped[q];
 }
 
-bool
-comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
-{
-	const struct member *m = &comm->rank[r], *n = &comm->rank[q];
-
-	return r != q && m->mapped && n->mapped && m->mapped[q] && n->mapped[r];
-}
-
 /* A rank has failed to do its part: keep the first reason. */
 static void
 init_failed(struct coord *c, struct comm *comm, uint32_t rank, const struct outcome *o,
@@ -349,7 +341,7 @@ on_comm_init(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	if (rc == RC_OK && q->n_deviceids)
 		rc = choose_named(c, q->deviceids, nranks, dev, err);
 	else if (rc == RC_OK)
-		rc = queue_devices(c, w, req, nranks, q->waitms, dev, &queued, err);
+		rc = queue_devices(c, w, req, on_comm_init, nranks, q->waitms, dev, &queued, err);
 	if (rc != RC_OK || queued)
 		return rc;
 	rc = comm_make(c, q, false, dev, nranks, pending_asker(w)->client_id, &comm, err);

@@ -1,12 +1,14 @@
 /*
- * members.c - calls to the ranks of a communicator; ranks that leave it and ranks that join. They do so
- * between epochs only, while nothing runs and no call to a rank is in flight.
+ * members.c - calls to the ranks of a communicator, and what failed calls tell; ranks that leave it and ranks that
+ * join. They do so between epochs only, while nothing runs and no call to a rank is in flight.
  */
 #include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "wire/frame.h"
 
 void
 member_call(struct coord *c, struct comm *comm, uint32_t r, call_done *done, uint64_t timeout_ms,
@@ -24,6 +26,38 @@ members_cancel(struct coord *c, struct comm *comm)
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		call_cancel(c, &comm->rank[r].call);
 	comm->waiting = 0;
+}
+
+/* Note the step of the first rank that reported, and the ranks that it waited for. */
+static void
+take_failure(struct comm *comm, const GpuSim__Failure *f)
+{
+	struct recovery *rec = &comm->rec;
+
+	/* Progress says more than a peer's report: the peer may have waited for a third rank. */
+	for (size_t i = 0; i < f->n_missing && !rec->stuck[0]; i++)
+		if (f->missing[i] < comm->nranks)
+			comm->rank[f->missing[i]].accused = true;
+	if (rec->where[0])
+		return;
+	snprintf(rec->where, sizeof rec->where, "%s #%" PRIu64 " (%s), step %u of %u",
+		 f->collective, frame_op_shown(f->operation), f->algo, f->step, f->steps);
+	rec->idle_ms = f->idlems;
+}
+
+void
+comm_call_failed(struct comm *comm, uint32_t rank, const struct outcome *o)
+{
+	struct member *m = &comm->rank[rank];
+
+	if (o->answered || o->nomem) {
+		m->heard = true;
+	} else if (!m->gone) {
+		m->gone = true;
+		snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1, o->err.text);
+	}
+	if (o->failure)
+		take_failure(comm, o->failure);
 }
 
 void

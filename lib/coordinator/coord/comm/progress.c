@@ -4,7 +4,6 @@
 #include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "coll/culprit.h"

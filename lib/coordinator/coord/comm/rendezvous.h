@@ -70,16 +70,6 @@ enum rc rendezvous_refuse(const struct rendezvous *v, struct err *err);
 bool same_id(const struct unique_id *a, const struct unique_id *b);
 bool id_is_none(const struct unique_id *uid);
 
-/* ---- family.c */
-
-/* The parent that `rank` names. RC_NOTFOUND; RC_FAILED and RC_BUSY (it recovers), not with `aborts`; RC_INVAL
- * no such rank. */
-enum rc family_parent(struct coord *c, uint64_t id, uint32_t rank, bool aborts, struct comm **out,
-		      struct err *err);
-/* A child has its parent's settings, except those that its first rank gives. */
-void family_inherit(const struct comm *parent, const struct seat *first,
-		    GpuSim__CommInitRequest *q);
-
 /* ---- init_rank.c */
 
 /* The communicator that the id has made; 0: none. */

@@ -1,7 +1,7 @@
 /*
  * care.c - starts lost devices again, or replaces them by spares.
  *
- * For a device in a communicator the communicator's policy decides (comm/replace.c), for others that of the
+ * For a device in a communicator the communicator's policy decides (comm/recover.c), for others that of the
  * coordinator. Events report whether a process was started, and how one ended.
  */
 #include "coord/device/device_impl.h"
@@ -11,22 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define SHOW_LOST 3 /* devices that a message names */
-
 /* ---- starting one again */
-
-/* Its process and its memory are of this host. */
-static bool
-is_here(const struct coord *c, const struct device *d)
-{
-	return c->cfg.host[0] && strcmp(c->cfg.host, d->said->host) == 0 && d->said->mempath[0];
-}
-
-bool
-device_can_spawn(const struct coord *c, const struct device *d)
-{
-	return is_here(c, d) && !d->said->supervised;
-}
 
 /* False: out of memory; the device's timeout handles it. */
 static bool
@@ -54,8 +39,6 @@ spawn(struct coord *c, struct device *d)
 	d->spawn.cannot[0] = '\0';
 }
 
-GETTER(const char *, device_cannot_come, device, spawn.cannot)
-
 void
 device_spawn(struct coord *c, struct device *d)
 {
@@ -64,17 +47,11 @@ device_spawn(struct coord *c, struct device *d)
 }
 
 void
-device_came(struct device *d)
-{
-	memset(&d->spawn, 0, sizeof d->spawn);
-}
-
-void
 device_revive(struct coord *c, struct device *d, bool stuck)
 {
 	if (!d->spawn.until_ms)
 		device_came(d);
-	if (stuck && is_here(c, d) && d->said->supervised)
+	if (stuck && device_is_here(c, d) && d->said->supervised)
 		act_spawn(c, d); /* which ends its process */
 }
 
@@ -141,34 +118,6 @@ device_exited(struct coord *c, uint32_t pid, int status)
 }
 
 /* ---- replacement by a spare */
-
-bool
-device_serves(const struct device *d, const struct device *lost)
-{
-	return d != lost && !d->unfit &&
-	       d->said->maxmemaddr->value - d->said->minmemaddr->value >=
-		   lost->said->maxmemaddr->value - lost->said->minmemaddr->value;
-}
-
-struct device *
-device_find_spare(const struct coord *c, const struct device *lost, bool spares)
-{
-	struct device *best = NULL;
-	int best_points = -1;
-
-	for (size_t i = 0; i < c->devices->n; i++) {
-		struct device *d = c->devices->v[i];
-		int points = 2 * (strcmp(d->said->host, lost->said->host) == 0) + d->spare;
-
-		if (!device_is_free(d) || !device_serves(d, lost) || (spares && !d->spare))
-			continue;
-		if (points > best_points) {
-			best = d;
-			best_points = points;
-		}
-	}
-	return best;
-}
 
 void
 device_is_unfit(struct device *d)
@@ -294,61 +243,4 @@ care_tick(struct coord *c)
 		if (!d->ncomms && !device_returns(c, d))
 			discard(c, d);
 	}
-}
-
-bool
-device_returns(const struct coord *c, const struct device *d)
-{
-	if (!d->lost || d->spawn.until_ms || d->heir)
-		return d->lost;
-	if (d->ncomms)
-		return false;
-	if (d->said->supervised)
-		return device_lost_for(c, d) < c->cfg.respawn_ms;
-	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
-		return !d->spawn.cannot[0] && device_can_spawn(c, d);
-	return c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE && !d->spare &&
-	       device_find_spare(c, d, true);
-}
-
-void
-device_remedy(const struct coord *c, const struct device *d, char *text, size_t room)
-{
-	text[0] = '\0';
-	if (d->heir)
-		snprintf(text, room, "device %016" PRIx64 " is about to take its place",
-			 d->heir->id);
-	else if (device_returns(c, d))
-		snprintf(text, room, "%s",
-			 c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE && !d->spawn.until_ms
-			     ? "a spare is about to take its place"
-			     : "is being started again");
-	else if (d->lost)
-		snprintf(text, room, "%s", d->spawn.cannot);
-}
-
-uint64_t
-device_lost_for(const struct coord *c, const struct device *d)
-{
-	return c->wall_ms > d->loss.at_ms ? c->wall_ms - d->loss.at_ms : 0;
-}
-
-void
-devices_name_lost(const struct coord *c, bool spares, struct text *t)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->devices->n; i++) {
-		const struct device *d = c->devices->v[i];
-		char remedy[COORD_WHY_MAX];
-
-		if (!d->lost || d->spare != spares || n++ >= SHOW_LOST)
-			continue;
-		device_remedy(c, d, remedy, sizeof remedy);
-		text_add(t, "; device %016" PRIx64 " (gpu %u) was lost %.1f s ago: %s%s%s", d->id,
-			 d->ordinal, (double)device_lost_for(c, d) / 1e3, d->loss.why,
-			 *remedy ? ", " : "", remedy);
-	}
-	if (n > SHOW_LOST)
-		text_add(t, "; and %zu more", n - SHOW_LOST);
 }

@@ -87,48 +87,41 @@ struct devices {
 	bool unrecorded; /* some device's record is out of date */
 };
 
-/* ---- registry.c */
+/* ---- device.c */
 
-/* Take metadata from a registration, or from the answer to a poll of fallback_address. */
-enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
-		     struct device **out, struct err *err);
-/* A message from the device has arrived. */
-void device_alive(struct coord *c, struct device *d);
-/* Declare it lost, with the reason: "killed by signal 9". */
-void device_lose(struct coord *c, struct device *d, const char *why);
-void device_free(struct device *d);
 /* Its ordinal has changed: restore the order. */
 void device_moved(struct coord *c, struct device *d);
+/* Its record is out of date. */
+void device_changed(struct coord *c, struct device *d);
 /* Add an event of the device, "lost: killed by signal 9", after its name and rank. */
 void event_device(struct coord *c, GpuSim__EventKind kind, const struct device *d, const char *fmt,
 		  ...) __attribute__((format(printf, 4, 5)));
-
-/* ---- message.c */
-
-/* Its record is out of date. */
-void device_changed(struct coord *c, struct device *d);
-/* Drop its record. */
-void device_unrecord(struct coord *c, const struct device *d);
-
-/* ---- listen.c */
-
-/* Devices are to send every n-th heartbeat, so that many devices do not overload the coordinator. */
-uint32_t listen_stride(const struct coord *c);
-/* All messages that had arrived when devices were found missing have been read: decide. */
-void devices_decide(struct coord *c);
-/* Ask the shell about a device that is silent. missing: too many of its heartbeats are missing. */
-void listen_tick(struct coord *c, struct device *d, bool missing);
-/* A missing device is lost. False: heartbeats may be unread, or the shell has to look first. */
-bool listen_decides(struct coord *c, struct device *d);
-/* The shell's finding excuses its silence. */
-bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
-
-/* ---- care.c */
-
+/* Heartbeats due since its last message. Half a heartbeat late is on time. */
+uint64_t device_beats_silent(const struct coord *c, const struct device *d);
+/* A message from the device has arrived. */
+void device_alive(struct coord *c, struct device *d);
+/* Its process and its memory are of this host. */
+bool device_is_here(const struct coord *c, const struct device *d);
 /* It has registered; end its restart. */
 void device_came(struct device *d);
 /* "is being started again": what is done about a lost device; or "". */
 void device_remedy(const struct coord *c, const struct device *d, char *text, size_t room);
 /* The time since it was lost, in ms. */
 uint64_t device_lost_for(const struct coord *c, const struct device *d);
+
+/* ---- message.c */
+
+/* Drop its record. */
+void device_unrecord(struct coord *c, const struct device *d);
+
+/* ---- registry.c */
+
+/* Take metadata from a registration, or from the answer to a poll of fallback_address. */
+enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
+		     struct device **out, struct err *err);
+/* Declare it lost, with the reason: "killed by signal 9". */
+void device_lose(struct coord *c, struct device *d, const char *why);
+/* Forget the i-th device. */
+void device_forget(struct coord *c, size_t i);
+
 #endif

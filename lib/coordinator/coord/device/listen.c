@@ -14,9 +14,8 @@
  */
 #include "coord/device/device_impl.h"
 
+#include <stdio.h>
 #include <string.h>
-
-#define PER_BEAT 128 /* devices that may send every heartbeat */
 
 /* Silence up to this time needs no excuse. */
 static uint64_t
@@ -53,37 +52,11 @@ ask_echo(struct coord *c)
 	c->devices->ear.held_ms = 0;
 }
 
-/* After a late echo the next goes out at once: the time between them counts as late. */
-void
-devices_echo(struct coord *c)
-{
-	bool soon = c->now_ms - c->devices->ear.asked_ms <= attention_ms(c);
-
-	c->devices->ear.asked = false;
-	c->devices->ear.back = c->devices->ear.sent;
-	if (soon)
-		c->devices->ear.ms += c->devices->ear.held_ms;
-	else
-		ask_echo(c);
-	devices_decide(c);
-}
-
 bool
 device_is_silent(const struct coord *c, const struct device *d)
 {
 	return c->devices->ear.ms - d->heard_at >=
 	       2ull * c->cfg.heartbeat_ms * (d->stride ? d->stride : 1);
-}
-
-uint32_t
-listen_stride(const struct coord *c)
-{
-	uint32_t want = (uint32_t)(c->devices->n + PER_BEAT - 1) / PER_BEAT;
-	uint32_t most = c->cfg.missed * 2 / 5; /* two may be missed before the sender is lost */
-
-	if (want > most)
-		want = most;
-	return want ? want : 1;
 }
 
 /* Its process is of this host, and may still be excused. */
@@ -102,7 +75,79 @@ ask_look(struct coord *c, struct device *d)
 	return act(c, &a);
 }
 
+/* ---- missing devices */
+
+/* The number of missing heartbeats, those of the current silence included. */
+static unsigned
+beats_missing(const struct coord *c, const struct device *d)
+{
+	uint64_t silent = (c->devices->ear.ms - d->heard_at) / c->cfg.heartbeat_ms;
+	uint64_t before = d->missing, due = d->stride ? d->stride - 1 : 0;
+
+	if (silent >= c->cfg.missed)
+		return (unsigned)(silent < c->cfg.of ? silent : c->cfg.of);
+	if (c->cfg.of - silent < COORD_MAX_BEATS)
+		before &= (1ull << (c->cfg.of - silent)) - 1;
+	return (unsigned)(silent > due ? silent - due : 0) + (unsigned)__builtin_popcountll(before);
+}
+
+/* Too many heartbeats are missing without an excuse. */
+static void
+device_miss(struct coord *c, struct device *d)
+{
+	uint64_t silent_ms = c->now_ms - d->heard_ms;
+	char why[COORD_WHY_MAX];
+
+	c->counts.beats_missed += device_beats_silent(c, d);
+	if (silent_ms >= c->lost_ms)
+		snprintf(why, sizeof why, "no heartbeat for %.1fs", (double)silent_ms / 1e3);
+	else
+		snprintf(why, sizeof why, "%u of its last %u heartbeats are missing", c->cfg.missed,
+			 c->cfg.of);
+	device_lose(c, d, why);
+}
+
+static bool
+listen_excuses(struct coord *c, struct device *d, enum coord_look found)
+{
+	if (found != COORD_LOOK_STARVED)
+		return found == COORD_LOOK_RUNNABLE;
+	d->heard_at = c->devices->ear.ms > c->lost_ms / 2 ? c->devices->ear.ms - c->lost_ms / 2 : 0;
+	d->missing = 0;
+	d->after = 0;
+	return true;
+}
+
 void
+device_looked(struct coord *c, uint64_t id, enum coord_look found)
+{
+	struct device *d = device_find(c, id);
+
+	if (d && !d->lost && beats_missing(c, d) >= c->cfg.missed && !listen_excuses(c, d, found))
+		device_miss(c, d);
+}
+
+static bool
+listen_decides(struct coord *c, struct device *d)
+{
+	if (!d->after || c->devices->ear.back < d->after)
+		return false;
+	return !can_look(c, d) || !ask_look(c, d);
+}
+
+static void
+devices_decide(struct coord *c)
+{
+	for (size_t i = c->devices->n; i-- > 0;) {
+		struct device *d = c->devices->v[i];
+
+		if (!d->lost && d->after && beats_missing(c, d) >= c->cfg.missed &&
+		    listen_decides(c, d))
+			device_miss(c, d);
+	}
+}
+
+static void
 listen_tick(struct coord *c, struct device *d, bool missing)
 {
 	if (!missing)
@@ -117,23 +162,34 @@ listen_tick(struct coord *c, struct device *d, bool missing)
 		d->looked_at = ask_look(c, d);
 }
 
-bool
-listen_decides(struct coord *c, struct device *d)
+void
+devices_tick(struct coord *c)
 {
-	if (!d->after || c->devices->ear.back < d->after)
-		return false;
-	return !can_look(c, d) || !ask_look(c, d);
+	for (size_t i = c->devices->n; i-- > 0;) {
+		struct device *d = c->devices->v[i];
+		uint64_t silent_ms = c->now_ms - d->heard_ms;
+
+		if (!d->lost)
+			listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed);
+		else if (silent_ms >= COORD_FORGET_MS && d->ncomms == 0 && !d->configured)
+			device_forget(c, i);
+	}
+	devices_decide(c);
 }
 
-bool
-listen_excuses(struct coord *c, struct device *d, enum coord_look found)
+/* After a late echo the next goes out at once: the time between them counts as late. */
+void
+devices_echo(struct coord *c)
 {
-	if (found != COORD_LOOK_STARVED)
-		return found == COORD_LOOK_RUNNABLE;
-	d->heard_at = c->devices->ear.ms > c->lost_ms / 2 ? c->devices->ear.ms - c->lost_ms / 2 : 0;
-	d->missing = 0;
-	d->after = 0;
-	return true;
+	bool soon = c->now_ms - c->devices->ear.asked_ms <= attention_ms(c);
+
+	c->devices->ear.asked = false;
+	c->devices->ear.back = c->devices->ear.sent;
+	if (soon)
+		c->devices->ear.ms += c->devices->ear.held_ms;
+	else
+		ask_echo(c);
+	devices_decide(c);
 }
 
 enum rc

@@ -102,13 +102,6 @@ key_of(char key[RECORD_KEY_MAX], const struct device *d)
 }
 
 void
-device_changed(struct coord *c, struct device *d)
-{
-	d->recorded = false;
-	c->devices->unrecorded = true;
-}
-
-void
 device_unrecord(struct coord *c, const struct device *d)
 {
 	char key[RECORD_KEY_MAX];
@@ -134,68 +127,4 @@ devices_record(struct coord *c)
 		device_msgs_fini(&msgs);
 	}
 	c->devices->unrecorded = false;
-}
-
-/* Restore the coordinator's own decisions, which the device does not report. */
-static void
-take_device(struct device *d, const GpuSim__DeviceMetadata *m)
-{
-	d->placed = m->placed;
-	d->lost = m->loss != NULL;
-	if (m->loss) {
-		snprintf(d->loss.why, sizeof d->loss.why, "%s", m->loss->why);
-		d->loss.at_ms = m->loss->atms;
-		d->loss.incarnation = m->incarnation;
-	}
-	d->recorded = true;
-}
-
-enum rc
-device_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
-{
-	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(NULL, n, value);
-	struct device *d;
-	struct err why;
-	enum rc rc = RC_OK;
-
-	if (!m)
-		return err_set(err, RC_BADDATA, "record %s: malformed", key);
-	if (device_heard(c, m, NULL, &d, &why) != RC_OK)
-		rc = err_set(err, RC_BADDATA, "record %s: %s", key, why.text);
-	else
-		take_device(d, m);
-	gpu_sim__device_metadata__free_unpacked(m, NULL);
-	return rc;
-}
-
-static void
-asked(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
-{
-	struct device *asked = owner, *d;
-	struct err err;
-
-	(void)rank;
-	if (o->reply && o->reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA &&
-	    device_heard(c, o->reply->getdevicemetadata->metadata, asked->said->address, &d,
-			 &err) != RC_OK)
-		act_log(c, "device %016" PRIx64 ": %s", asked->id, err.text);
-}
-
-void
-devices_resume(struct coord *c)
-{
-	GpuSim__GetDeviceMetadataRequest get = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
-
-	for (size_t i = 0; i < c->devices->n; i++) {
-		struct device *d = c->devices->v[i];
-		struct buf body = {0};
-
-		/* It has the full timeout to show that it is alive. */
-		d->heard_ms = c->now_ms;
-		d->heard_at = d->word_at = d->beat_at = c->devices->ear.ms;
-		if (d->lost)
-			continue;
-		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
-		call_start(c, &d->ask, d, asked, d, 0, c->lost_ms, &body);
-	}
 }

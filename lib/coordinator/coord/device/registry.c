@@ -1,5 +1,5 @@
 /*
- * registry.c - the devices: alive, silent or lost, and since when.
+ * registry.c - the devices that are known: they join, register, are lost, and are forgotten.
  *
  * A device is known by its id; the incarnation distinguishes a process from its predecessor.
  */
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PER_BEAT 128 /* devices that may send every heartbeat */
+
 enum rc
 devices_init(struct coord *c, const struct device_hooks *hooks)
 {
@@ -21,6 +23,14 @@ devices_init(struct coord *c, const struct device_hooks *hooks)
 	return RC_OK;
 }
 
+static void
+device_free(struct device *d)
+{
+	if (d->said)
+		gpu_sim__device_metadata__free_unpacked(d->said, NULL);
+	free(d);
+}
+
 void
 devices_fini(struct coord *c)
 {
@@ -29,110 +39,6 @@ devices_fini(struct coord *c)
 	if (c->devices)
 		free(c->devices->config);
 	free(c->devices);
-}
-
-GETTER(uint64_t, device_id, device, id)
-GETTER(uint64_t, device_incarnation, device, said->incarnation)
-GETTER(uint32_t, device_memories, device, memories)
-
-void
-device_range(const struct device *d, uint64_t *min, uint64_t *max)
-{
-	*min = d->said->minmemaddr->value;
-	*max = d->said->maxmemaddr->value;
-}
-
-struct link_shape
-device_link(const struct device *d)
-{
-	return (struct link_shape){(double)d->said->latencyns / 1e3, (double)d->said->bitspers};
-}
-
-GETTER(uint32_t, device_ordinal, device, ordinal)
-GETTER(bool, device_is_spare, device, spare)
-GETTER(bool, device_is_lost, device, lost)
-GETTER(uint64_t, device_heard_ms, device, heard_ms)
-GETTER(uint64_t, device_reports, device, reports)
-
-void
-device_reserve(struct device *d)
-{
-	d->successor = 0;
-	d->ncomms++;
-}
-
-void
-device_release(struct device *d)
-{
-	d->ncomms--;
-}
-
-GETTER(bool, device_is_reserved, device, ncomms)
-
-void
-device_tell(struct coord *c, const struct device *d, struct buf *body)
-{
-	if (body->data)
-		act_call(c, 0, d->id, d->said->address, c->cfg.abort_grace_ms, body);
-}
-
-size_t
-devices_count(const struct coord *c)
-{
-	return c->devices->n;
-}
-
-struct device *
-device_at(const struct coord *c, size_t i)
-{
-	return c->devices->v[i];
-}
-
-struct device *
-device_find(struct coord *c, uint64_t id)
-{
-	for (size_t i = 0; i < c->devices->n; i++)
-		if (c->devices->v[i]->id == id)
-			return c->devices->v[i];
-	return NULL;
-}
-
-struct device *
-device_in_place(struct coord *c, struct device *d)
-{
-	struct device *next = d;
-
-	while (next && next->successor)
-		next = device_find(c, next->successor);
-	return next ? next : d;
-}
-
-bool
-device_is_free(const struct device *d)
-{
-	return !d->lost && d->ncomms == 0;
-}
-
-enum rc
-device_named(struct coord *c, uint64_t id, struct device **out, struct err *err)
-{
-	struct device *d = device_find(c, id);
-	struct err why;
-
-	if (!d)
-		return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, id);
-	if (d->lost) {
-		device_lost(d, &why);
-		return err_set(err, why.rc, "device %016" PRIx64 " %s", d->id, why.text);
-	}
-	*out = d;
-	return RC_OK;
-}
-
-enum rc
-device_lost(const struct device *d, struct err *err)
-{
-	return err_set(err, RC_UNREACHABLE, "lost: %s", d->loss.why);
 }
 
 void
@@ -150,70 +56,6 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->said->address, why);
 	event_device(c, GPU_SIM__EVENT_KIND__LOST, d, "lost: %s", why);
 	c->devices->hooks->lost(c, d);
-}
-
-/* Heartbeats due since its last message. Half a heartbeat late is on time. */
-static uint64_t
-beats_silent(const struct coord *c, const struct device *d)
-{
-	uint64_t beat = c->cfg.heartbeat_ms, gap = c->devices->ear.ms - d->heard_at;
-	uint64_t in_time = beat / 2 + (d->stride ? d->stride - 1 : 0) * beat;
-
-	return gap > in_time ? (gap - in_time) / beat : 0;
-}
-
-/* A message from it settles the heartbeats due by now. */
-static void
-count_beats(struct coord *c, struct device *d)
-{
-	uint64_t beat = c->cfg.heartbeat_ms;
-	uint64_t owed = (c->devices->ear.ms - d->beat_at + beat / 2) / beat;
-	uint64_t missed = beats_silent(c, d);
-
-	if (owed == 0)
-		return;
-	c->counts.beats_missed += missed;
-	d->missing = owed < COORD_MAX_BEATS ? d->missing << owed : 0;
-	if (missed >= COORD_MAX_BEATS)
-		missed = COORD_MAX_BEATS - 1;
-	d->missing |= ((1ull << missed) - 1) << 1;
-	d->beat_at = c->devices->ear.ms;
-}
-
-/* The number of missing heartbeats, those of the current silence included. */
-static unsigned
-beats_missing(const struct coord *c, const struct device *d)
-{
-	uint64_t silent = (c->devices->ear.ms - d->heard_at) / c->cfg.heartbeat_ms;
-	uint64_t before = d->missing, due = d->stride ? d->stride - 1 : 0;
-
-	if (silent >= c->cfg.missed)
-		return (unsigned)(silent < c->cfg.of ? silent : c->cfg.of);
-	if (c->cfg.of - silent < COORD_MAX_BEATS)
-		before &= (1ull << (c->cfg.of - silent)) - 1;
-	return (unsigned)(silent > due ? silent - due : 0) + (unsigned)__builtin_popcountll(before);
-}
-
-void
-device_alive(struct coord *c, struct device *d)
-{
-	if (d->lost || d->heard_ms == 0) {
-		d->missing = 0;
-		d->beat_at = c->devices->ear.ms;
-	} else {
-		count_beats(c, d);
-	}
-	d->heard_ms = c->now_ms;
-	d->heard_at = d->word_at = c->devices->ear.ms;
-	d->looked_at = false;
-	d->after = 0;
-	if (d->lost) {
-		d->lost = false;
-		device_changed(c, d);
-		act_log(c, "device %016" PRIx64 " at %s has returned", d->id, d->said->address);
-		if (d->loss.incarnation == d->said->incarnation)
-			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "has returned");
-	}
 }
 
 void
@@ -249,30 +91,8 @@ device_hung_up(struct coord *c, uint64_t client_id)
 	}
 }
 
-static bool
-comes_before(const struct device *a, const struct device *b)
-{
-	return a->ordinal != b->ordinal ? a->ordinal < b->ordinal : a->id < b->id;
-}
-
 void
-device_moved(struct coord *c, struct device *d)
-{
-	struct device **v = c->devices->v;
-	size_t i = 0;
-
-	while (v[i] != d)
-		i++;
-	/* Move it to its place; the others are sorted. */
-	for (; i > 0 && comes_before(d, v[i - 1]); i--)
-		v[i] = v[i - 1];
-	for (; i + 1 < c->devices->n && comes_before(v[i + 1], d); i++)
-		v[i] = v[i + 1];
-	v[i] = d;
-}
-
-static void
-forget(struct coord *c, size_t i)
+device_forget(struct coord *c, size_t i)
 {
 	device_unrecord(c, c->devices->v[i]);
 	call_cancel(c, &c->devices->v[i]->ask);
@@ -297,7 +117,7 @@ evict(struct coord *c)
 	}
 	if (old == c->devices->n)
 		return false;
-	forget(c, old);
+	device_forget(c, old);
 	return true;
 }
 
@@ -367,29 +187,12 @@ copy_metadata(const GpuSim__DeviceMetadata *m, const char *address)
 	return copy;
 }
 
-void
-device_free(struct device *d)
-{
-	if (d->said)
-		gpu_sim__device_metadata__free_unpacked(d->said, NULL);
-	free(d);
-}
-
 /* A restarted device has the same memory as before. */
 static bool
 has_its_memory(const struct device *d, const GpuSim__DeviceMetadata *m)
 {
 	return strcmp(d->said->host, m->host) == 0 && d->said->memdev == m->memdev &&
 	       d->said->meminode == m->meminode;
-}
-
-bool
-device_is_beside(const struct device *d, const char *host, uint32_t user)
-{
-	const uint32_t root = 1;
-
-	return *host && strcmp(d->said->host, host) == 0 && d->said->mempath[0] &&
-	       (d->said->memuser == 0 || d->said->memuser == user || user == root);
 }
 
 /* The address belonged to another device, which cannot be alive any more. */
@@ -404,7 +207,7 @@ take_address(struct coord *c, const struct device *d)
 		if (!other->lost)
 			device_lose(c, other, "another device has its address now");
 		else if (other->ncomms == 0 && !other->configured)
-			forget(c, i);
+			device_forget(c, i);
 	}
 }
 
@@ -474,56 +277,15 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	return RC_OK;
 }
 
-/* Too many heartbeats are missing without an excuse. */
-static void
-device_miss(struct coord *c, struct device *d)
+static uint32_t
+listen_stride(const struct coord *c)
 {
-	uint64_t silent_ms = c->now_ms - d->heard_ms;
-	char why[COORD_WHY_MAX];
+	uint32_t want = (uint32_t)(c->devices->n + PER_BEAT - 1) / PER_BEAT;
+	uint32_t most = c->cfg.missed * 2 / 5; /* two may be missed before the sender is lost */
 
-	c->counts.beats_missed += beats_silent(c, d);
-	if (silent_ms >= c->lost_ms)
-		snprintf(why, sizeof why, "no heartbeat for %.1fs", (double)silent_ms / 1e3);
-	else
-		snprintf(why, sizeof why, "%u of its last %u heartbeats are missing", c->cfg.missed,
-			 c->cfg.of);
-	device_lose(c, d, why);
-}
-
-void
-device_looked(struct coord *c, uint64_t id, enum coord_look found)
-{
-	struct device *d = device_find(c, id);
-
-	if (d && !d->lost && beats_missing(c, d) >= c->cfg.missed && !listen_excuses(c, d, found))
-		device_miss(c, d);
-}
-
-void
-devices_decide(struct coord *c)
-{
-	for (size_t i = c->devices->n; i-- > 0;) {
-		struct device *d = c->devices->v[i];
-
-		if (!d->lost && d->after && beats_missing(c, d) >= c->cfg.missed &&
-		    listen_decides(c, d))
-			device_miss(c, d);
-	}
-}
-
-void
-devices_tick(struct coord *c)
-{
-	for (size_t i = c->devices->n; i-- > 0;) {
-		struct device *d = c->devices->v[i];
-		uint64_t silent_ms = c->now_ms - d->heard_ms;
-
-		if (!d->lost)
-			listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed);
-		else if (silent_ms >= COORD_FORGET_MS && d->ncomms == 0 && !d->configured)
-			forget(c, i);
-	}
-	devices_decide(c);
+	if (want > most)
+		want = most;
+	return want ? want : 1;
 }
 
 enum rc
@@ -549,25 +311,68 @@ device_registers(struct coord *c, uint64_t client_id, const GpuSim__RegisterRequ
 	return RC_OK;
 }
 
-/* ---- events */
+/* ---- after a restart of the coordinator */
+
+/* Restore the coordinator's own decisions, which the device does not report. */
+static void
+take_device(struct device *d, const GpuSim__DeviceMetadata *m)
+{
+	d->placed = m->placed;
+	d->lost = m->loss != NULL;
+	if (m->loss) {
+		snprintf(d->loss.why, sizeof d->loss.why, "%s", m->loss->why);
+		d->loss.at_ms = m->loss->atms;
+		d->loss.incarnation = m->incarnation;
+	}
+	d->recorded = true;
+}
+
+enum rc
+device_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(NULL, n, value);
+	struct device *d;
+	struct err why;
+	enum rc rc = RC_OK;
+
+	if (!m)
+		return err_set(err, RC_BADDATA, "record %s: malformed", key);
+	if (device_heard(c, m, NULL, &d, &why) != RC_OK)
+		rc = err_set(err, RC_BADDATA, "record %s: %s", key, why.text);
+	else
+		take_device(d, m);
+	gpu_sim__device_metadata__free_unpacked(m, NULL);
+	return rc;
+}
+
+static void
+asked(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
+{
+	struct device *asked = owner, *d;
+	struct err err;
+
+	(void)rank;
+	if (o->reply && o->reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA &&
+	    device_heard(c, o->reply->getdevicemetadata->metadata, asked->said->address, &d,
+			 &err) != RC_OK)
+		act_log(c, "device %016" PRIx64 ": %s", asked->id, err.text);
+}
 
 void
-event_device(struct coord *c, GpuSim__EventKind kind, const struct device *d, const char *fmt, ...)
+devices_resume(struct coord *c)
 {
-	struct event e = {.kind = kind, .device = d->id, .ordinal = d->ordinal};
-	char text[EVENT_TEXT_MAX / 2], who[64];
-	uint32_t rank;
-	va_list ap;
+	GpuSim__GetDeviceMetadataRequest get = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	snprintf(who, sizeof who, "device %016" PRIx64 " (gpu %u)", d->id, d->ordinal);
-	e.comm = c->devices->hooks->seat(c, d, &rank);
-	if (e.comm) {
-		e.rank = rank + 1;
-		event_add(c, &e, "%s, rank %u of comm %" PRIu64 ", %s", who, rank, e.comm, text);
-	} else {
-		event_add(c, &e, "%s %s", who, text);
+	for (size_t i = 0; i < c->devices->n; i++) {
+		struct device *d = c->devices->v[i];
+		struct buf body = {0};
+
+		/* It has the full timeout to show that it is alive. */
+		d->heard_ms = c->now_ms;
+		d->heard_at = d->word_at = d->beat_at = c->devices->ear.ms;
+		if (d->lost)
+			continue;
+		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
+		call_start(c, &d->ask, d, asked, d, 0, c->lost_ms, &body);
 	}
 }

@@ -6,16 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-struct graph *
-graph_find(struct comm *comm, uint64_t id)
-{
-	struct graph *g = comm_work(comm)->graphs;
-
-	while (g && g->id != id)
-		g = g->next;
-	return g;
-}
-
 /* Cancel all its calls, also to ranks that have left the communicator. */
 static void
 graph_cancel(struct coord *c, struct graph *g)
@@ -39,24 +29,6 @@ graph_free(struct coord *c, struct graph *g)
 	parts_free(c, g->part);
 	held_drop(c, g->held);
 	free(g);
-}
-
-struct graph *
-graph_alloc(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
-{
-	size_t size = sizeof(struct graph) + comm_nranks(comm) * sizeof *((struct graph *)0)->rank;
-	struct graph *g = held_alloc(c, size, err);
-
-	if (!g)
-		return NULL;
-	g->comm = comm;
-	g->nranks = comm_nranks(comm);
-	g->held = size;
-	g->nops = nops;
-	g->next = comm_work(comm)->graphs;
-	comm_work(comm)->graphs = g;
-	comm_work(comm)->ngraphs++;
-	return g;
 }
 
 /* The first rank that has not answered. */

@@ -83,3 +83,18 @@ pairs_fini(struct pairs *p)
 	free(p->slot);
 	*p = (struct pairs){0};
 }
+
+struct pair_count *
+work_pair(struct work *work, uint32_t src, uint32_t dst)
+{
+	struct pair_count *p;
+	size_t i;
+
+	if (pairs_index(&work->pairs, src, dst, &i) != RC_OK)
+		return NULL;
+	p = pairs_beside(&work->pairs, i, work->pair, &work->pair_cap, sizeof *p);
+	if (!p)
+		return NULL;
+	work->pair = p;
+	return &p[i];
+}

@@ -6,9 +6,6 @@
  */
 #include "coord/run/run_impl.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "mem/dtype.h"
 
 static enum rc
@@ -61,7 +58,7 @@ remap_coll(GpuSim__Coll *k, const uint32_t *to, uint32_t from, uint32_t left, st
 	return RC_OK;
 }
 
-enum rc
+static enum rc
 remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
 	     struct err *err)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct run *
+static struct run *
 run_find(struct coord *c, uint64_t id)
 {
 	for (struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm))
@@ -49,6 +49,47 @@ describe(struct coord *c, struct pending *p, struct err *err)
 }
 
 const struct wait wait_run = {.late = describe};
+
+/*
+ * ---- stragglers: the ranks that others wait for
+ *
+ * Each rank reports how long it waited for each other rank. A rank that waits passes its delay on: in a
+ * ring the successor of a late rank is late too. So a rank's own lateness is the longest that any rank
+ * waited for it, less its own wait. Only durations are compared, so clocks of different hosts need not
+ * agree.
+ */
+
+static void
+late_begin(struct run *run)
+{
+	for (uint32_t r = 0; r < comm_nranks(run->comm); r++)
+		run->rank[r].held_ns = run->rank[r].waited_ns = 0;
+}
+
+static void
+late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m)
+{
+	if (m->n_waitedns != comm_nranks(run->comm))
+		return;
+	for (uint32_t q = 0; q < comm_nranks(run->comm); q++) {
+		uint64_t *held = &run->rank[q].held_ns;
+
+		run->rank[r].waited_ns += m->waitedns[q];
+		if (m->waitedns[q] > *held)
+			*held = m->waitedns[q];
+	}
+}
+
+static void
+late_count(const struct run *run)
+{
+	for (uint32_t r = 0; run->nops && r < comm_nranks(run->comm); r++) {
+		const struct run_rank *rr = &run->rank[r];
+		uint64_t own = rr->held_ns > rr->waited_ns ? rr->held_ns - rr->waited_ns : 0;
+
+		comm_late(run->comm, r, run->nops, own);
+	}
+}
 
 /* ---- ending */
 
@@ -281,19 +322,6 @@ runs_start_next(struct coord *c, struct comm *comm)
 		}
 }
 
-struct run *
-run_alloc(struct coord *c, struct comm *comm, struct err *err)
-{
-	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
-	struct run *run = held_alloc(c, size, err);
-
-	if (run) {
-		run->comm = comm;
-		run->held = size;
-	}
-	return run;
-}
-
 static struct run *
 run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
@@ -491,53 +519,4 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	*operation = run->first_seq;
 	run_queue(c, run, w, q->wait);
 	return RC_OK;
-}
-
-/* ---- submitting */
-
-void
-answer_submitted(struct coord *c, struct pending *w, uint64_t operation)
-{
-	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
-
-	r.operation = operation;
-	answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &r);
-}
-
-enum rc
-comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct pending *w,
-	    bool wait, uint64_t *operation, struct err *err)
-{
-	struct group *g = group_find(comm, pending_asker(w)->client_id);
-	struct batch b;
-	enum rc rc;
-
-	*operation = 0;
-	if (g)
-		return group_append(c, comm, g, s, err);
-	rc = batch_init(c, &b, comm, err);
-	if (rc != RC_OK)
-		return rc;
-	rc = batch_add(&b, s, err);
-	*operation = comm_work(comm)->next_seq;
-	if (rc == RC_OK && b.nops)
-		rc = run_submit(c, &b, s, NULL, w, wait, operation, err);
-	batch_fini(&b);
-	return rc;
-}
-
-enum rc
-on_submit(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
-{
-	struct comm *comm;
-	uint64_t operation;
-	enum rc rc = comm_usable(c, req->submit->commid, &comm, err);
-
-	if (rc == RC_OK && req->submit->meet)
-		return meet_submit(c, comm, req->submit, w, err);
-	if (rc == RC_OK)
-		rc = comm_submit(c, comm, req->submit, w, req->submit->wait, &operation, err);
-	if (rc == RC_OK && !pending_on(w))
-		answer_submitted(c, w, operation);
-	return rc;
 }

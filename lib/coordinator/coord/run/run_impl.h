@@ -87,7 +87,7 @@ struct batch {
 		size_t nops, nbytes;
 		size_t encoded;	 /* of nops, by batch_encode */
 	} * rank;		 /* comm_nranks(comm) */
-	struct carried *carried; /* see carry.c */
+	struct carried *carried; /* see batch.c */
 	size_t ncarried;
 	struct pairs pairs;
 	struct batch_pair *pair;
@@ -162,20 +162,10 @@ struct runs {
 	uint64_t reserved_number, reserved_graph; /* as stored */
 };
 
-/* ---- lateness.c */
-
-/* A rank's part of a run begins; has succeeded; all parts have succeeded. */
-void late_begin(struct run *run);
-void late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m);
-void late_count(const struct run *run);
-
 /* ---- remap.c */
 
-/* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r, or RANK_LEAVES.
- * RC_RECOVERED: it is meaningless without the ranks that leave; *s may be partly rewritten. */
-enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
-		     struct err *err);
-/* The same for packed parts. RC_NOMEM. */
+/* Rewrite packed submits of `from` ranks for `left` of them; to[r] is the new number of rank r, or RANK_LEAVES.
+ * RC_RECOVERED: one is meaningless without the ranks that leave; RC_NOMEM. */
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
 		    struct err *err);
 
@@ -184,6 +174,8 @@ enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from,
 /* The pair's number, added if new; the caller keeps arrays beside it. RC_NOMEM. */
 enum rc pairs_index(struct pairs *p, uint32_t src, uint32_t dst, size_t *idx);
 void pairs_fini(struct pairs *p);
+/* The counts of a communicator's pair, added if new. NULL: out of memory. */
+struct pair_count *work_pair(struct work *work, uint32_t src, uint32_t dst);
 /* v, an array of *vcap things of `size` bytes, zero-extended to p->cap of them if it does not reach
  * idx. NULL: out of memory, v as it was. */
 void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, size_t size);
@@ -223,21 +215,8 @@ void bufs_free(struct buf *b, size_t n);
 /* The unmatched operations have been submitted: count them. After encoding; cannot fail. */
 void batch_commit(const struct batch *b);
 
-/* ---- carry.c */
+/* ---- submit.c */
 
-/* The rank's operation `index` must carry the algorithm's schedule, as the first that runs it. Else *of
- * is 1 + the index of the carrier. When out of memory each carries it. */
-bool carry_here(struct batch *b, uint32_t rank, const struct tune_file *f, size_t index,
-		uint32_t *of);
-/* Forget all carriers, or those of operations that were not added. */
-void carry_forget(struct batch *b, bool all);
-void carry_fini(struct batch *b);
-
-/* ---- meet.c */
-
-/* Take the submit of one rank, which waits for all ranks'. RC_INVAL, RC_BUSY: one waits already. */
-enum rc meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
-		    struct pending *p, struct err *err);
 /* Answer waiting submits with *why; free the empty seats. */
 void meet_fail(struct coord *c, struct comm *comm, const struct err *why);
 void meet_forget(struct comm *comm);
@@ -262,13 +241,24 @@ void held_drop(struct coord *c, size_t nbytes);
 /* Zeroed memory that is counted. NULL: RC_BUSY, RC_NOMEM in *err. */
 void *held_alloc(struct coord *c, size_t nbytes, struct err *err);
 
-/* ---- run.c */
-
 /* A run of no operations that is not queued; an empty graph in the communicator's list. NULL: *err. */
 struct run *run_alloc(struct coord *c, struct comm *comm, struct err *err);
 struct graph *graph_alloc(struct coord *c, struct comm *comm, uint64_t nops, struct err *err);
 /* NULL: not found. */
 struct graph *graph_find(struct comm *comm, uint64_t id);
+void work_append(struct comm *comm, struct run *run);
+
+void parts_free(struct coord *c, struct group_part *parts);
+/* A packed copy of a submit, and one of packed bytes. NULL: *err. */
+struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
+struct group_part *part_copy(struct coord *c, const void *packed, size_t n, struct err *err);
+/* Unpack it; free with gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
+GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
+/* Copy the submit, or a group's parts: *out is the first, in order, also on error. */
+enum rc parts_copy(struct coord *c, const GpuSim__SubmitRequest *one,
+		   const struct group_part *parts, struct group_part **out, struct err *err);
+
+/* ---- run.c */
 
 /* Submit a batch's operations: `one` submit, or the packed submits of a group. wait: the request waits
  * for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
@@ -277,8 +267,6 @@ enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest
 		   uint64_t *operation, struct err *err);
 enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 		  struct pending *w, uint64_t *operation, struct err *err);
-/* The run is queued: answer with its first number. */
-void answer_submitted(struct coord *c, struct pending *w, uint64_t operation);
 /* Encode the batch's operations and pack each rank's request. */
 enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
 		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
@@ -311,16 +299,6 @@ void runs_stop(struct coord *c, struct comm *comm);
 void runs_resume(struct coord *c, struct comm *comm);
 /* The graph ends: its runs cannot run. */
 void runs_forget_graph(struct comm *comm, struct graph *g);
-void parts_free(struct coord *c, struct group_part *parts);
-/* A packed copy of a submit, and one of packed bytes. NULL: *err. */
-struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
-struct group_part *part_copy(struct coord *c, const void *packed, size_t n, struct err *err);
-/* Unpack it; free with gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
-GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
-struct run *run_find(struct coord *c, uint64_t id);
-/* Copy the submit, or a group's parts: *out is the first, in order, also on error. */
-enum rc parts_copy(struct coord *c, const GpuSim__SubmitRequest *one,
-		   const struct group_part *parts, struct group_part **out, struct err *err);
 
 /* ---- group.c, graph.c */
 
@@ -337,12 +315,6 @@ void graphs_drop_failed(struct coord *c, struct comm *comm);
 /* After a failure: end definitions and drops in progress. */
 void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
-
-/* ---- work.c */
-
-/* The pair's counts, added if new. NULL: out of memory. */
-struct pair_count *work_pair(struct work *work, uint32_t src, uint32_t dst);
-void work_append(struct comm *comm, struct run *run);
 
 /* ---- run_record.c: store it; drop its record */
 

@@ -19,37 +19,6 @@ runs_fini(struct coord *c)
 	free(c->runs);
 }
 
-uint64_t
-runs_operations(const struct comm *comm)
-{
-	return comm_work(comm)->next_seq - comm_work(comm)->skipped;
-}
-
-struct pair_count *
-work_pair(struct work *work, uint32_t src, uint32_t dst)
-{
-	struct pair_count *p;
-	size_t i;
-
-	if (pairs_index(&work->pairs, src, dst, &i) != RC_OK)
-		return NULL;
-	p = pairs_beside(&work->pairs, i, work->pair, &work->pair_cap, sizeof *p);
-	if (!p)
-		return NULL;
-	work->pair = p;
-	return &p[i];
-}
-
-void
-work_append(struct comm *comm, struct run *run)
-{
-	struct work *work = comm_work(comm);
-
-	*work->runs_tail = run;
-	work->runs_tail = &run->next;
-	comm_count_runs(comm, ++work->nruns);
-}
-
 static void
 forget_pairs(struct work *work)
 {

@@ -1,6 +1,6 @@
 /*
- * meet.c - submits of single ranks (SubmitRequest.meet) that run as one when all ranks have submitted:
- * used by gpusim_allreduce and its siblings.
+ * submit.c - submits of all ranks; and those of single ranks (SubmitRequest.meet) that run as one when all
+ * ranks have submitted: used by gpusim_allreduce and its siblings.
  *
  * A rank has one seat, so its submits match the others' in order. Nothing is recorded: until all ranks
  * have submitted nothing has begun, and after a restart the clients repeat their requests. Then all are
@@ -10,6 +10,39 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+static void
+answer_submitted(struct coord *c, struct pending *w, uint64_t operation)
+{
+	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
+
+	r.operation = operation;
+	answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &r);
+}
+
+enum rc
+comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct pending *w,
+	    bool wait, uint64_t *operation, struct err *err)
+{
+	struct group *g = group_find(comm, pending_asker(w)->client_id);
+	struct batch b;
+	enum rc rc;
+
+	*operation = 0;
+	if (g)
+		return group_append(c, comm, g, s, err);
+	rc = batch_init(c, &b, comm, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = batch_add(&b, s, err);
+	*operation = comm_work(comm)->next_seq;
+	if (rc == RC_OK && b.nops)
+		rc = run_submit(c, &b, s, NULL, w, wait, operation, err);
+	batch_fini(&b);
+	return rc;
+}
+
+/* ---- of single ranks */
 
 /* The request is answered. */
 static void
@@ -88,7 +121,7 @@ meet(struct coord *c, struct comm *comm)
 	free(one);
 }
 
-enum rc
+static enum rc
 meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct pending *p,
 	    struct err *err)
 {
@@ -117,4 +150,22 @@ meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 	if (++work->nseated == n)
 		meet(c, comm);
 	return RC_OK;
+}
+
+/* ---- the request */
+
+enum rc
+on_submit(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+{
+	struct comm *comm;
+	uint64_t operation;
+	enum rc rc = comm_usable(c, req->submit->commid, &comm, err);
+
+	if (rc == RC_OK && req->submit->meet)
+		return meet_submit(c, comm, req->submit, w, err);
+	if (rc == RC_OK)
+		rc = comm_submit(c, comm, req->submit, w, req->submit->wait, &operation, err);
+	if (rc == RC_OK && !pending_on(w))
+		answer_submitted(c, w, operation);
+	return rc;
 }
