@@ -184,3 +184,17 @@ allows() {
 		[[ $output != *' must_'* ]] || fail "$f has must_..."
 	done
 }
+
+@test "circles: no files of this tree call each other in a circle; two that do are found" {
+	[ -d "$BUILD/obj/lib" ] || skip 'no objects'
+	run "$ROOT/tests/lint/circles" "$BUILD" 0 0
+	assert_status 0
+	mkdir -p tree/tests/lint tree/lib/a build/obj/lib/a build/obj/cmd
+	cp "$ROOT/tests/lint/circles" tree/tests/lint
+	echo 'void two(void); void one(void); void one(void) { two(); }' >tree/lib/a/one.c
+	echo 'void two(void); void one(void); void two(void) { one(); }' >tree/lib/a/two.c
+	for f in one two; do "${CC:-cc}" -c -o build/obj/lib/a/$f.o tree/lib/a/$f.c; done
+	run tree/tests/lint/circles build 0 0
+	assert_status 1
+	assert_match '2: lib/a/(one lib/a/two|two lib/a/one)'
+}
