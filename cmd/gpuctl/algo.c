@@ -181,8 +181,8 @@ print_json(struct json *j, const struct gpusim_algo *a)
 	json_put(j,
 		 "chunks:%" PRIu32 " steps:%" PRIu64 " messages:%" PRIu64 " slots:%" PRIu32
 		 " min_bytes:%" PRIu64 " max_bytes:%" PRIu64 " leased:%hhu digest:%s}",
-		 a->chunks, a->steps, a->messages, a->slots, a->min_bytes, a->max_bytes, a->leased,
-		 a->digest);
+		 a->chunks, a->steps, a->messages, a->slots, a->min_bytes, a->max_bytes,
+		 (bool)a->leased, a->digest);
 }
 
 static enum rc

@@ -99,8 +99,8 @@ json_device(struct json *j, const struct gpusim_device_info *d, size_t index)
 		 " state:%s spare:%hhu join:%hhu comm:%" PRIu64 " pid:%" PRIu32 " min_addr:%" PRIu64
 		 " max_addr:%" PRIu64 " used_bytes:%" PRIu64
 		 " address:%s data_address:%s mem_path:%s host:%s mem_private:%s",
-		 index, d->device.id, d->ordinal, device_state(d), d->spare, d->join, d->comm.id,
-		 d->pid, d->min_addr.addr, d->max_addr.addr, d->used_bytes, d->address,
+		 index, d->device.id, d->ordinal, device_state(d), (bool)d->spare, (bool)d->join,
+		 d->comm.id, d->pid, d->min_addr.addr, d->max_addr.addr, d->used_bytes, d->address,
 		 d->data_address, d->mem_path, d->host, d->mem_private);
 	if (d->lost)
 		json_put(j, "lost_at_ms:%" PRIu64 " lost_why:%s lost_remedy:%s", d->lost_at_ms,

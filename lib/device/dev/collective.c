@@ -67,7 +67,8 @@ cache_share(void)
 		kib = UNKNOWN_KIB;
 	if (f)
 		fclose(f);
-	return bytes = (uint64_t)kib * 1024 / 2;
+	bytes = (uint64_t)kib * 1024 / 2;
+	return bytes;
 }
 
 /* Exchange one range of every rank. */

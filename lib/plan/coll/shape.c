@@ -23,16 +23,16 @@ static const struct row {
 	bool reduces, has_parts;
 } rows[GPUSIM_NCOLLS] = {
     [GPUSIM_ALLREDUCE] = {"allreduce", ALL, ALL, ALL, ALL, .reduces = true},
-    [GPUSIM_BROADCAST] = {"broadcast", ALL, ALL, NONE, ALL},
+    [GPUSIM_BROADCAST] = {"broadcast", ALL, ALL, NONE, ALL, .reduces = false},
     [GPUSIM_REDUCE] = {"reduce", ALL, ALL, ALL, NONE, .reduces = true},
     [GPUSIM_ALLGATHER] = {"allgather", PART, ALL, PART, ALL, .has_parts = true},
     [GPUSIM_REDUCESCATTER] = {"reduce-scatter", ALL, PART, ALL, PART, true, true},
     [GPUSIM_ALLTOALL] = {"alltoall", ALL, ALL, ALL, ALL, .has_parts = true},
     [GPUSIM_GATHER] = {"gather", PART, ALL, PART, NONE, .has_parts = true},
     [GPUSIM_SCATTER] = {"scatter", ALL, PART, NONE, PART, .has_parts = true},
-    [GPUSIM_BARRIER] = {"barrier", NONE, NONE, NONE, NONE},
-    [GPUSIM_SEND] = {"send", ALL, NONE, ALL, NONE},
-    [GPUSIM_RECV] = {"recv", NONE, ALL, NONE, ALL},
+    [GPUSIM_BARRIER] = {"barrier", NONE, NONE, NONE, NONE, .reduces = false},
+    [GPUSIM_SEND] = {"send", ALL, NONE, ALL, NONE, .reduces = false},
+    [GPUSIM_RECV] = {"recv", NONE, ALL, NONE, ALL, .reduces = false},
 };
 
 /* The value may come from a peer, so it may not be a member of the enum. */

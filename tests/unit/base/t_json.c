@@ -36,7 +36,7 @@ test_put(void)
 	json_put(
 	    &j,
 	    "{index:%zu id:%016lx state:%s none:%s spare:%hhu bad:%g ok:%.3f null_1:null rows:[",
-	    (size_t)3, 0xabcul, "a\"b", none, true, NAN, 1.25);
+	    (size_t)3, 0xabcul, "a\"b", none, (bool)true, NAN, 1.25);
 	for (int i = 0; i < 2; i++)
 		json_put(&j, "{rank:%u v:[%d %d] all:[]}", (unsigned)i, -i, 2 * i);
 	json_put(&j, "] %s:%" PRIu64 " x:%" PRId64, "a name", UINT64_MAX, INT64_MIN);
