@@ -56,6 +56,14 @@ gpusim_one() { # TRANSPORT N SIZE
 	gpusim "$1" "$2" | awk '{ print $2 }'
 }
 
+# gpusim_coll COLLECTIVE SIZE - microseconds over peer memory, n=2
+gpusim_coll() {
+	export short
+	export -f gpuctl_bench gpuctl_has iters
+	# shellcheck disable=SC2016 # for the inner shell
+	gpuctl run -n 2 -- bash -c 'gpuctl_bench shm "$2" "$1"' bash "$1" "$2" | awk '$3 != 0 { exit 1 } { print $2 }'
+}
+
 # ---- one call
 
 nccl_call() { # N [BYTES]

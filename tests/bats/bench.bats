@@ -115,7 +115,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 @test "bench/run, short: gpusim and the available peers compute the right sums, in one table per case" {
 	LIMIT=110 run bounded env SHORT=1 BUILD="$BUILD" "$ROOT/bench/run"
 	assert_status 0
-	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Shaped networks' 'The filter' 'Blocks of 4 x 16 numbers' \
+	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Sends on one host' 'Shaped networks' 'The filter' 'Blocks of 4 x 16 numbers' \
 		'Cold start of 4' 'MNIST 784-128-10'; do
 		assert_match "### $title"
 	done
