@@ -108,11 +108,12 @@ coll_parse(const char *name, enum gpusim_coll *out, struct err *err)
 	struct nearest near = nearest_begin(name);
 	struct buf known = {0};
 
-	for (int i = 0; i < GPUSIM_NCOLLS; i++) {
+	for (int i = 0; i < GPUSIM_NCOLLS; i++)
 		if (nearest_same(name, rows[i].name)) {
 			*out = (enum gpusim_coll)i;
 			return RC_OK;
 		}
+	for (int i = 0; i < GPUSIM_NCOLLS; i++) {
 		nearest_offer(&near, rows[i].name);
 		buf_addf(&known, "%s%s", i ? ", " : "", rows[i].name);
 	}
