@@ -2,6 +2,7 @@
 #ifndef CUDART_HELPER_IMPL_H
 #define CUDART_HELPER_IMPL_H
 
+#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -63,6 +64,44 @@ enum fiber_failure { FIBER_TRAP, FIBER_ASSERT };
 /* Called in a kernel that fails by itself, on its own stack; must not return. Set before kernels run. */
 typedef void fiber_fail_fn(enum fiber_failure why, const char *text);
 void fiber_on_fail(fiber_fail_fn *fn);
+
+/* ---- faults of kernels (helper_fault.c) */
+
+struct fiber_gang;
+
+/*
+ * What a fault needs of the system thread that runs blocks; each such thread has its own. The thread
+ * calls sigsetjmp(back, 1), then points helper_fault_here to its struct for as long as blocks run. A
+ * fault stores what happened, and jumps to `back` with 1, also out of a fiber's stack.
+ */
+struct helper_fault {
+	sigjmp_buf back;
+	const struct fiber_gang *gang; /* whose stacks this thread uses */
+	/* of the fault */
+	int signal; /* 0: the kernel ended itself, and `why` has its text */
+	void *address;
+	enum fiber_failure own;
+	char why[192];
+};
+extern _Thread_local struct helper_fault *helper_fault_here; /* NULL: a fault ends the process */
+
+/* Take over the signals of faults, and fiber_on_fail. Once in the process, before its threads begin. */
+void helper_fault_take(void);
+/* Give the calling thread a stack for the handler. False: out of memory. */
+bool helper_fault_stack(void);
+
+/* After a jump to `back`, on the thread of the fault: write the reason to f->why, and return the CUDA error. */
+uint32_t helper_fault_explain(struct helper_fault *f);
+
+/*
+ * Fail a work with f->why, which helper_fault_explain or the caller wrote, in a sentence that names the
+ * kernel and the block and thread that ran last on the calling thread.
+ *
+ *	all	gets the CUDA error `code`, if it has none
+ *	x	gets the sentence and the failure; its work's end is the caller's to publish
+ */
+void helper_fault_note(const struct helper_fault *f, struct helper_shared *all,
+		       struct cmdq_extern *x, const struct helper_work *work, uint32_t code);
 
 /* ---- an integer division without a result on this processor */
 

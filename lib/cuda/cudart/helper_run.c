@@ -3,8 +3,8 @@
  *
  * Design notes. The main thread starts a thread for each queue that the program announces, and
  * joins them on stop; another thread ends the process when the program has ended. A queue's thread
- * waits until the device requests a work, runs it and reports its end. A fault in a kernel is a
- * signal on that thread; the handler jumps back into the thread's loop, and the work has failed.
+ * waits until the device requests a work, runs it and reports its end. A fault in a kernel
+ * (helper_fault.c) jumps back into that thread's loop, and the work has failed.
  * The program's own handlers, locks and connections are copies here, and nothing touches them.
  */
 #include "cudart/helper_impl.h"
@@ -27,8 +27,7 @@
 #include "cudart/registry.h"
 #include "cudart/space.h"
 
-#define ALT_STACK (64u << 10)
-#define PARAMS	  1024
+#define PARAMS 1024
 
 struct worker {
 	pthread_t thread;
@@ -38,84 +37,8 @@ struct worker {
 	struct fiber_gang *gang;
 	const struct __gpusim_kernel *told; /* the name in the page belongs to it */
 	void *args[PARAMS];
-	sigjmp_buf back;
-	/* of a failed kernel */
-	int signal;
-	void *address;
-	enum fiber_failure own;
-	char why[192];
+	struct helper_fault fault;
 };
-
-static _Thread_local struct worker *here; /* while a kernel runs */
-
-/* ---- faults */
-
-static void
-on_fault(int sig, siginfo_t *info, void *context)
-{
-	if (here && sig == SIGFPE && helper_divide(context))
-		return;
-	if (!here) { /* not a kernel's fault: let it kill the process */
-		signal(sig, SIG_DFL);
-		return;
-	}
-	here->signal = sig;
-	here->address = info->si_addr;
-	siglongjmp(here->back, 1);
-}
-
-static void
-on_own_end(enum fiber_failure why, const char *text)
-{
-	here->signal = 0;
-	here->own = why;
-	snprintf(here->why, sizeof here->why, "%s", text);
-	siglongjmp(here->back, 1);
-}
-
-/* Write the message, and return the CUDA error. */
-static uint32_t
-explain_fault(struct worker *w)
-{
-	switch (w->signal) {
-	case 0:
-		return w->own == FIBER_ASSERT ? cudaErrorAssert : cudaErrorLaunchFailure;
-	case SIGFPE:
-		snprintf(w->why, sizeof w->why, "an arithmetic fault (a division by zero?)");
-		return cudaErrorLaunchFailure;
-	case SIGILL:
-		snprintf(w->why, sizeof w->why, "an illegal instruction");
-		return cudaErrorIllegalInstruction;
-	case SIGABRT:
-		snprintf(w->why, sizeof w->why, "abort()");
-		return cudaErrorLaunchFailure;
-	default:
-		if (fiber_is_guard(w->gang, w->address))
-			snprintf(w->why, sizeof w->why, "its stack of %u KiB overflowed",
-				 FIBER_STACK >> 10);
-		else
-			snprintf(w->why, sizeof w->why, "an illegal address, %p%s", w->address,
-				 w->signal == SIGBUS ? " (no memory there)" : "");
-		return cudaErrorIllegalAddress;
-	}
-}
-
-static void
-note(struct worker *w, const struct helper_work *work, uint32_t code)
-{
-	struct cmdq_extern *x = &w->page->ext[0];
-	uint32_t block[3], thread[3], none = 0;
-	char name[40], text[400];
-
-	fiber_where(block, thread);
-	registry_name(work->kernel, name, sizeof name);
-	snprintf(text, sizeof text, "kernel %s, block (%u,%u,%u) thread (%u,%u,%u): %s", name,
-		 block[0], block[1], block[2], thread[0], thread[1], thread[2], w->why);
-	memcpy(x->text, text, sizeof x->text - 1);
-	x->text[sizeof x->text - 1] = '\0';
-	atomic_store(&x->rc, GPUSIM_FAILED);
-	atomic_compare_exchange_strong(&w->all->error, &none, code);
-}
 
 /* For the device's recorder. */
 static void
@@ -142,6 +65,12 @@ end_text(enum fiber_end end)
 }
 
 static void
+note(struct worker *w, const struct helper_work *work, uint32_t code)
+{
+	helper_fault_note(&w->fault, w->all, &w->page->ext[0], work, code);
+}
+
+static void
 run_work(struct worker *w, const struct helper_work *work)
 {
 	const uint32_t *offset = (const uint32_t *)(const void *)(w->queue->args + work->at);
@@ -154,22 +83,22 @@ run_work(struct worker *w, const struct helper_work *work)
 	for (uint32_t i = 0; i < work->nparams && i < PARAMS; i++)
 		w->args[i] = w->queue->args + work->at + table + offset[i];
 	if (work->host_param) {
-		snprintf(w->why, sizeof w->why,
+		snprintf(w->fault.why, sizeof w->fault.why,
 			 "parameter %u points to memory of the program, which kernels cannot "
 			 "access: use cudaMallocManaged or cudaMallocHost",
 			 work->host_param);
 		note(w, work, cudaErrorIllegalAddress);
-	} else if (sigsetjmp(w->back, 1) == 0) {
-		here = w;
+	} else if (sigsetjmp(w->fault.back, 1) == 0) {
+		helper_fault_here = &w->fault;
 		end = fiber_run(w->gang, &grid);
-		here = NULL;
+		helper_fault_here = NULL;
 		if (end != FIBER_ENDED) {
-			snprintf(w->why, sizeof w->why, "%s", end_text(end));
+			snprintf(w->fault.why, sizeof w->fault.why, "%s", end_text(end));
 			note(w, work, cudaErrorLaunchFailure);
 		}
 	} else {
-		here = NULL;
-		note(w, work, explain_fault(w));
+		helper_fault_here = NULL;
+		note(w, work, helper_fault_explain(&w->fault));
 		fiber_forget(w->gang);
 	}
 	fflush(stdout);
@@ -181,11 +110,10 @@ serve(void *arg)
 {
 	struct worker *w = arg;
 	struct cmdq_extern *x = &w->page->ext[0];
-	stack_t alt = {.ss_sp = malloc(ALT_STACK), .ss_size = ALT_STACK};
 
-	if (!alt.ss_sp || !(w->gang = fiber_gang_new()))
+	if (!helper_fault_stack() || !(w->gang = fiber_gang_new()))
 		_exit(1);
-	sigaltstack(&alt, NULL);
+	w->fault.gang = w->gang;
 	__gpusim_inside = 1;
 	x->tid = (uint32_t)gettid();
 	for (;;) {
@@ -213,18 +141,15 @@ refuse(struct helper_shared *s, const char *why)
 static void
 take_signals(void)
 {
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 	/* These signals are for the program; the helper ends with the program. */
 	static const int theirs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
-	struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
 		signal(i, SIG_DFL);
 	for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
 		signal(theirs[i], SIG_IGN);
-	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-		sigaction(faults[i], &a, NULL);
+	helper_fault_take();
 	sigemptyset(&none);
 	pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
@@ -295,7 +220,6 @@ helper_main(struct helper_shared *s, int parent)
 	if (pthread_create(&t, NULL, watch_program, &parent) != 0)
 		refuse(s, "cannot start a thread to watch the program");
 	map_data(s, fd);
-	fiber_on_fail(on_own_end);
 	cmdq_publish(&s->started, &s->program_sleeps, 1);
 	for (uint64_t seen = 0; !atomic_load(&s->stop);) {
 		seen = atomic_load(&s->changes);
