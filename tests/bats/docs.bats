@@ -62,6 +62,10 @@ installed() {
 	needs g++
 	run_examples "$ROOT/man/gpusim-nccl.7" 3
 }
+@test "gpusim-cuda(7): the same" {
+	needs g++
+	run_examples "$ROOT/man/gpusim-cuda.7" 3
+}
 @test "gpusim-kernels(7): the same, with an installed tree" {
 	installed
 	run_examples "$ROOT/man/gpusim-kernels.7" 3
@@ -214,11 +218,11 @@ described_values() {
 	done <keys
 }
 
-@test "gpusim(7) and gpusim-nccl(7) name every variable of the environment that the sources name" {
+@test "gpusim(7), gpusim-nccl(7) and gpusim-cuda(7) name every variable of the environment that the sources name" {
 	grep -rhoE '"GPUSIM_[A-Z0-9_]+[="]' "$ROOT/lib" "$ROOT/cmd" | tr -d '"=' | sort -u >names
 	grep -qx GPUSIM_P2P_LEVEL names
 	while read -r name; do
-		grep -qE "^\.It Ev .*$name" "$ROOT"/man/gpusim{,-nccl}.7 || fail "neither page names $name"
+		grep -qE "^\.It Ev .*$name" "$ROOT"/man/gpusim{,-nccl,-cuda}.7 || fail "no page names $name"
 	done <names
 }
 
