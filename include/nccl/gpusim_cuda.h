@@ -110,6 +110,18 @@ configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = defaul
 	__gpusim_configure(g, b, shared, stream ? stream : default_stream);
 }
 
+/* The type of a parameter in its function's type, where decltype keeps __restrict__. */
+template <class T> struct plain_type {
+	typedef T type;
+};
+template <class T> struct plain_type<T *__restrict__> {
+	typedef T *type;
+};
+template <class T> struct plain_type<T *const __restrict__> {
+	typedef T *type;
+};
+template <class T> using plain = typename plain_type<T>::type;
+
 /* The record of a kernel f, whose type is F. */
 template <class F, F f> struct kernel;
 
@@ -139,8 +151,10 @@ template <class... P, void (*f)(P...)> struct kernel<void (*)(P...), f> {
 		return __PRETTY_FUNCTION__;
 	}
 
+	/* A: P, or restricted. */
+	template <class... A>
 	static __attribute__((noinline, cold)) void
-	launch(const P &...p)
+	launch(A &...p)
 	{
 		void *args[] = {
 		    const_cast<void *>(static_cast<const volatile void *>(std::addressof(p)))...,

@@ -25,6 +25,12 @@ setup() {
 	assert_output 'as written'
 }
 
+@test "parameters of kernels may be restricted pointers, in all spellings" {
+	run nccl 1 k_restrict
+	assert_status 0
+	assert_output 'unaliased'
+}
+
 @test "half, bfloat16 and both floats of 8 bits are exact" {
 	run nccl 1 k_floats
 	assert_status 0

@@ -13,7 +13,7 @@ struct kernel {
 	size_t name, name_end;	 /* with ns:: and <explicit arguments> */
 	bool has_arguments;	 /* the name has <...> */
 	size_t open, close;	 /* of its parameters */
-	struct buf types, names; /* "decltype(a), decltype(b)", "a, b" */
+	struct buf types, names; /* the type of each, "a, b" */
 	struct buf self;	 /* the name with its template's parameters */
 };
 
@@ -57,7 +57,8 @@ add_param(struct rewrite *r, size_t from, size_t to, bool of_template, unsigned 
 	}
 	must_addf(names, "%s%.*s%s", comma, len, name, dots);
 	if (types)
-		must_addf(types, "%sdecltype(%.*s)%s", comma, len, name, dots);
+		must_addf(types, "%s::gpusim_cuda::plain<decltype(%.*s)>%s", comma, len, name,
+			  dots);
 }
 
 static void
@@ -164,6 +165,11 @@ rewrite_kernel(struct rewrite *r, size_t i)
 	if (!find_name(r, i, &k))
 		return rewrite_refuse(r, i, "__global__ must mark a function");
 	body = find_body(r, token_next(&r->t, k.close));
+	/* In a pack, __restrict__ would be part of the function's type for g++. */
+	for (size_t at = k.open; at < k.close; at = token_next(&r->t, at))
+		if ((rewrite_is(r, at, "__restrict__") || rewrite_is(r, at, "__restrict")) &&
+		    rewrite_is(r, token_next(&r->t, at), "..."))
+			r->edit[at].instead = "";
 	if (rewrite_is(r, body, "{")) {
 		rewrite_copy(r, k.name, k.name_end, &k.self);
 		add_template(r, i, &k);

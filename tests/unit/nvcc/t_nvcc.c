@@ -106,28 +106,29 @@ static const struct pair launches[] = {
     {"R\"x(k<<<1,2>>>())x\" k<<<1,2>>>();", "R\"x(k<<<1,2>>>())x\"" CONFIG "1,2),k());"},
 };
 
+#define PLAIN(name) "::gpusim_cuda::plain<decltype(" #name ")>"
 #define HEAD(type, self, args)                                                              \
 	"if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(" type \
 	"), static_cast<void (*)(" type ")>(&" self ")>::launch(" args "); return; }"
 
 static const struct pair kernels[] = {
-    {G "k(int *a) { b; }", "void k(int *a) {" HEAD("decltype(a)", "k", "a") "b; }"},
+    {G "k(int *a) { b; }", "void k(int *a) {" HEAD(PLAIN(a), "k", "a") "b; }"},
     {G "k(void) {}", "void k(void) {" HEAD("", "k", "") "}"},
     {"template <typename T, int, class... U> " G "k(T, U... u) {}",
      "template <typename T, int __gpusim_t1, class... U> void k(T __gpusim_p0, U... u) {" HEAD(
-	 "decltype(__gpusim_p0), decltype(u)...", "k<T, __gpusim_t1, U...>",
+	 PLAIN(__gpusim_p0) ", " PLAIN(u) "...", "k<T, __gpusim_t1, U...>",
 	 "__gpusim_p0, u...") "}"},
     {"template <> " G "k<float>(const float *__restrict__ p = nullptr) {}",
-     "template <> void k<float>(const float *__restrict__ p = nullptr) {" HEAD(
-	 "decltype(p)", "k<float>", "p") "}"},
+     "template <> void k<float>(const float *__restrict__ p = nullptr) {" HEAD(PLAIN(p), "k<float>",
+									       "p") "}"},
     {"template <class T, typename = std::enable_if_t<(sizeof(T) > 2)>, bool = true> " G
      "k(T a[4], void (*f)(int), std::pair<int, T> q) {}",
      "template <class T, typename __gpusim_t1 = std::enable_if_t<(sizeof(T) > 2)>, bool "
      "__gpusim_t2 = true> void k(T a[4], void (*f)(int), std::pair<int, T> q) {" HEAD(
-	 "decltype(a), decltype(f), decltype(q)", "k<T, __gpusim_t1, __gpusim_t2>", "a, f, q") "}"},
+	 PLAIN(a) ", " PLAIN(f) ", " PLAIN(q), "k<T, __gpusim_t1, __gpusim_t2>", "a, f, q") "}"},
     {"static " G "__attribute__((aligned(4))) k(struct s v, unsigned long n, A::B<int>::C) {}",
      "static void __attribute__((aligned(4))) k(struct s v, unsigned long n, A::B<int>::C "
-     "__gpusim_p2) {" HEAD("decltype(v), decltype(n), decltype(__gpusim_p2)", "k",
+     "__gpusim_p2) {" HEAD(PLAIN(v) ", " PLAIN(n) ", " PLAIN(__gpusim_p2), "k",
 			   "v, n, __gpusim_p2") "}"},
     {G "k(int a);", "void k(int a);"},
     {"template " G "k<int>(int *);", "template void k<int>(int *);"},
