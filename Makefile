@@ -83,7 +83,9 @@ api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o %/base/must.o,\
 home     := $(BUILD)/nccl
 nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard include/nccl/*.h include/nccl/*.hpp))
 nvcc_bin := $(if $(wildcard $(call room,nvcc)/*.c),$(home)/bin/nvcc)
-nccl_home := $(nccl_inc) $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(home)/lib64
+# Names that CMake links: the runtime that is static of CUDA's is the shared one, and code for devices needs no library.
+nccl_link := $(home)/lib/libcudart_static.a $(home)/lib/libcudadevrt.a
+nccl_home := $(nccl_inc) $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(nccl_link) $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # The fetchers of data have one name, in the build and installed.
@@ -204,6 +206,11 @@ $(home)/lib/libcudart.so: $(home)/lib/libcudart.so.12
 	@ln -sf libcudart.so.12 $@
 $(home)/lib/libnccl.so: $(home)/lib/libnccl.so.2
 	@ln -sf libnccl.so.2 $@
+$(home)/lib/libcudart_static.a: $(home)/lib/libcudart.so.12
+	@ln -sf libcudart.so.12 $@
+$(home)/lib/libcudadevrt.a:
+	@mkdir -p $(@D)
+	@echo '!<arch>' >$@
 $(home)/lib64: | $(home)/lib/libcudart.so.12
 	@ln -sfn lib $@
 $(home)/include/%: include/nccl/%
@@ -516,8 +523,8 @@ installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
 # The home, and a link by which gpuctl finds it from its own folder.
 nccl_dir  := $(LIBDIR)/gpusim/nccl
 installed += $(foreach h,$(nccl_inc),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
-    $(call to,755s,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) \
-    link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
+    $(call to,755s,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
+    link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
 manifest  := $(share)/gpusim/installed
 

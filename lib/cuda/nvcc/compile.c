@@ -379,6 +379,8 @@ link_all(struct job *j)
 	if (!n->no_cudart)
 		words_add(&w, "-lcudart");
 	words_add(&w, "-lpthread", "-ldl", "-lrt", "-lm");
+	if (n->ccbin && strstr(n->ccbin, "cc") && !strstr(n->ccbin, "++"))
+		words_add(&w, "-lstdc++"); /* gcc, cc */
 	rc = command_run(n, &w, j->err);
 	words_fini(&w);
 	return rc;
@@ -447,12 +449,27 @@ check(const struct nvcc *n, struct err *err)
 	return RC_OK;
 }
 
+/* What CMake reads of nvcc -v: where the toolkit is, the libraries that are part of the line that links, GPUs. */
+static void
+print_toolkit(const char *home)
+{
+	const char *path = getenv("PATH");
+
+	fprintf(stderr,
+		"#$ TOP=%s\n#$ NVVMIR_LIBRARY_DIR=%s/nvvm/libdevice\n#$ PATH=%s/bin:%s\n"
+		"#$ INCLUDES=-I%s/include\n#$ LIBRARIES=-L%s/lib\n#$ GPU=-arch compute_90\n",
+		home, home, home, path ? path : "", home, home);
+}
+
 enum rc
 nvcc_run(const struct nvcc *n, const char *home, struct err *err)
 {
 	struct job j = {.n = n, .home = home, .err = err};
-	enum rc rc = check(n, err);
+	enum rc rc;
 
+	if (n->verbose)
+		print_toolkit(home);
+	rc = check(n, err);
 	if (rc == RC_OK && n->phase == NVCC_DEVICE_LINK)
 		rc = device_link(&j);
 	else if (rc == RC_OK)

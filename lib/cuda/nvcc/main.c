@@ -35,9 +35,11 @@ main(int argc, char **argv)
 	rc = nvcc_options(&n, argc, argv, &err);
 
 	if (rc == RC_OK && n.version) {
-		/* Print the version as NVIDIA's nvcc does, because makefiles read the release. */
+		/* Print the version as NVIDIA's nvcc does, because makefiles read the release; CMake
+		 * looks for the name. */
 		printf("nvcc: gpusim's compiler driver for programs written for CUDA "
-		       "(gpusim " GPUSIM_VERSION ")\n"
+		       "(gpusim " GPUSIM_VERSION "), in place of\n"
+		       "nvcc: NVIDIA (R) Cuda compiler driver\n"
 		       "Cuda compilation tools, release 12.4, V12.4.0\n");
 	} else if (rc == RC_OK && n.help)
 		nvcc_help(stdout);

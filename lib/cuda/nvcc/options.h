@@ -24,7 +24,7 @@ void words_add_these(struct words *w, const char *const *word);
 void words_add_all(struct words *w, const struct words *more);
 #define words_add(w, ...) words_add_these(w, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Append the parts of text between commas and blanks; a backslash keeps the next character. */
+/* Append the parts of text between commas and blanks; a backslash keeps the next character, quotes all between them. */
 void words_add_parts(struct words *w, const char *text);
 
 void words_fini(struct words *w);

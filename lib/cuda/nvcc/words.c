@@ -39,11 +39,16 @@ words_add_parts(struct words *w, const char *text)
 {
 	char *part = must_strdup(text);
 	size_t n = 0;
+	char quote = '\0';
 
 	for (const char *s = text;; s++) {
 		if (*s == '\\' && s[1]) {
 			part[n++] = *++s;
-		} else if (*s && !strchr(", \t\n", *s)) {
+		} else if (*s && *s == quote) {
+			quote = '\0';
+		} else if (!quote && (*s == '"' || *s == '\'')) {
+			quote = *s;
+		} else if (*s && (quote || !strchr(", \t\n", *s))) {
 			part[n++] = *s;
 		} else {
 			part[n] = '\0';
