@@ -90,5 +90,9 @@ atomicAdd(__half2 *p, __half2 v)
 }
 #endif
 
+#else
+typedef struct __attribute__((aligned(2))) {
+	unsigned short x;
+} __half; /* in C only its size is known */
 #endif
 #endif

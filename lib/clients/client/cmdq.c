@@ -41,6 +41,21 @@ cmdq_unmap(struct cmdq_area *a)
 	a->at = NULL;
 }
 
+enum gpusim_rc
+cmdq_window(struct gpusim *g, struct gpusim_device device, uint64_t offset, uint64_t nbytes,
+	    void **out)
+{
+	struct memfile *f;
+	enum rc rc = direct_memfile(g, device, &f);
+
+	if (rc == RC_OK && (offset > memfile_nbytes(f) || nbytes > memfile_nbytes(f) - offset))
+		rc = err_set(client_err(), RC_INVAL, "outside of the device's memory");
+	if (rc == RC_OK && !(*out = memfile_window(f, offset, nbytes)))
+		rc = err_set(client_err(), RC_NOMEM, "device memory: no room for %" PRIu64 " bytes",
+			     nbytes);
+	return (enum gpusim_rc)rc;
+}
+
 /* ---- opening and closing */
 
 /* Tell the device to close a queue. */

@@ -32,6 +32,13 @@ struct cmdq_bind; /* one rank of a communicator, for this process */
 enum gpusim_rc cmdq_open(struct gpusim *g, struct gpusim_device device, uint32_t stream,
 			 struct cmdq **out);
 
+/*
+ * The memory at [offset, offset + nbytes) from a device's lowest address, mapped in this process; valid as long as
+ * the connection. GPUSIM_UNREACHABLE: as cmdq_open. GPUSIM_NOMEM: the disk has no room for it.
+ */
+enum gpusim_rc cmdq_window(struct gpusim *g, struct gpusim_device device, uint64_t offset,
+			   uint64_t nbytes, void **out);
+
 /* Close after its commands have ended, or were skipped after a failure. NULL is legal. */
 void cmdq_close(struct cmdq *q);
 

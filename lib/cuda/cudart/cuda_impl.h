@@ -165,6 +165,8 @@ cudaError_t work_enqueue(struct CUstream_st *s, work_fn *run, work_drop_fn *drop
 
 /* Within run(): report the work as `what` instead of a copy; q: the queue that it waits for, or NULL. */
 void work_does(enum cmdq_does what, const struct cmdq *q);
+/* Within run(): report it as a kernel of that name. */
+void work_is_kernel(const char *name);
 
 /* ------------------------------------------------------------------ memory (memory.c) */
 
@@ -197,6 +199,15 @@ struct box {
 	void *staged; /* src, if it is the library's copy of it */
 };
 
+/* What a library enqueues: hooks.h. */
+struct call {
+	gpusim_cuda_enqueue_fn *enqueue;
+	gpusim_cuda_work_fn *run; /* not NULL: instead of enqueue */
+	const char *name;	  /* of run, as a kernel */
+	void *arg;
+	void (*done_with)(void *arg);
+};
+
 /* One operation of a stream, or of a graph's node: issued once or many times. */
 struct op {
 	enum cudaGraphNodeType type;
@@ -205,11 +216,7 @@ struct op {
 	cudaError_t (*issue)(struct op *o, struct CUstream_st *s);
 	void (*fini)(struct op *o);
 	union {
-		struct {
-			gpusim_cuda_enqueue_fn *enqueue;
-			void *arg;
-			void (*done_with)(void *arg);
-		} call;
+		struct call call;
 		struct box copy;
 		struct cudaMemsetParams memset;
 		struct cudaHostNodeParams host;

@@ -241,6 +241,12 @@ cuda_error_of(enum gpusim_rc rc)
 }
 
 void
+gpusim_cuda_tell(const char *sentence)
+{
+	cuda_tell(sentence);
+}
+
+void
 cuda_tell(const char *sentence)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

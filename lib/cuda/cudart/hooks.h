@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rc.h"
 #include "client/cmdq.h"
 #include "cuda_runtime_api.h"
 
@@ -44,6 +45,27 @@ bool gpusim_cuda_find(const void *p, size_t nbytes, struct gpusim_cuda_place *ou
 typedef enum gpusim_rc gpusim_cuda_enqueue_fn(void *arg, struct cmdq *q);
 cudaError_t gpusim_cuda_enqueue(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue,
 				void *arg, void (*done_with)(void *arg));
+
+/*
+ * Enqueue work of the program in CUDA's order, as gpusim_cuda_enqueue does: run() is called on a thread of the
+ * stream's own when the stream reaches it, each time that a graph does. Recorders show it as a kernel.
+ *
+ *	name	of the kernel, static
+ *	run	its failure becomes the stream's, with the message in *err; RC_INVAL is a wrong address
+ */
+typedef enum rc gpusim_cuda_work_fn(void *arg, struct err *err);
+cudaError_t gpusim_cuda_work(cudaStream_t stream, int ordinal, const char *name,
+			     gpusim_cuda_work_fn *run, void *arg, void (*done_with)(void *arg));
+
+/*
+ * This process's own pointer to memory that kernels can access: device, managed, pinned or registered memory. The
+ * program's mapping of device memory is never the address that CUDA gave. NULL: the range is in no allocation, or
+ * (with a message in gpusim_error()) the disk has no room for it.
+ */
+void *gpusim_cuda_touch(const void *p, size_t nbytes);
+
+/* Print a message to standard error that CUDA's error codes cannot carry, once. */
+void gpusim_cuda_tell(const char *sentence);
 
 /* Return true if the stream is being captured: then nothing runs before a launch. */
 bool gpusim_cuda_is_capturing(cudaStream_t stream);

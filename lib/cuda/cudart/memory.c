@@ -384,6 +384,26 @@ gpusim_cuda_find(const void *p, size_t nbytes, struct gpusim_cuda_place *out)
 	return m.kind == MEMORY_DEVICE || m.kind == MEMORY_MANAGED;
 }
 
+void *
+gpusim_cuda_touch(const void *p, size_t nbytes)
+{
+	struct memory m = {0};
+	const struct space_device *d;
+	uint64_t addr = 0;
+	void *at;
+
+	if (cuda_enter() != cudaSuccess || memory_find(p, nbytes, &m, &addr) != cudaSuccess ||
+	    m.kind == MEMORY_PAGEABLE)
+		return NULL;
+	if (m.kind != MEMORY_DEVICE)
+		return (void *)(uintptr_t)p;
+	d = cuda_device_at(m.ordinal)->space;
+	return cmdq_window(cuda_connection(), d->device, addr - d->min_addr, nbytes, &at) ==
+		       GPUSIM_OK
+		   ? at
+		   : NULL;
+}
+
 cudaError_t
 cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
 {

@@ -30,10 +30,27 @@ op_empty(void)
 
 /* ------------------------------------------------------------------ enqueued by a function: hooks.h */
 
+static enum rc
+run_call(void *arg, struct err *err)
+{
+	struct op *o = arg;
+
+	work_is_kernel(o->u.call.name);
+	return o->u.call.run(o->u.call.arg, err);
+}
+
+static void
+drop_op(void *arg, cudaError_t e)
+{
+	(void)e;
+	op_drop(arg);
+}
+
 static cudaError_t
 issue_call(struct op *o, struct CUstream_st *s)
 {
-	return order_enqueue(s, o->u.call.enqueue, o->u.call.arg);
+	return o->u.call.run ? work_enqueue(s, run_call, drop_op, op_hold(o))
+			     : order_enqueue(s, o->u.call.enqueue, o->u.call.arg);
 }
 
 static void
@@ -43,13 +60,26 @@ fini_call(struct op *o)
 		o->u.call.done_with(o->u.call.arg);
 }
 
+/* An operation that owns c->arg; on failure c->arg is done with. NULL: out of memory. */
+static struct op *
+op_call(const struct call *c, int ordinal)
+{
+	struct op *o = op_new(cudaGraphNodeTypeKernel, ordinal, issue_call);
+
+	if (o) {
+		o->u.call = *c;
+		o->fini = fini_call;
+	} else if (c->done_with) {
+		c->done_with(c->arg);
+	}
+	return o;
+}
+
 static cudaError_t
-enqueue_call(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue, void *arg,
-	     void (*done_with)(void *arg))
+enqueue_call(cudaStream_t stream, int ordinal, const struct call *c)
 {
 	struct CUstream_st *s;
 	bool captured = false;
-	struct op *o;
 	cudaError_t e = cuda_enter();
 
 	if (e == cudaSuccess)
@@ -58,25 +88,31 @@ enqueue_call(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue, 
 		e = cudaErrorInvalidResourceHandle;
 	if (e == cudaSuccess)
 		e = capture_look(s, &captured);
-	if (e == cudaSuccess && captured) {
-		o = op_new(cudaGraphNodeTypeKernel, ordinal, issue_call);
-		if (!o) {
-			e = cudaErrorMemoryAllocation;
-		} else {
-			o->u.call.enqueue = enqueue;
-			o->u.call.arg = arg;
-			o->u.call.done_with = done_with;
-			o->fini = fini_call;
-			e = capture_add(s, o);
-			op_drop(o);
-			return e;
-		}
-	}
+	if (e == cudaSuccess && (captured || c->run))
+		return op_submit(s, op_call(c, ordinal));
 	/* Without an op, because calls of collectives take this path. */
 	if (e == cudaSuccess)
-		e = order_enqueue(s, enqueue, arg);
-	if (done_with)
-		done_with(arg);
+		e = order_enqueue(s, c->enqueue, c->arg);
+	if (c->done_with)
+		c->done_with(c->arg);
+	return e;
+}
+
+/* The special streams belong to the given device, whatever the thread's current device is. */
+static cudaError_t
+enqueue_on(cudaStream_t stream, int ordinal, const struct call *c)
+{
+	struct device *before = cuda_enter() == cudaSuccess ? cuda_current() : NULL;
+	cudaError_t e;
+
+	if (before && cuda_set_current(ordinal) != cudaSuccess) {
+		if (c->done_with)
+			c->done_with(c->arg);
+		return cudaErrorInvalidDevice;
+	}
+	e = enqueue_call(stream, ordinal, c);
+	if (before)
+		cuda_set_current(before->ordinal);
 	return e;
 }
 
@@ -84,19 +120,18 @@ cudaError_t
 gpusim_cuda_enqueue(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue, void *arg,
 		    void (*done_with)(void *arg))
 {
-	struct device *before = cuda_enter() == cudaSuccess ? cuda_current() : NULL;
-	cudaError_t e;
+	struct call c = {.enqueue = enqueue, .arg = arg, .done_with = done_with};
 
-	/* The special streams belong to the given device, whatever the thread's current device is. */
-	if (before && cuda_set_current(ordinal) != cudaSuccess) {
-		if (done_with)
-			done_with(arg);
-		return cudaErrorInvalidDevice;
-	}
-	e = enqueue_call(stream, ordinal, enqueue, arg, done_with);
-	if (before)
-		cuda_set_current(before->ordinal);
-	return e;
+	return enqueue_on(stream, ordinal, &c);
+}
+
+cudaError_t
+gpusim_cuda_work(cudaStream_t stream, int ordinal, const char *name, gpusim_cuda_work_fn *run,
+		 void *arg, void (*done_with)(void *arg))
+{
+	struct call c = {.run = run, .name = name, .arg = arg, .done_with = done_with};
+
+	return enqueue_on(stream, ordinal, &c);
 }
 
 /* ------------------------------------------------------------------ host functions */
@@ -112,13 +147,6 @@ run_host(void *arg, struct err *err)
 	o->u.host.fn(o->u.host.userData);
 	cuda_forbid_calls(false);
 	return RC_OK;
-}
-
-static void
-drop_op(void *arg, cudaError_t e)
-{
-	(void)e;
-	op_drop(arg);
 }
 
 static cudaError_t
@@ -158,7 +186,7 @@ struct callback {
 };
 
 static void
-call(const struct callback *c, cudaError_t e)
+call_back(const struct callback *c, cudaError_t e)
 {
 	cuda_forbid_calls(true);
 	c->fn(c->stream, e, c->arg);
@@ -170,7 +198,7 @@ run_callback(void *arg, struct err *err)
 {
 	(void)err;
 	work_does(CMDQ_DOES_HOST, NULL);
-	call(arg, cudaSuccess);
+	call_back(arg, cudaSuccess);
 	return RC_OK;
 }
 
@@ -178,7 +206,7 @@ static void
 drop_callback(void *arg, cudaError_t e)
 {
 	if (e == cudaErrorLaunchFailure)
-		call(arg, e);
+		call_back(arg, e);
 	free(arg);
 }
 

@@ -43,6 +43,14 @@ work_does(enum cmdq_does what, const struct cmdq *q)
 	here->does = what;
 }
 
+void
+work_is_kernel(const char *name)
+{
+	here->kernel = (struct cmdq_kernel){.grid = {1, 1, 1}, .threads = 1};
+	snprintf(here->kernel.name, sizeof here->kernel.name, "%s", name);
+	here->does = CMDQ_DOES_KERNEL;
+}
+
 static void
 finish(struct cmdq_extern *x, uint64_t n, enum rc rc, const struct err *err)
 {

@@ -33,7 +33,9 @@ show(struct queue *q, enum flight_task what, uint64_t queue, const struct cmdq_e
 		now.tid = x->tid;
 		memcpy(now.name, x->kernel.name, sizeof x->kernel.name);
 	}
-	if (x && what == FLIGHT_TASK_HOST && x->does != CMDQ_DOES_HOST) {
+	if (x && what == FLIGHT_TASK_HOST && x->does == CMDQ_DOES_KERNEL) {
+		now.what = FLIGHT_TASK_KERNEL;
+	} else if (x && what == FLIGHT_TASK_HOST && x->does != CMDQ_DOES_HOST) {
 		now.what = x->does == CMDQ_DOES_WAIT ? FLIGHT_TASK_QUEUE : FLIGHT_TASK_COPY;
 		now.queue = x->queue;
 		now.device = x->device;
@@ -134,7 +136,7 @@ run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
 	return goes_on ? RC_OK : err_set(err, RC_ABORTED, ends);
 }
 
-/* The client's helper process has run a kernel; its message is copied before use. */
+/* The client has run a kernel, or a library's function in place of one; its message is copied before use. */
 static void
 record_kernel(struct queue *q, struct cmdq_extern *x, uint64_t begin, enum rc rc)
 {
@@ -166,7 +168,7 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 			 e->who == 0 ? FLIGHT_TASK_KERNEL : FLIGHT_TASK_HOST, x))
 		return err_set(err, RC_ABORTED, ends);
 	rc = atomic_load(&x->rc);
-	if (e->who == 0)
+	if (e->who == 0 || x->does == CMDQ_DOES_KERNEL)
 		record_kernel(q, x, begin, rc <= RC_RECOVERED ? (enum rc)rc : RC_FAILED);
 	else
 		paused(q, FLIGHT_PAUSE_HOST, 0);

@@ -96,7 +96,7 @@ cmdq_algo_mark(const char *name)
 	return (uint16_t)(h ^ h >> 16);
 }
 
-enum cmdq_does { CMDQ_DOES_COPY, CMDQ_DOES_HOST, CMDQ_DOES_WAIT };
+enum cmdq_does { CMDQ_DOES_COPY, CMDQ_DOES_HOST, CMDQ_DOES_WAIT, CMDQ_DOES_KERNEL };
 
 #define CMDQ_EXTERNS 2 /* 0: the helper that runs kernels; 1: a thread of the program */
 

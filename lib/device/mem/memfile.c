@@ -232,6 +232,15 @@ memfile_copy(struct memfile *dst, uint64_t dst_off, struct memfile *src, uint64_
 	return rc;
 }
 
+void *
+memfile_window(struct memfile *f, uint64_t off, uint64_t nbytes)
+{
+	for (uint64_t at = off; at < off + nbytes; at += piece(at, nbytes))
+		if (!mapped(f, at, WANT_NOW))
+			return NULL;
+	return f->map ? f->map + DEVMEM_PAGE + off : NULL;
+}
+
 enum rc
 memfile_map(const struct memfile *f, uint64_t offset, uint64_t nbytes, void **out, struct err *err)
 {

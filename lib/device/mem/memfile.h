@@ -53,6 +53,12 @@ enum rc memfile_copy(struct memfile *dst, uint64_t dst_off, struct memfile *src,
 		     uint64_t nbytes, struct err *err);
 
 /*
+ * The memory at [off, off + nbytes), which must lie inside, for this process to read and write: its blocks are
+ * allocated. Valid as long as the file is open. NULL: no room for it on the disk, or the kernel cannot say.
+ */
+void *memfile_window(struct memfile *f, uint64_t off, uint64_t nbytes);
+
+/*
  * memfile_map - map a part of the file, of the memory or of the device's own, by its offset in the file.
  * The device has reported the offset, so its blocks exist. Release it with memfile_unmap.
  *
