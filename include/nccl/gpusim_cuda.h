@@ -54,6 +54,14 @@ unsigned __gpusim_barrier(int predicate,
 			  unsigned *trues); /* of the block; returns how many took part */
 unsigned long long __gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg);
 void __gpusim_nanosleep(unsigned ns);
+
+/*
+ * Of a cooperative launch, whose blocks are all resident: wait until every live thread of the grid is here. In a
+ * kernel that was launched otherwise it ends the kernel with cudaErrorLaunchFailure and a sentence.
+ */
+void __gpusim_grid_barrier(void);
+int __gpusim_grid_is_cooperative(void); /* 1: cudaLaunchCooperativeKernel began this grid */
+
 void *__gpusim_dynamic_shared(void);
 void __gpusim_trap(void) __attribute__((noreturn));
 void __gpusim_assert_fail(const char *text, const char *file, unsigned line, const char *function)

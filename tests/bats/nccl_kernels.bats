@@ -19,6 +19,12 @@ setup() {
 	assert_output 'together'
 }
 
+@test "cooperative groups: blocks, tiles, coalesced threads, partitions, reductions, scans" {
+	run nccl 1 k_groups
+	assert_status 0
+	assert_output 'grouped'
+}
+
 @test "kernels are C++ with CUDA's names; threads launch on two devices at once" {
 	run nccl 2 k_language
 	assert_status 0
@@ -88,7 +94,8 @@ refuses() {
 
 @test "nvcc refuses what cannot be done with file, line and a sentence" {
 	refuses 2 'PTX is not simulated' $'\n__device__ void f(int a) { asm("mma.sync %0;" :: "r"(a)); }'
-	refuses 1 'cooperative groups are not simulated' '#include <cooperative_groups.h>'
+	refuses 2 'groups of several grids are not simulated' \
+		$'#include <cooperative_groups.h>\n__global__ void k(int *p) { *p = cooperative_groups::this_multi_grid().size(); }'
 	refuses 1 "NCCL's device API is not simulated" '#include <nccl_device.h>'
 	refuses 3 '__managed__' $'\n#define M __managed__\n__device__ M int x;'
 	refuses 3 'unknown_name' $'\n#define RUN(k) k<<<1, 1>>>\n__global__ void k(int a) { a = unknown_name; }'
