@@ -38,6 +38,13 @@ says() {
 	says 3 nccl_arguments 'arguments are checked'
 }
 
+@test "4 bytes and different roots are an error of every rank, by memory and through sockets" {
+	says 2 nccl_roots 'roots are compared'
+	says 4 nccl_roots 'roots are compared'
+	GPUSIM_P2P_DISABLE=1 says 2 nccl_roots 'roots are compared'
+	GPUSIM_P2P_DISABLE=1 says 4 nccl_roots 'roots are compared'
+}
+
 @test "graphs: what was captured runs at each launch, in order with calls" {
 	says 1 nccl_graph 'graphs are well'
 	says 3 nccl_graph 'graphs are well'

@@ -66,6 +66,7 @@ exchange_make(struct comm *c, uint64_t id)
 	}
 	e->id = id;
 	e->begun = false;
+	e->odd = 0;
 	e->poll_ns = 0;
 	e->refused[0] = '\0';
 	atomic_store(&e->is_refused, false);

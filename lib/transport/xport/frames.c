@@ -108,8 +108,11 @@ bool
 xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_ms)
 {
 	struct frame head = make_head(c, peer, FRAME_ACK, op, seq);
-	bool sent = push_frame(c, peer, &head, NULL, timeout_ms) == RC_OK;
+	const struct exchange *e = exchange_find(c, op);
+	bool sent;
 
+	head.mark = e ? e->mark : 0;
+	sent = push_frame(c, peer, &head, NULL, timeout_ms) == RC_OK;
 	c->x->acks_wait |= sent && timeout_ms == ACK_LATER;
 	return sent;
 }
@@ -200,6 +203,8 @@ exchange_poll(struct exchange *e, struct err *err)
 {
 	struct comm *c = e->comm;
 	uint64_t now = clock_now_ns();
+	/* A late acknowledgement shows a collective's mark: both ranks may wait for a chunk. */
+	bool shows = e->poll_ns && e->mark;
 	enum rc rc = RC_OK;
 
 	if (now < e->poll_ns)
@@ -208,7 +213,8 @@ exchange_poll(struct exchange *e, struct err *err)
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++) {
 		struct flow *f = e->flow[r];
 
-		if (f && f->rx_consumed != f->rx_acked && xport_ack(c, r, e->id, f->rx_consumed, 0))
+		if (f && (shows || f->rx_consumed != f->rx_acked) &&
+		    xport_ack(c, r, e->id, f->rx_consumed, 0))
 			f->rx_acked = f->rx_consumed;
 		if (f && f->tx_acked != f->tx_next)
 			rc = repeat_flow(e, r);
@@ -273,12 +279,14 @@ frames_begin(struct xport *x, const struct xport_opening *how, struct xport_op *
 	if (rc == RC_OK)
 		rc = claim(c, how->op, &e, err);
 	if (rc == RC_OK) {
-		for (uint32_t r = 0; r < c->nranks; r++)
-			for (uint32_t s = 0; e->flow[r] && s != e->flow[r]->rx_next; s++)
-				x->early_bytes -= e->flow[r]->rx[s].frame.head.nbytes;
 		c->nearly--;
 		e->begun = true;
 		e->mark = how->kind;
+		for (uint32_t r = 0; r < c->nranks; r++)
+			for (uint32_t s = 0; e->flow[r] && s != e->flow[r]->rx_next; s++) {
+				x->early_bytes -= e->flow[r]->rx[s].frame.head.nbytes;
+				exchange_compare(e, &e->flow[r]->rx[s].frame.head);
+			}
 		o->comm = c;
 		o->frames = e;
 		o->allow_ns = shaper_transit_ns(&x->shaper, how->nbytes);
@@ -352,6 +360,26 @@ may_read(const struct wait *w)
 	       w->deadline_ns - w->now_ns > READ_MS * NS_PER_MS;
 }
 
+void
+exchange_compare(struct exchange *e, const struct frame *h)
+{
+	if (!e->begun || !e->mark || !h->mark || h->mark == e->mark)
+		return;
+	e->odd = h->src + 1;
+	exchange_signal(e);
+}
+
+static enum rc
+disagree(const struct xport_op *o, uint32_t peer, struct err *err)
+{
+	return err_set(err, RC_BADDATA,
+		       "rank %u (device %016" PRIx64
+		       ") calls another operation than rank %u, which calls %s: the ranks disagree "
+		       "on the operation",
+		       peer, o->comm->peer[peer].device_id, o->comm->rank,
+		       o->call ? o->call : "another");
+}
+
 static enum rc
 frames_pause(struct wait *w, struct err *err)
 {
@@ -363,6 +391,8 @@ frames_pause(struct wait *w, struct err *err)
 
 	pthread_mutex_lock(&x->lock);
 	rc = exchange_poll(e, err);
+	if (rc == RC_OK && e->odd)
+		rc = disagree(w->op, e->odd - 1, err);
 	/* The counter and the verdict change under the lock: no signal is missed. */
 	if (rc != RC_OK || xport_wait_is_over(w) || xport_verdict(w->op, NULL) != RC_OK)
 		goto out;
@@ -572,12 +602,7 @@ bytes_of(struct xport_op *o, uint32_t peer, const struct net_frame *f, const voi
 	 size_t *nbytes, struct err *err)
 {
 	if (f->head.mark && o->kind && f->head.mark != o->kind)
-		return err_set(err, RC_BADDATA,
-			       "rank %u (device %016" PRIx64
-			       ") calls another operation than rank %u, which calls %s: the ranks "
-			       "disagree on the operation",
-			       peer, o->comm->peer[peer].device_id, o->comm->rank,
-			       o->call ? o->call : "another");
+		return disagree(o, peer, err);
 	*data = f->payload;
 	*nbytes = f->head.nbytes;
 	return RC_OK;
@@ -743,10 +768,14 @@ frames_settle(struct xport_op *o, struct err *err)
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
 		if (flow[r] && flow[r]->rx_consumed != flow[r]->rx_acked &&
 		    xport_ack(c, r, o->frames->id, flow[r]->rx_consumed,
-			      may_linger(o) && !flow[r]->rx_large ? ACK_LATER : LAST_WORD_MS))
+			      may_linger(o) && !flow[r]->rx_large && flow[r]->tx_next
+				  ? ACK_LATER
+				  : LAST_WORD_MS))
 			flow[r]->rx_acked = flow[r]->rx_consumed;
+	/* A peer that sends nothing back may run another operation: its acknowledgement shows that it does not. */
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
-		if (flow[r] && !(may_linger(o) && c->nlinger < LINGER_MAX && all_copied(flow[r])))
+		if (flow[r] && !(may_linger(o) && flow[r]->rx_consumed && c->nlinger < LINGER_MAX &&
+				 all_copied(flow[r])))
 			rc = await_acks(o, r, 0, err);
 	pthread_mutex_unlock(&c->x->lock);
 	return rc;

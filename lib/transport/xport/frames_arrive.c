@@ -102,6 +102,7 @@ file_chunk(struct comm *c, struct net_frame *f)
 	slot->frame = *f;
 	slot->visible_ns = shaper_in(&x->shaper, clock_now_ns(), h->nbytes);
 	flow->rx_large |= h->nbytes > COPY_MAX;
+	exchange_compare(e, h);
 	if (!e->begun)
 		x->early_bytes += h->nbytes;
 	exchange_signal(e);
@@ -117,6 +118,7 @@ note_ack(struct comm *c, const struct frame *h)
 
 	if (!flow)
 		return;
+	exchange_compare(e, h);
 	/* The ack of an ended operation may exceed what was sent to this peer. */
 	if (seq > flow->tx_next)
 		seq = flow->tx_next;

@@ -145,6 +145,7 @@ struct slot_set {
 	uint64_t arrivals;
 	uint64_t *sent, *received; /* messages by peer */
 	uint64_t *uncopied;	   /* the last message in this rank's memory, + 1; by peer */
+	uint64_t *told;		   /* the last ticket with a message to it, + 1; by peer */
 	void **at;		   /* by rank, for xport_shared and similar calls */
 };
 

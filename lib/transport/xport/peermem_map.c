@@ -48,12 +48,13 @@ make_sets(struct peer_mapping *m)
 
 		set->index = c;
 		set->ticket = set->begun = c;
-		set->sent = alloc_zeroed(m->nranks, 3 * sizeof *set->sent);
+		set->sent = alloc_zeroed(m->nranks, 4 * sizeof *set->sent);
 		set->at = alloc_zeroed(m->nranks, 2 * sizeof *set->at);
 		if (!set->sent || !set->at)
 			return false;
 		set->received = set->sent + m->nranks;
 		set->uncopied = set->received + m->nranks;
+		set->told = set->uncopied + m->nranks;
 	}
 	return true;
 }

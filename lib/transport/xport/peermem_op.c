@@ -34,13 +34,14 @@ call_of(const struct xport_op *o, uint32_t r, struct peermem_call *out)
 static void
 show_call(const struct xport_op *o)
 {
-	struct peermem_call *c = &view(o, o->comm->mapping->rank)->page->call;
+	struct peer_mapping *m = o->comm->mapping;
+	struct peermem_call *c = &view(o, m->rank)->page->call;
 
 	atomic_store_explicit(&c->ticket, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	c->kind = o->kind;
 	memcpy(c->text, o->call, sizeof c->text);
-	atomic_store_explicit(&c->ticket, o->ticket + 1, memory_order_release);
+	peermem_publish(m, &c->ticket, o->ticket + 1);
 }
 
 static enum rc
@@ -152,6 +153,7 @@ peermem_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
 	else
 		set->uncopied[peer] = s + 1;
 	set->sent[peer] = s + 1;
+	set->told[peer] = o->ticket + 1;
 	peermem_publish(m, &slot->seq, s + 1);
 	return RC_OK;
 }
@@ -330,14 +332,30 @@ xport_outs(struct xport_op *o, uint64_t from, uint64_t nbytes, void *const **by_
 
 /* ---- the end */
 
+/* Wait until the peer has begun the operation too, and compare: it may never read what was sent to it. */
+static enum rc
+await_call(struct xport_op *o, uint32_t peer, struct err *err)
+{
+	enum rc rc = peermem_map(o->comm->mapping, peer, err);
+
+	if (rc == RC_OK)
+		rc = peermem_await(o, peer, &view(o, peer)->page->call.ticket, o->ticket + 1,
+				   "no operation of", err);
+	return rc == RC_OK ? compare(o, peer, err) : rc;
+}
+
 enum rc
 peermem_settle(struct xport_op *o, struct err *err)
 {
+	const struct slot_set *set = o->slots;
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; r < o->comm->nranks && rc == RC_OK; r++)
-		if (o->slots->uncopied[r])
-			rc = await_taken(o, r, o->slots->uncopied[r], err);
+	for (uint32_t r = 0; r < o->comm->nranks && rc == RC_OK; r++) {
+		if (set->uncopied[r])
+			rc = await_taken(o, r, set->uncopied[r], err);
+		if (rc == RC_OK && o->call && set->told[r] == o->ticket + 1)
+			rc = await_call(o, r, err);
+	}
 	return rc;
 }
 

@@ -73,6 +73,7 @@ struct exchange {
 	struct exchange *next;
 	uint64_t id;
 	uint32_t mark; /* xport_opening.kind */
+	uint32_t odd;  /* 1 + a rank whose frames have another mark; 0: none known */
 	bool begun;
 	bool lingers;	  /* its operation has ended here; its copies are not acknowledged */
 	uint64_t poll_ns; /* time of the next poll */
@@ -212,7 +213,8 @@ struct exchange *exchange_make(struct comm *c, uint64_t id);   /* not begun. NUL
 struct flow *exchange_flow(struct exchange *e, uint32_t peer); /* NULL: out of memory */
 bool exchange_unacked(const struct exchange *e);	       /* a chunk is not acknowledged */
 void exchange_signal(struct exchange *e);		       /* something of it changed */
-void exchange_refuse(struct exchange *e);		       /* its `refused` is complete */
+void exchange_compare(struct exchange *e, const struct frame *h); /* note a frame's mark */
+void exchange_refuse(struct exchange *e);			  /* its `refused` is complete */
 /* What is remembered of an ended operation; NULL: it has not ended here, or long ago. */
 const struct finished *xport_finished(const struct comm *c, uint64_t op);
 

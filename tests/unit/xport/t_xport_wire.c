@@ -418,6 +418,8 @@ test_lingers(void)
 
 	p = puppet_world(&w, 1, 400);
 	must(xport_begin(w.x[1], &how, &o, &err), &err);
+	puppet_send(p, puppet_frame(p, 1, DATA, 3, 0), "x", 1);
+	ok(receives(&o, "x"), "the peer has sent, so it has begun the same operation");
 	must(xport_send(&o, 0, data, sizeof data, &err), &err);
 	ok(xport_end(&o, XPORT_COMPLETE, &err) == RC_OK, "it ends before anybody has acknowledged");
 	strcpy(data, "after");
@@ -428,10 +430,44 @@ test_lingers(void)
 	   "with the bytes of its time: %s", data);
 	puppet_send(p, puppet_frame(p, 1, ACK, 3, 1), NULL, 0);
 	/* More than was expected is refused, as of any ended operation. */
-	puppet_send(p, puppet_frame(p, 1, DATA, 3, 0), "x", 1);
+	puppet_send(p, puppet_frame(p, 1, DATA, 3, 1), "x", 1);
 	ok(EVENTUALLY(puppet_count(p, FRAME_REFUSE, 3, NULL, data)) &&
 	       strstr(data, "has received all"),
 	   "%s", data);
+	puppet_free(p);
+	world_close(&w);
+}
+
+/* A rank that only sends, and one that only waits: an acknowledgement with another mark ends both. */
+static void
+test_marks(void)
+{
+	struct world w;
+	struct puppet *p;
+	struct frame f;
+	struct err err = {0};
+	struct xport_op o;
+	struct xport_opening how = {
+	    .comm = WORLD_COMM, .epoch = 1, .kind = 9, .call = "broadcast root 1"};
+	const void *data;
+	size_t n;
+
+	p = puppet_world(&w, 1, 20000);
+	for (how.op = 1; how.op <= 2; how.op++) {
+		enum rc rc;
+
+		must(xport_begin(w.x[1], &how, &o, &err), &err);
+		if (how.op == 1)
+			must(xport_send(&o, 0, "y", 1, &err), &err);
+		f = puppet_frame(p, 1, ACK, how.op, 0);
+		f.mark = 8;
+		puppet_send(p, f, NULL, 0);
+		rc = how.op == 1 ? RC_OK : xport_recv(&o, 0, &data, &n, &err);
+		rc = xport_end(&o, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &err);
+		ok(rc == RC_BADDATA &&
+		       strstr(err.text, "calls broadcast root 1: the ranks disagree"),
+		   "%s", err.text);
+	}
 	puppet_free(p);
 	world_close(&w);
 }
@@ -704,6 +740,7 @@ main(void)
 	test_seeds();
 	test_acks();
 	test_lingers();
+	test_marks();
 	test_ack_later();
 	test_bounds();
 	test_reconnect();
