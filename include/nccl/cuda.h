@@ -2,8 +2,8 @@
  * cuda.h - names of the CUDA driver's interface that runtime programs also use. The driver's calls are
  * not here: programs that use them do not link.
  */
-#ifndef CUDA_H
-#define CUDA_H
+#ifndef __cuda_cuda_h__
+#define __cuda_cuda_h__
 
 #include "cuda_runtime_api.h"
 

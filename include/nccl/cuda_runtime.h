@@ -1,8 +1,10 @@
 /* cuda_runtime.h - the CUDA runtime: its C interface, and in .cu files what kernels use. */
-#ifndef CUDA_RUNTIME_H
-#define CUDA_RUNTIME_H
+#ifndef __CUDA_RUNTIME_H__
+#define __CUDA_RUNTIME_H__
 
 #include "cuda_runtime_api.h"
+#include "driver_functions.h"
+#include "library_types.h"
 #include "vector_functions.h"
 
 #ifdef __cplusplus

@@ -3,8 +3,8 @@
  * 12.4; NVIDIA's manual describes the calls, and lib/cuda/cudart/README.md the differences. A call that it does
  * not implement returns cudaErrorNotSupported.
  */
-#ifndef CUDA_RUNTIME_API_H
-#define CUDA_RUNTIME_API_H
+#ifndef __CUDA_RUNTIME_API_H__
+#define __CUDA_RUNTIME_API_H__
 
 #include "host_defines.h"
 #include "builtin_types.h"

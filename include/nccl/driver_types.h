@@ -5,8 +5,8 @@
  * with this library and the other way round; tests/unit/cudart/t_cudart_abi.c checks them. Numbers that are
  * given but not explained mean what the CUDA runtime's manual says.
  */
-#ifndef DRIVER_TYPES_H
-#define DRIVER_TYPES_H
+#ifndef __DRIVER_TYPES_H__
+#define __DRIVER_TYPES_H__
 
 #include <limits.h>
 #include <stddef.h>
@@ -868,10 +868,12 @@ typedef cudaLaunchAttributeID cudaStreamAttrID;
 typedef cudaLaunchAttributeValue cudaStreamAttrValue;
 typedef cudaLaunchAttributeID cudaKernelNodeAttrID;
 typedef cudaLaunchAttributeValue cudaKernelNodeAttrValue;
-#define cudaStreamAttributeSynchronizationPolicy cudaLaunchAttributeSynchronizationPolicy
-#define cudaStreamAttributePriority		 cudaLaunchAttributePriority
-#define cudaKernelNodeAttributeCooperative	 cudaLaunchAttributeCooperative
-#define cudaKernelNodeAttributePriority		 cudaLaunchAttributePriority
+#define cudaStreamAttributeAccessPolicyWindow	  cudaLaunchAttributeAccessPolicyWindow
+#define cudaKernelNodeAttributeAccessPolicyWindow cudaLaunchAttributeAccessPolicyWindow
+#define cudaStreamAttributeSynchronizationPolicy  cudaLaunchAttributeSynchronizationPolicy
+#define cudaStreamAttributePriority		  cudaLaunchAttributePriority
+#define cudaKernelNodeAttributeCooperative	  cudaLaunchAttributeCooperative
+#define cudaKernelNodeAttributePriority		  cudaLaunchAttributePriority
 
 /* ------------------------------------------------------------------ capture and graphs */
 

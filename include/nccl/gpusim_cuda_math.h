@@ -8,11 +8,14 @@
 
 #include "gpusim_cuda.h"
 
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+
+#include <math.h> /* isnan and others in the global namespace */
 
 #define GPUSIM_MATH static inline __attribute__((unused))
 
@@ -248,6 +251,73 @@ GPUSIM_2(double, __ddiv_rn, double, a / b)
 GPUSIM_3(double, __fma_rn, double, fma(a, b, c))
 GPUSIM_1(double, __drcp_rn, double, 1 / a)
 GPUSIM_1(double, __dsqrt_rn, double, sqrt(a))
+
+/* ---- arithmetic, rounded down, up, towards zero: in the processor's mode for it */
+
+namespace gpusim_cuda
+{
+
+template <class F>
+inline auto
+rounded(int mode, F f)
+{
+	int old = fegetround();
+
+	fesetround(mode);
+	volatile auto r = f(); /* volatile values are read and written between the calls */
+	fesetround(old);
+	return r;
+}
+
+} // namespace gpusim_cuda
+
+#define GPUSIM_ROUNDED(r, name, params, values, expr)                                  \
+	GPUSIM_MATH r name##_rd params                                                 \
+	{                                                                              \
+		values;                                                                \
+		return gpusim_cuda::rounded(FE_DOWNWARD, [&] { return (r)(expr); });   \
+	}                                                                              \
+	GPUSIM_MATH r name##_ru params                                                 \
+	{                                                                              \
+		values;                                                                \
+		return gpusim_cuda::rounded(FE_UPWARD, [&] { return (r)(expr); });     \
+	}                                                                              \
+	GPUSIM_MATH r name##_rz params                                                 \
+	{                                                                              \
+		values;                                                                \
+		return gpusim_cuda::rounded(FE_TOWARDZERO, [&] { return (r)(expr); }); \
+	}
+#define GPUSIM_ROUNDED_1(r, name, t, expr) GPUSIM_ROUNDED(r, name, (t p), volatile t a = p, expr)
+#define GPUSIM_ROUNDED_2(t, name, expr) \
+	GPUSIM_ROUNDED(t, name, (t p, t q), volatile t a = p; volatile t b = q, expr)
+#define GPUSIM_ROUNDED_3(t, name, expr)                                              \
+	GPUSIM_ROUNDED(t, name, (t p, t q, t s), volatile t a = p; volatile t b = q; \
+		       volatile t c = s, expr)
+GPUSIM_ROUNDED_2(float, __fadd, a + b)
+GPUSIM_ROUNDED_2(float, __fsub, a - b)
+GPUSIM_ROUNDED_2(float, __fmul, a *b)
+GPUSIM_ROUNDED_2(float, __fdiv, a / b)
+GPUSIM_ROUNDED_3(float, __fmaf, fmaf(a, b, c))
+GPUSIM_ROUNDED_1(float, __frcp, float, 1 / a)
+GPUSIM_ROUNDED_1(float, __fsqrt, float, sqrtf(a))
+GPUSIM_ROUNDED_2(double, __dadd, a + b)
+GPUSIM_ROUNDED_2(double, __dsub, a - b)
+GPUSIM_ROUNDED_2(double, __dmul, a *b)
+GPUSIM_ROUNDED_2(double, __ddiv, a / b)
+GPUSIM_ROUNDED_3(double, __fma, fma(a, b, c))
+GPUSIM_ROUNDED_1(double, __drcp, double, 1 / a)
+GPUSIM_ROUNDED_1(double, __dsqrt, double, sqrt(a))
+GPUSIM_ROUNDED_1(float, __int2float, int, a)
+GPUSIM_ROUNDED_1(float, __uint2float, unsigned, a)
+GPUSIM_ROUNDED_1(float, __ll2float, long long, a)
+GPUSIM_ROUNDED_1(float, __ull2float, unsigned long long, a)
+GPUSIM_ROUNDED_1(double, __ll2double, long long, a)
+GPUSIM_ROUNDED_1(double, __ull2double, unsigned long long, a)
+GPUSIM_ROUNDED_1(float, __double2float, double, a)
+#undef GPUSIM_ROUNDED_1
+#undef GPUSIM_ROUNDED_2
+#undef GPUSIM_ROUNDED_3
+#undef GPUSIM_ROUNDED
 
 /* Macros, because the C library has functions of these names for itself. */
 #define __expf(a)	   expf(a)

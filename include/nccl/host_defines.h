@@ -2,8 +2,8 @@
  * host_defines.h - CUDA's marks of functions and data. bin/nvcc gives those that kernels need their
  * meaning; for a plain compiler they are nothing.
  */
-#ifndef HOST_DEFINES_H
-#define HOST_DEFINES_H
+#ifndef __HOST_DEFINES_H__
+#define __HOST_DEFINES_H__
 
 #define CUDARTAPI
 #define CUDART_CB

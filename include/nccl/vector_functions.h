@@ -1,6 +1,6 @@
 /* vector_functions.h - short vectors from their parts: make_float4(x, y, z, w). */
-#ifndef VECTOR_FUNCTIONS_H
-#define VECTOR_FUNCTIONS_H
+#ifndef __VECTOR_FUNCTIONS_H__
+#define __VECTOR_FUNCTIONS_H__
 
 #include "vector_types.h"
 

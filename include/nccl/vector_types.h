@@ -1,8 +1,8 @@
 /*
  * vector_types.h - CUDA's short vectors, and dim3. Sizes and alignments are those of CUDA 12.
  */
-#ifndef VECTOR_TYPES_H
-#define VECTOR_TYPES_H
+#ifndef __VECTOR_TYPES_H__
+#define __VECTOR_TYPES_H__
 
 #include "host_defines.h"
 

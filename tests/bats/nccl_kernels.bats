@@ -37,6 +37,12 @@ setup() {
 	assert_output 'unaliased'
 }
 
+@test "headers have what programs test for; arithmetic rounds up, down and to zero" {
+	run nccl 1 k_headers
+	assert_status 0
+	assert_output 'as named'
+}
+
 @test "half, bfloat16 and both floats of 8 bits are exact" {
 	run nccl 1 k_floats
 	assert_status 0

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "cuda_profiler_api.h"
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
 
@@ -275,6 +276,18 @@ cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 
 cudaError_t
 cudaCtxResetPersistingL2Cache(void)
+{
+	return cuda_done(cuda_enter());
+}
+
+cudaError_t
+cudaProfilerStart(void)
+{
+	return cuda_done(cuda_enter());
+}
+
+cudaError_t
+cudaProfilerStop(void)
 {
 	return cuda_done(cuda_enter());
 }
