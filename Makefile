@@ -85,7 +85,16 @@ nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard $(foreach e,h
 nvcc_bin := $(if $(wildcard $(call room,nvcc)/*.c),$(home)/bin/nvcc)
 # Names that CMake links: the runtime that is static of CUDA's is the shared one, and code for devices needs no library.
 nccl_link := $(home)/lib/libcudart_static.a $(home)/lib/libcudadevrt.a
-nccl_home := $(nccl_inc) $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(nccl_link) $(home)/lib64
+# What is refused by a sentence: headers with an #error, and names in lib/stubs for linkers, so that CMake comes to them. Programs
+# that only name the driver's library are linked with the runtime.
+not_here := cuFFT:cufft.h:cufftXt.h:cufftw.h cuRAND:curand.h:curand_kernel.h cuSPARSE:cusparse.h:cusparse_v2.h \
+    cuSOLVER:cusolverDn.h:cusolverSp.h:cusolverRf.h:cusolverMg.h:cusolverSp_LOWLEVEL_PREVIEW.h:cusolver_common.h NVRTC:nvrtc.h nvJitLink:nvJitLink.h \
+    NPP:npp.h:nppi.h:npps.h:nppdefs.h:nppcore.h nvJPEG:nvjpeg.h cuBLASXt:cublasXt.h cuDNN:cudnn.h WMMA:mma.h \
+    graphics_interoperability:cuda_gl_interop.h:cudaGL.h:cudaEGL.h:cuda_egl_interop.h:cuda_vdpau_interop.h
+not_here_inc := $(foreach n,$(not_here),$(addprefix $(home)/include/,$(wordlist 2,9,$(subst :, ,$n))))
+not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvrtc nvJitLink nvjpeg \
+    $(addprefix npp,c ial icc idei if ig im ist isu itc s),$(home)/lib/stubs/lib$l.so)
+nccl_home := $(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(nccl_link) $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # The fetchers of data have one name, in the build and installed.
@@ -211,6 +220,15 @@ $(home)/lib/libcudart_static.a: $(home)/lib/libcudart.so.12
 $(home)/lib/libcudadevrt.a:
 	@mkdir -p $(@D)
 	@echo '!<arch>' >$@
+$(not_here_inc): Makefile
+	@mkdir -p $(@D)
+	@echo '#error "gpusim: $(strip $(foreach n,$(not_here),$(if $(findstring :$(@F):,$n:),$(subst _, ,$(firstword $(subst :, ,$n)))))) is not simulated"' >$@
+$(not_here_lib): Makefile
+	@mkdir -p $(@D)
+	@echo 'ASSERT(0, "gpusim: the library $(@F) is not simulated")' >$@
+$(home)/lib/stubs/libcuda.so: $(home)/lib/libcudart.so.12
+	@mkdir -p $(@D)
+	@ln -sf ../libcudart.so.12 $@
 $(home)/lib64: | $(home)/lib/libcudart.so.12
 	@ln -sfn lib $@
 $(home)/include/%: include/nccl/%
@@ -522,9 +540,9 @@ installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(foreach p,mnist-train gpucoord gpudev,link:gpuctl:$(share)/bash-completion/completions/$p link:gpuctl.fish:$(share)/fish/vendor_completions.d/$p.fish)
 # The home, and a link by which gpuctl finds it from its own folder.
 nccl_dir  := $(LIBDIR)/gpusim/nccl
-installed += $(foreach h,$(nccl_inc),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
+installed += $(foreach h,$(nccl_inc) $(not_here_inc) $(not_here_lib),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
     $(call to,755s,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
-    link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
+    link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
 manifest  := $(share)/gpusim/installed
 

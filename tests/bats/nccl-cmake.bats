@@ -14,9 +14,11 @@ setup() {
 # on_device PROGRAM [ARG...]
 on_device() { bounded gpuctl run --nccl -n 1 -- "$@"; }
 
-# with_cmake [OPTION...] - configure and build the project here
+# with_cmake - configure and build the project here
 with_cmake() {
-	cmake "$@" -S . -B made >log 2>&1 && cmake --build made >>log 2>&1 || fail "$(tail -n 30 log)"
+	if ! { cmake -S . -B made && cmake --build made; } >log 2>&1; then
+		fail "$(tail -n 30 log)"
+	fi
 }
 
 # two_files - functions and variables of a device, between files; each has one of its own with the other's name

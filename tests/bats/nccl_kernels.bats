@@ -102,9 +102,23 @@ refuses() {
 	refuses 2 'PTX is not simulated' $'\n__device__ void f(int a) { asm("mma.sync %0;" :: "r"(a)); }'
 	refuses 2 'groups of several grids are not simulated' \
 		$'#include <cooperative_groups.h>\n__global__ void k(int *p) { *p = cooperative_groups::this_multi_grid().size(); }'
+	refuses 3 'the driver API (cu*) is not simulated' $'#include <cuda.h>\n#define OK(x) if (x) return\nvoid f() { OK(cuInit(0)); }'
+	refuses 1 'cuFFT is not simulated' '#include <cufft.h>'
 	refuses 1 "NCCL's device API is not simulated" '#include <nccl_device.h>'
 	refuses 3 '__managed__' $'\n#define M __managed__\n__device__ M int x;'
 	refuses 3 'unknown_name' $'\n#define RUN(k) k<<<1, 1>>>\n__global__ void k(int a) { a = unknown_name; }'
+}
+
+@test "a plain compiler and a linker refuse what is not there, too" {
+	printf '%s\n' '#include <cuda.h>' 'int main() { return cuInit(0); }' >driver.cpp
+	run g++ -I"$NCCL_HOME_HERE/include" -c driver.cpp
+	[ "$status" -ne 0 ]
+	assert_match '^driver.cpp:2:.*error: the driver API .cu.. is not simulated'
+	printf '%s\n' 'int main() {}' >main.cu
+	"$NVCC" main.cu -lcuda -o names_the_driver
+	run "$NVCC" main.cu -lcurand -o main
+	assert_status 1
+	assert_match 'gpusim: the library libcurand.so is not simulated'
 }
 
 @test "nvcc takes nvcc's options" {

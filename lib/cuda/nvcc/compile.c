@@ -374,6 +374,7 @@ link_all(struct job *j)
 	words_add(&w, "-o", n->out ? n->out : "a.out");
 	add_link(j, &w);
 	words_addf(&w, "-L%s/lib", j->home);
+	words_addf(&w, "-L%s/lib/stubs", j->home);
 	words_add(&w, "-Xlinker", "-rpath", "-Xlinker");
 	words_addf(&w, "%s/lib", j->home);
 	if (!n->no_cudart)
