@@ -25,7 +25,11 @@ struct __gpusim_kernel {
 	struct __gpusim_kernel *next;
 	unsigned long number;	/* of its registration, from 1 */
 	int max_dynamic_shared; /* cudaFuncSetAttribute; 0: the default */
+	unsigned flags;		/* GPUSIM_KERNEL_BLOCK; 0 in programs that an older nvcc compiled */
 };
+
+/* The kernel has a part that runs once a block, for all its threads. */
+#define GPUSIM_KERNEL_BLOCK 1u
 
 struct __gpusim_param {
 	unsigned nbytes, align;
@@ -48,6 +52,15 @@ void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
  * with initial-exec could not be loaded late, as Python does.
  */
 extern __thread int __gpusim_inside;
+
+/* Of this thread: how a call of a kernel continues. */
+struct __gpusim_state {
+	int block;	      /* 1: the part for all threads of a block; 0: one thread */
+	int done;	      /* set by that part: nothing is left for single threads */
+	unsigned long rounds; /* of the kernel's loop, which the part has run for all threads */
+	void *slots;	      /* the threads' variables after them */
+};
+extern __thread struct __gpusim_state __gpusim_state;
 
 /* In a kernel. */
 unsigned __gpusim_barrier(int predicate,

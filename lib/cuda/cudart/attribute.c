@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "cudart/cuda_impl.h"
+#include "cudart/launch.h"
 
 #define WARP	32
 #define THREADS 1024
-#define SMS	8 /* small, because blocks run one after the other */
 #define SHARED	49152
 
 /* Attributes with one value for all devices; those not listed are 0. */
@@ -44,9 +44,10 @@ static const struct {
     {cudaDevAttrSurfaceAlignment, 512},
     {cudaDevAttrGpuOverlap, 1},
     {cudaDevAttrAsyncEngineCount, 1},
-    {cudaDevAttrMultiProcessorCount, SMS},
-    {cudaDevAttrMaxThreadsPerMultiProcessor, 2 * THREADS},
-    {cudaDevAttrMaxBlocksPerMultiprocessor, 32},
+    {cudaDevAttrMultiProcessorCount, LAUNCH_SMS},
+    {cudaDevAttrMaxThreadsPerMultiProcessor, LAUNCH_SM_THREADS},
+    {cudaDevAttrMaxBlocksPerMultiprocessor, LAUNCH_SM_BLOCKS},
+    {cudaDevAttrCooperativeLaunch, 1},
     {cudaDevAttrCanMapHostMemory, 1},
     {cudaDevAttrConcurrentKernels, 1},
     {cudaDevAttrUnifiedAddressing, 1},

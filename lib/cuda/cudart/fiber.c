@@ -24,6 +24,7 @@ _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpus
     __gpusim_grid_dim;
 static _Thread_local struct fiber_gang *fiber_gang_here;
 __thread int __gpusim_inside;
+__thread struct __gpusim_state __gpusim_state;
 static fiber_fail_fn *fail_fn;
 
 #define SHARED_ALIGN 128
@@ -39,17 +40,6 @@ page(void)
 }
 
 /* ---- stacks */
-
-static void
-fiber_add(struct fiber_list *l, struct fiber *f)
-{
-	f->next = NULL;
-	if (l->last)
-		l->last->next = f;
-	else
-		l->first = f;
-	l->last = f;
-}
 
 static struct fiber *
 take(struct fiber_list *l)
@@ -100,6 +90,7 @@ new_fiber(struct fiber_gang *g)
 void
 fiber_forget(struct fiber_gang *g)
 {
+	__gpusim_state.block = 0;
 	g->idle = NULL;
 	g->ready = g->barrier = g->yielded = (struct fiber_list){0};
 	for (struct fiber *f = g->all; f; f = f->all)
@@ -118,11 +109,53 @@ fiber_is_guard(const struct fiber_gang *g, const void *p)
 
 /* ---- threads */
 
-/* Suspend the running thread, and switch to the next. */
-static void
+struct fiber_gang *
+fiber_here(void)
+{
+	return fiber_gang_here;
+}
+
+/* A stack that begins threads. NULL: out of memory. */
+static struct fiber *
+take_idle(struct fiber_gang *g)
+{
+	struct fiber *f = g->idle ? g->idle : new_fiber(g);
+
+	if (f)
+		g->idle = f->next;
+	else
+		g->no_memory = true;
+	return f;
+}
+
+/* The next stack to continue on: of a thread that is ready, or one that begins threads. NULL: fiber_run decides. */
+static inline struct fiber *
+next_stack(struct fiber_gang *g)
+{
+	if (g->ready.first)
+		return take(&g->ready);
+	return g->next < g->nthreads ? take_idle(g) : NULL;
+}
+
+static inline void
+go_on(struct fiber_gang *g, struct fiber_context *from)
+{
+	struct fiber *f = next_stack(g);
+
+	if (!f) {
+		fiber_context_switch(from, &g->base);
+		return;
+	}
+	g->current = f;
+	*g->index = f->at;
+	if (from != &f->context)
+		fiber_context_switch(from, &f->context);
+}
+
+void
 fiber_wait(struct fiber_gang *g)
 {
-	fiber_context_switch(&g->current->context, &g->base);
+	go_on(g, &g->current->context);
 }
 
 /* Advance an index, x first. */
@@ -147,6 +180,7 @@ release_barrier(struct fiber_gang *g)
 	g->passed = g->at_barrier;
 	g->passed_trues = g->trues;
 	g->at_barrier = g->trues = 0;
+	g->leader = g->barrier.first;
 	if (g->ready.last)
 		g->ready.last->next = g->barrier.first;
 	else
@@ -163,177 +197,6 @@ fiber_arrived(struct fiber_gang *g)
 		release_barrier(g);
 }
 
-/*
- * ---- operations among the threads of a warp: each lane stores its operand and waits; the last lane computes all
- * results, so that no lane reads a replaced operand
- */
-
-static bool
-has(uint32_t set, unsigned lane)
-{
-	return set >> lane & 1;
-}
-
-/* ---- results, for a lane among those of `group` */
-
-static uint64_t
-fold(uint32_t op, uint64_t a, uint64_t b)
-{
-	switch (op) {
-	case GPUSIM_WARP_ADD:
-		return a + b;
-	case GPUSIM_WARP_MIN:
-		return (int64_t)b < (int64_t)a ? b : a;
-	case GPUSIM_WARP_MAX:
-		return (int64_t)b > (int64_t)a ? b : a;
-	case GPUSIM_WARP_UMIN:
-		return b < a ? b : a;
-	case GPUSIM_WARP_UMAX:
-		return b > a ? b : a;
-	case GPUSIM_WARP_AND:
-		return a & b;
-	case GPUSIM_WARP_OR:
-		return a | b;
-	default:
-		return a ^ b;
-	}
-}
-
-/* A result that is the same for all lanes: a mask or a sum. */
-static uint64_t
-common(const struct fiber_warp *w, uint32_t group, uint32_t op)
-{
-	uint64_t out = 0;
-	bool first = true, same = true;
-	const struct fiber *any = w->lane[__builtin_ctz(group)];
-
-	for (unsigned l = 0; l < FIBER_WARP; l++) {
-		if (!has(group, l))
-			continue;
-		if (op == GPUSIM_WARP_BALLOT)
-			out |= (uint64_t)(w->lane[l]->value != 0) << l;
-		else
-			out = first ? w->lane[l]->value : fold(op, out, w->lane[l]->value);
-		same = same && w->lane[l]->value == any->value;
-		first = false;
-	}
-	if (op == GPUSIM_WARP_ACTIVE)
-		return group;
-	return op == GPUSIM_WARP_MATCH_ALL ? (same ? group : 0) : out;
-}
-
-static uint64_t
-own(const struct fiber_warp *w, uint32_t group, unsigned lane)
-{
-	const struct fiber *f = w->lane[lane];
-	uint64_t out = 0;
-
-	if (f->op == GPUSIM_WARP_SHFL)
-		return has(group, f->arg % FIBER_WARP) ? w->lane[f->arg % FIBER_WARP]->value
-						       : f->value;
-	for (unsigned l = 0; l < FIBER_WARP; l++)
-		if (has(group, l) && w->lane[l]->value == f->value)
-			out |= UINT64_C(1) << l;
-	return out;
-}
-
-static void
-complete(struct fiber_gang *g, struct fiber_warp *w, uint32_t group)
-{
-	uint32_t op = w->lane[__builtin_ctz(group)]->op;
-	bool each = op == GPUSIM_WARP_SHFL || op == GPUSIM_WARP_MATCH;
-	uint64_t all = each ? 0 : common(w, group, op), result[FIBER_WARP];
-
-	for (unsigned l = 0; l < FIBER_WARP; l++)
-		if (has(group, l))
-			result[l] = each ? own(w, group, l) : all;
-	for (unsigned l = 0; l < FIBER_WARP; l++)
-		if (has(group, l)) {
-			w->lane[l]->value = result[l];
-			fiber_add(&g->ready, w->lane[l]);
-		}
-	w->waiting &= ~group;
-}
-
-/* ---- waiting */
-
-/* Return true if all lanes that f waits for have reached the same operation. */
-static bool
-is_complete(const struct fiber_warp *w, const struct fiber *f, uint32_t *group)
-{
-	*group = f->mask & w->alive;
-	if (*group & ~w->waiting)
-		return false;
-	for (unsigned l = 0; l < FIBER_WARP; l++)
-		if (has(*group, l) && (w->lane[l]->op != f->op || w->lane[l]->mask != f->mask ||
-				       (f->op == GPUSIM_WARP_ACTIVE && w->lane[l]->arg != f->arg)))
-			return false;
-	return true;
-}
-
-/* A lane has ended: its warp must no longer wait for it. */
-static void
-warp_ended(struct fiber_gang *g, uint32_t thread)
-{
-	struct fiber_warp *w = &g->warp[thread / FIBER_WARP];
-	uint32_t group;
-
-	for (unsigned l = 0; l < FIBER_WARP; l++)
-		if (has(w->waiting, l) && is_complete(w, w->lane[l], &group))
-			complete(g, w, group);
-}
-
-/* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
-static bool
-warp_settle(struct fiber_gang *g)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i * FIBER_WARP < g->nthreads; i++) {
-		struct fiber_warp *w = &g->warp[i];
-		uint32_t group = 0;
-		const struct fiber *first = NULL;
-
-		for (unsigned l = 0; l < FIBER_WARP; l++) {
-			if (!has(w->waiting, l) || w->lane[l]->op != GPUSIM_WARP_ACTIVE)
-				continue;
-			if (!first)
-				first = w->lane[l];
-			if (w->lane[l]->arg == first->arg)
-				group |= 1u << l;
-		}
-		if (group) {
-			complete(g, w, group);
-			any = true;
-		}
-	}
-	return any;
-}
-
-unsigned long long
-__gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg)
-{
-	struct fiber_gang *g = fiber_gang_here;
-	struct fiber *f = g ? g->current : NULL;
-	struct fiber_warp *w;
-	uint32_t lane, group;
-
-	if (!f)
-		return value;
-	w = &g->warp[f->thread / FIBER_WARP];
-	lane = f->thread % FIBER_WARP;
-	f->op = (uint32_t)op;
-	f->mask = mask | 1u << lane;
-	f->value = value;
-	f->arg = arg;
-	w->lane[lane] = f;
-	w->waiting |= 1u << lane;
-	if (is_complete(w, f, &group))
-		complete(g, w, group);
-	fiber_wait(g);
-	return f->value;
-}
-
 static void
 ended(struct fiber_gang *g, uint32_t thread)
 {
@@ -342,8 +205,25 @@ ended(struct fiber_gang *g, uint32_t thread)
 	g->live--;
 	w->alive &= ~(1u << thread % FIBER_WARP);
 	if (w->waiting)
-		warp_ended(g, thread);
+		fiber_warp_ended(g, thread);
 	fiber_arrived(g);
+}
+
+/* The part of a kernel that runs for all threads together; perhaps it is all of it. */
+static void
+run_block_part(struct fiber_gang *g)
+{
+	struct __gpusim_state *s = &__gpusim_state;
+
+	s->block = 1;
+	s->done = 0;
+	g->grid->run(g->grid->args);
+	s->block = 0;
+	g->phase = PHASE_THREADS;
+	if (s->done) {
+		g->live = 0;
+		g->next = g->nthreads;
+	}
 }
 
 /* The loop of a stack: begin threads while no waiting thread is ready. */
@@ -355,22 +235,27 @@ loop(void)
 		struct fiber_gang *g = fiber_gang_here;
 		struct fiber *f = g->current;
 
-		if (g->next < g->nthreads && !g->ready.first) {
+		if (g->phase == PHASE_BLOCK) {
+			run_block_part(g);
+		} else if (g->next < g->nthreads && !g->ready.first) {
 			f->thread = g->next;
-			f->at = __gpusim_thread_idx = g->at;
+			f->at = *g->index = g->at;
 			advance(g);
 			g->grid->run(g->grid->args);
 			ended(g, f->thread);
 		} else {
 			f->next = g->idle;
 			g->idle = f;
-			fiber_context_switch(&f->context, &g->base);
+			if (g->ready.first)
+				go_on(g, &f->context);
+			else
+				fiber_context_switch(&f->context, &g->base);
 		}
 	}
 }
 
-static enum fiber_end
-run_block(struct fiber_gang *g)
+static void
+begin_block(struct fiber_gang *g)
 {
 	const uint32_t *b = g->grid->block;
 	uint32_t n = b[0] * b[1] * b[2];
@@ -384,24 +269,26 @@ run_block(struct fiber_gang *g)
 		g->warp[w].alive = left >= FIBER_WARP ? UINT32_MAX : (1u << left) - 1;
 		g->warp[w].waiting = 0;
 	}
-	while (g->live) {
-		struct fiber *f = take(&g->ready);
+}
 
-		if (!f && g->next < g->nthreads) {
-			f = g->idle ? g->idle : new_fiber(g);
-			if (!f)
-				return FIBER_NO_MEMORY;
-			g->idle = f->next;
-		}
+static enum fiber_end
+run_block(struct fiber_gang *g)
+{
+	begin_block(g);
+	while (g->live) {
+		struct fiber *f = next_stack(g);
+
+		if (g->no_memory)
+			return FIBER_NO_MEMORY;
 		if (!f)
 			f = take(&g->yielded);
 		if (!f) {
-			if (!warp_settle(g))
+			if (!fiber_warp_settle(g))
 				return FIBER_STUCK;
 			continue;
 		}
 		g->current = f;
-		__gpusim_thread_idx = f->at;
+		*g->index = f->at;
 		fiber_context_switch(&g->base, &f->context);
 	}
 	return FIBER_ENDED;
@@ -445,42 +332,86 @@ index_of(const uint32_t v[3])
 	return (struct fiber_index){v[0], v[1], v[2]};
 }
 
-static enum fiber_end
-run_grid(struct fiber_gang *g)
-{
-	const uint32_t *n = g->grid->grid;
-	struct fiber_index *at = &__gpusim_block_idx;
-	enum fiber_end end = FIBER_ENDED;
+/* ---- a grid's blocks, taken by one or several gangs */
 
-	for (at->z = 0; at->z < n[2]; at->z++)
-		for (at->y = 0; at->y < n[1]; at->y++)
-			for (at->x = 0; at->x < n[0]; at->x++) {
-				if (g->grid->stop &&
-				    atomic_load_explicit(g->grid->stop, memory_order_relaxed))
-					return FIBER_STOPPED;
-				end = run_block(g);
-				if (end != FIBER_ENDED)
-					return end;
-			}
-	return end;
+static void
+place(const struct fiber_grid *grid, uint64_t n)
+{
+	uint64_t row = n / grid->grid[0];
+
+	__gpusim_block_idx = (struct fiber_index){(uint32_t)(n % grid->grid[0]), (uint32_t)(row % grid->grid[1]),
+						  (uint32_t)(row / grid->grid[1])};
 }
 
-enum fiber_end
-fiber_run(struct fiber_gang *g, const struct fiber_grid *grid)
+static enum fiber_end
+run_blocks(struct fiber_gang *g, struct fiber_team *t)
+{
+	uint64_t n = (uint64_t)g->grid->grid[0] * g->grid->grid[1] * g->grid->grid[2];
+
+	while ((g->block = atomic_fetch_add(&t->next, 1)) < n) {
+		enum fiber_end end;
+
+		if (atomic_load_explicit(&t->stop, memory_order_relaxed))
+			return FIBER_STOPPED;
+		place(g->grid, g->block);
+		g->phase = g->grid->flags & GPUSIM_KERNEL_BLOCK ? PHASE_BLOCK : PHASE_THREADS;
+		end = run_block(g);
+		if (end != FIBER_ENDED)
+			return end;
+		fiber_block_ended(t);
+	}
+	return FIBER_ENDED;
+}
+
+static enum fiber_end
+enter(struct fiber_gang *g, const struct fiber_grid *grid, enum fiber_end (*run)(struct fiber_gang *, struct fiber_team *),
+      struct fiber_team *team)
 {
 	enum fiber_end end;
 
 	if (!make_shared(g, grid->shared))
 		return FIBER_NO_MEMORY;
 	g->grid = grid;
+	g->team = team;
+	g->index = &__gpusim_thread_idx;
+	g->no_memory = false;
 	__gpusim_block_dim = index_of(grid->block);
 	__gpusim_grid_dim = index_of(grid->grid);
 	fiber_gang_here = g;
-	end = run_grid(g);
+	end = run(g, team);
 	if (end == FIBER_STUCK || end == FIBER_NO_MEMORY)
 		fiber_forget(g);
 	fiber_gang_here = NULL;
 	return end;
+}
+
+enum fiber_end
+fiber_run(struct fiber_gang *g, const struct fiber_grid *grid, struct fiber_team *team)
+{
+	struct fiber_team own = {0};
+
+	return enter(g, grid, run_blocks, team ? team : &own);
+}
+
+static enum fiber_end
+run_again(struct fiber_gang *g, struct fiber_team *t)
+{
+	(void)t;
+	place(g->grid, g->block);
+	g->phase = PHASE_THREADS;
+	return run_block(g);
+}
+
+enum fiber_end
+fiber_again(struct fiber_gang *g)
+{
+	return enter(g, g->grid, run_again, g->team);
+}
+
+bool
+fiber_in_block_part(const struct fiber_gang *g)
+{
+	return g->phase == PHASE_BLOCK;
 }
 
 struct fiber_gang *
@@ -521,7 +452,8 @@ yield(void)
 {
 	struct fiber_gang *g = fiber_gang_here;
 
-	if (!g || (!g->ready.first && !g->yielded.first && g->next == g->nthreads))
+	if (!g || g->phase == PHASE_BLOCK ||
+	    (!g->ready.first && !g->yielded.first && g->next == g->nthreads))
 		return false;
 	fiber_add(&g->yielded, g->current);
 	fiber_wait(g);
@@ -543,6 +475,7 @@ __gpusim_barrier(int predicate, unsigned *trues)
 	unsigned all = 1;
 
 	if (g) {
+		fiber_must_be_thread(g);
 		g->trues += predicate != 0;
 		g->at_barrier++;
 		fiber_add(&g->barrier, g->current);
@@ -578,6 +511,19 @@ fail(enum fiber_failure why, const char *text)
 		fail_fn(why, text);
 	fprintf(stderr, "%s\n", text);
 	abort();
+}
+
+void
+fiber_fail(const char *sentence)
+{
+	fail(FIBER_TRAP, sentence);
+}
+
+void
+fiber_must_be_thread(const struct fiber_gang *g)
+{
+	if (g->phase == PHASE_BLOCK)
+		fiber_fail("it waits in a function that nvcc did not see: compile its file with -rdc=true");
 }
 
 void

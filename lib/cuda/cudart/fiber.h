@@ -28,7 +28,18 @@ struct fiber_grid {
 	uint64_t shared; /* bytes of dynamic shared memory */
 	void (*run)(void *const *args);
 	void *const *args;
-	const _Atomic uint32_t *stop; /* not 0: no further block begins; may be NULL */
+	unsigned flags; /* of the kernel: GPUSIM_KERNEL_BLOCK */
+};
+
+/* What the gangs that run one grid share. Initialise with {0}. */
+struct fiber_team {
+	_Atomic uint64_t next;	/* the first block that no gang has taken */
+	_Atomic uint64_t ended; /* blocks */
+	_Atomic uint32_t stop;	/* not 0: no further block begins */
+	/* Of a cooperative launch: all blocks run at once, and wait for each other. */
+	uint64_t nblocks; /* 0: not cooperative */
+	_Atomic uint64_t arrived, passed; /* blocks at the grid's barrier; barriers so far */
+	atomic_uint sleeps;
 };
 
 enum fiber_end {
@@ -43,11 +54,22 @@ struct fiber_gang *fiber_gang_new(void);
 void fiber_gang_free(struct fiber_gang *g);
 
 /*
- * Run a grid, block by block, in order.
+ * Run blocks of a grid, in order, until none is left.
+ *
+ *	team	shared with the gangs that run other blocks of the grid; NULL: there are none
  *
  * FIBER_STUCK: fiber_where names the thread that ran last. Checked by: tests/unit/cudart/t_fiber.c
  */
-enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid);
+enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid, struct fiber_team *team);
+
+/* After a jump out of fiber_run and fiber_forget: run that block again, thread by thread, so that a fault has a thread. */
+enum fiber_end fiber_again(struct fiber_gang *g);
+
+/* Return true if the gang runs a kernel's part for all threads of a block: fiber_where's thread means nothing. */
+bool fiber_in_block_part(const struct fiber_gang *g);
+
+/* A block has ended, or will not arrive at the grid's barrier any more. */
+void fiber_block_ended(struct fiber_team *t);
 
 /* After a jump out of fiber_run (a fault in a kernel): forget the block. */
 void fiber_forget(struct fiber_gang *g);

@@ -15,34 +15,9 @@ static _Thread_local struct fiber_context *coming_from;
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-void fiber_swap(void **save, void *sp) __attribute__((visibility("hidden")));
-
 #if defined(__x86_64__)
-__asm__(".text\n"
-	".globl fiber_swap\n"
-	".hidden fiber_swap\n"
-	".type fiber_swap,@function\n"
-	"fiber_swap:\n"
-	"	pushq %rbp\n"
-	"	pushq %rbx\n"
-	"	pushq %r12\n"
-	"	pushq %r13\n"
-	"	pushq %r14\n"
-	"	pushq %r15\n"
-	"	movq %rsp, (%rdi)\n"
-	"	movq %rsi, %rsp\n"
-	"	popq %r15\n"
-	"	popq %r14\n"
-	"	popq %r13\n"
-	"	popq %r12\n"
-	"	popq %rbx\n"
-	"	popq %rbp\n"
-	"	ret\n"
-	".size fiber_swap,.-fiber_swap\n");
-
-#define SAVED 6 /* words below the return address */
-#define ENTRY SAVED
-#define FRAME (SAVED + 2) /* and one word, so that the stack is aligned as at a call */
+#define ENTRY 0
+#define FRAME 2 /* the stack is aligned as at a call */
 #else
 __asm__(".text\n"
 	".globl fiber_swap\n"
@@ -96,19 +71,17 @@ fiber_context_make(struct fiber_context *c, void *stack, size_t nbytes, void (*e
 #endif
 }
 
+#ifdef __SANITIZE_ADDRESS__
 void
 fiber_context_switch(struct fiber_context *from, struct fiber_context *to)
 {
-#ifdef __SANITIZE_ADDRESS__
 	coming_from = from;
 	__sanitizer_start_switch_fiber(&from->fake, to->bottom, to->nbytes);
 	fiber_swap(&from->sp, to->sp);
 	__sanitizer_finish_switch_fiber(from->fake, (const void **)&coming_from->bottom,
 					&coming_from->nbytes);
-#else
-	fiber_swap(&from->sp, to->sp);
-#endif
 }
+#endif
 
 void
 fiber_context_begin(void)

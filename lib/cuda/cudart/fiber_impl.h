@@ -2,6 +2,7 @@
 #ifndef CUDART_FIBER_IMPL_H
 #define CUDART_FIBER_IMPL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cudart/fiber.h"
@@ -26,8 +27,47 @@ struct fiber_context {
 /* Make a context that runs entry() on a stack; entry never returns. */
 void fiber_context_make(struct fiber_context *c, void *stack, size_t nbytes, void (*entry)(void));
 
+#if defined(__x86_64__)
+/*
+ * Keep the place and the stack in *save, and continue at the place that another call kept. In line, and by a jump: the
+ * processor predicts jumps to one place, and calls and returns stay in pairs on each stack. The 128 bytes
+ * below the stack's end may be in use by the function around it.
+ */
+static inline __attribute__((always_inline)) void
+fiber_swap(void **save, void *to)
+{
+	__asm__ volatile("leaq -128(%%rsp), %%rsp\n\t"
+			 "pushq %%rbp\n\t"
+			 "leaq 1f(%%rip), %%rax\n\t"
+			 "pushq %%rax\n\t"
+			 "movq %%rsp, (%0)\n\t"
+			 "movq %1, %%rsp\n\t"
+			 "popq %%rax\n\t"
+			 "jmp *%%rax\n"
+			 "1:\n\t"
+			 "popq %%rbp\n\t"
+			 "leaq 128(%%rsp), %%rsp\n"
+			 : "+D"(save), "+S"(to)
+			 :
+			 : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+			   "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+			   "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+			   "xmm14", "xmm15");
+}
+#elif defined(__aarch64__)
+void fiber_swap(void **save, void *sp) __attribute__((visibility("hidden")));
+#endif
+
 /* Continue at `to`; returns when another context switches back to `from`. */
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__)
+static inline __attribute__((always_inline)) void
+fiber_context_switch(struct fiber_context *from, struct fiber_context *to)
+{
+	fiber_swap(&from->sp, to->sp);
+}
+#else
 void fiber_context_switch(struct fiber_context *from, struct fiber_context *to);
+#endif
 
 /* The first call on a new context. */
 void fiber_context_begin(void);
@@ -42,44 +82,87 @@ struct fiber_index {
 extern _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
     __gpusim_grid_dim;
 
-/* A stack, and the operand of its thread while it waits for its warp. */
+/* A stack, and its thread. */
 struct fiber {
 	struct fiber_context context;
+	struct fiber *next; /* of the list it is in */
+	struct fiber_index at;
+	uint32_t thread;    /* of the block, in order x, y, z */
 	unsigned char *map; /* a guard page, then the stack */
 	size_t shift;	    /* of its top below the map's end */
-	struct fiber *next; /* of the list it is in */
 	struct fiber *all;  /* of all */
-	struct fiber_index at;
-	uint32_t thread; /* of the block, in order x, y, z */
-	uint32_t op, mask, arg;
-	uint64_t value; /* operand, then result */
 };
 
 struct fiber_list {
 	struct fiber *first, *last;
 };
 
+/* The lanes of a warp; value and so on are those of waiting lanes. */
 struct fiber_warp {
-	uint32_t alive;	  /* lanes that have not ended, begun or not */
-	uint32_t waiting; /* of them, those in lane[] */
+	uint32_t alive;	  /* have not ended, begun or not */
+	uint32_t waiting; /* of them */
+	bool mixed;	  /* they may wait for different things */
+	uint32_t op[FIBER_WARP], mask[FIBER_WARP], arg[FIBER_WARP];
+	uint64_t value[FIBER_WARP]; /* the operand, then the result */
 	struct fiber *lane[FIBER_WARP];
 };
 
+enum fiber_phase { PHASE_THREADS, PHASE_BLOCK };
+
 struct fiber_gang {
-	struct fiber_context base; /* of fiber_run */
-	struct fiber *current, *idle, *all;
-	size_t nstacks;
+	struct fiber *current, *idle;
 	struct fiber_list ready, barrier;
-	struct fiber_list yielded; /* continue when no other thread can */
-	uint32_t nthreads, next;   /* threads of the block; the first that has not begun */
-	uint32_t live;		   /* threads that have not ended */
+	struct fiber_index *index;   /* &__gpusim_thread_idx of the system thread */
+	uint32_t nthreads, next;     /* threads of the block; the first that has not begun */
+	uint32_t live;		     /* threads that have not ended */
 	uint32_t at_barrier, trues;
 	uint32_t passed, passed_trues; /* of the barrier that was passed last */
+	const struct fiber *leader;    /* one of the threads that passed it */
 	struct fiber_index at;	       /* of next */
+	struct fiber_list yielded;     /* continue when no other thread can */
+	struct fiber_context base;     /* of fiber_run */
+	struct fiber *all;
+	size_t nstacks;
+	enum fiber_phase phase; /* PHASE_BLOCK: the block's part for all threads comes next */
+	bool no_memory;
 	struct fiber_warp warp[FIBER_THREADS_MAX / FIBER_WARP];
 	const struct fiber_grid *grid;
+	struct fiber_team *team;
+	uint64_t block;			    /* that runs, in order x, y, z */
 	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard page after it */
 	size_t shared_nbytes, shared_map_nbytes;
 };
+
+/* ---- for fiber_warp.c */
+
+/* The gang that runs on this system thread; NULL: none. */
+struct fiber_gang *fiber_here(void);
+
+/* Append to a list. */
+static inline void
+fiber_add(struct fiber_list *l, struct fiber *f)
+{
+	f->next = NULL;
+	if (l->last)
+		l->last->next = f;
+	else
+		l->first = f;
+	l->last = f;
+}
+
+/* Suspend the running thread, which is in a list, and continue with the next. */
+void fiber_wait(struct fiber_gang *g);
+
+/* End the kernel, which runs on this system thread. */
+_Noreturn void fiber_fail(const char *sentence);
+
+/* End the kernel if it runs for all threads together: then none can wait. */
+void fiber_must_be_thread(const struct fiber_gang *g);
+
+/* A lane has ended: its warp must no longer wait for it. */
+void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
+
+/* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
+bool fiber_warp_settle(struct fiber_gang *g);
 
 #endif

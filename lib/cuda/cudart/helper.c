@@ -151,6 +151,21 @@ watch(void *arg)
 
 /* ---- its birth */
 
+#define STUCK_MS    UINT64_C(300000)
+#define THREADS_MAX 1024
+
+/* The threads for the blocks of a grid: $GPUSIM_THREADS, else the cores, divided by the host's devices. */
+static uint32_t
+threads(void)
+{
+	const char *s = getenv("GPUSIM_THREADS");
+	long n = s ? atol(s) : 0;
+
+	if (n < 1)
+		n = sysconf(_SC_NPROCESSORS_ONLN) / cuda_device_count();
+	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (uint32_t)n;
+}
+
 static enum rc
 make_shared(struct helper *h, int ordinal, struct err *err)
 {
@@ -166,6 +181,8 @@ make_shared(struct helper *h, int ordinal, struct err *err)
 	atomic_store(&cuda_device_at(ordinal)->kernel_error, &h->shared->error);
 	snprintf(h->shared->path, sizeof h->shared->path, "%s",
 		 cuda_device_at(ordinal)->space->path);
+	h->shared->threads = threads();
+	h->shared->stuck_ns = (cuda_timeout_ms() ? cuda_timeout_ms() : STUCK_MS) * NS_PER_MS;
 	return RC_OK;
 }
 
@@ -415,6 +432,8 @@ write_work(struct helper_queue *hq, uint64_t n, uint32_t at, const struct helper
 	*w = (struct helper_work){.run = l->kernel->run,
 				  .kernel = l->kernel,
 				  .shared = l->shared,
+				  .resident = l->resident,
+				  .cooperative = l->cooperative,
 				  .host_param = l->host_param,
 				  .nparams = l->nparams,
 				  .nbytes = l->nbytes,

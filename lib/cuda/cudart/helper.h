@@ -19,6 +19,8 @@ struct helper_launch {
 	struct __gpusim_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint64_t shared;
+	uint32_t resident; /* blocks that may run at once */
+	bool cooperative;  /* all blocks run at once */
 	/* the first that points to memory that kernels cannot access, from 1; 0: none */
 	uint32_t host_param;
 	uint32_t nparams;

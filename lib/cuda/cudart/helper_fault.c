@@ -19,6 +19,8 @@ on_fault(int sig, siginfo_t *info, void *context)
 
 	if (f && sig == SIGFPE && helper_divide(context))
 		return;
+	if (!f && sig == HELPER_STUCK_SIGNAL) /* the kernel has just ended */
+		return;
 	if (!f) { /* not a kernel's fault: let it kill the process */
 		signal(sig, SIG_DFL);
 		return;
@@ -42,7 +44,7 @@ on_own_end(enum fiber_failure why, const char *text)
 void
 helper_fault_take(void)
 {
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, HELPER_STUCK_SIGNAL};
 	struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)

@@ -20,6 +20,8 @@ struct helper_work {
 	const struct __gpusim_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint64_t shared;
+	uint32_t resident;	  /* blocks that may run at once */
+	uint32_t cooperative;	  /* 1: all blocks run at once */
 	uint32_t host_param;	  /* not 0: the launch fails */
 	uint32_t nparams, nbytes; /* nbytes: of their values */
 	uint32_t at; /* in args: nparams offsets, then the bytes, at a multiple of 16 */
@@ -48,6 +50,8 @@ struct helper_shared {
 	_Atomic uint64_t started; /* 1: it runs, 2: it failed, text has the reason */
 	atomic_uint program_sleeps;
 	_Atomic uint32_t error; /* the CUDA error of a failed kernel */
+	uint32_t threads;	/* system threads for the blocks of a grid */
+	uint64_t stuck_ns;	/* for so long no block ends that others may wait for: the kernel fails */
 	char text[256];
 	uint32_t ndata;
 	struct helper_data data[HELPER_DATA];
@@ -64,6 +68,29 @@ enum fiber_failure { FIBER_TRAP, FIBER_ASSERT };
 /* Called in a kernel that fails by itself, on its own stack; must not return. Set before kernels run. */
 typedef void fiber_fail_fn(enum fiber_failure why, const char *text);
 void fiber_on_fail(fiber_fail_fn *fn);
+
+/* ---- grids (helper_grid.c) */
+
+/* A system thread that runs blocks. */
+struct helper_runner;
+
+/* Make the calling thread one. NULL: out of memory. */
+struct helper_runner *helper_runner_new(void);
+
+/*
+ * Run a work's grid on this thread and, if it is large or cooperative, on others. A failure is stored in `all` and `x`.
+ *
+ *	args	of the kernel, by parameter
+ */
+void helper_grid_run(struct helper_runner *self, struct helper_shared *all, struct cmdq_extern *x,
+		     const struct helper_work *work, void *const *args);
+
+/*
+ * Called from time to time: blocks of which none ends may wait for blocks that have not begun, so these begin on further
+ * threads, up to work->resident.
+ */
+#define HELPER_WATCH_NS (100u * 1000 * 1000)
+void helper_grid_watch(void);
 
 /* ---- faults of kernels (helper_fault.c) */
 
@@ -84,6 +111,9 @@ struct helper_fault {
 	char why[192];
 };
 extern _Thread_local struct helper_fault *helper_fault_here; /* NULL: a fault ends the process */
+
+/* Sent to a thread whose blocks wait for others forever. */
+#define HELPER_STUCK_SIGNAL SIGALRM
 
 /* Take over the signals of faults, and fiber_on_fail. Once in the process, before its threads begin. */
 void helper_fault_take(void);

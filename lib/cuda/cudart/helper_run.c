@@ -3,8 +3,7 @@
  *
  * Design notes. The main thread starts a thread for each queue that the program announces, and
  * joins them on stop; another thread ends the process when the program has ended. A queue's thread
- * waits until the device requests a work, runs it and reports its end. A fault in a kernel
- * (helper_fault.c) jumps back into that thread's loop, and the work has failed.
+ * waits until the device requests a work, runs it (helper_grid.c) and reports its end.
  * The program's own handlers, locks and connections are copies here, and nothing touches them.
  */
 #include "cudart/helper_impl.h"
@@ -23,6 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cudart/fiber.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
@@ -34,10 +34,9 @@ struct worker {
 	struct helper_shared *all;
 	struct helper_queue *queue;
 	struct cmdq_page *page;
-	struct fiber_gang *gang;
+	struct helper_runner *runner;
 	const struct __gpusim_kernel *told; /* the name in the page belongs to it */
 	void *args[PARAMS];
-	struct helper_fault fault;
 };
 
 /* For the device's recorder. */
@@ -56,51 +55,15 @@ tell_kernel(struct worker *w, const struct helper_work *work)
 
 /* ---- works */
 
-static const char *
-end_text(enum fiber_end end)
-{
-	if (end == FIBER_STUCK)
-		return "its threads wait at a barrier that not all of them reach";
-	return end == FIBER_NO_MEMORY ? "no memory for stacks" : "stopped";
-}
-
-static void
-note(struct worker *w, const struct helper_work *work, uint32_t code)
-{
-	helper_fault_note(&w->fault, w->all, &w->page->ext[0], work, code);
-}
-
 static void
 run_work(struct worker *w, const struct helper_work *work)
 {
 	const uint32_t *offset = (const uint32_t *)(const void *)(w->queue->args + work->at);
 	uint32_t table = (work->nparams * (uint32_t)sizeof *offset + 15) / 16 * 16;
-	struct fiber_grid grid = {.shared = work->shared, .run = work->run, .args = w->args};
-	enum fiber_end end;
 
-	memcpy(grid.grid, work->grid, sizeof grid.grid);
-	memcpy(grid.block, work->block, sizeof grid.block);
 	for (uint32_t i = 0; i < work->nparams && i < PARAMS; i++)
 		w->args[i] = w->queue->args + work->at + table + offset[i];
-	if (work->host_param) {
-		snprintf(w->fault.why, sizeof w->fault.why,
-			 "parameter %u points to memory of the program, which kernels cannot "
-			 "access: use cudaMallocManaged or cudaMallocHost",
-			 work->host_param);
-		note(w, work, cudaErrorIllegalAddress);
-	} else if (sigsetjmp(w->fault.back, 1) == 0) {
-		helper_fault_here = &w->fault;
-		end = fiber_run(w->gang, &grid);
-		helper_fault_here = NULL;
-		if (end != FIBER_ENDED) {
-			snprintf(w->fault.why, sizeof w->fault.why, "%s", end_text(end));
-			note(w, work, cudaErrorLaunchFailure);
-		}
-	} else {
-		helper_fault_here = NULL;
-		note(w, work, helper_fault_explain(&w->fault));
-		fiber_forget(w->gang);
-	}
+	helper_grid_run(w->runner, w->all, &w->page->ext[0], work, w->args);
 	fflush(stdout);
 }
 
@@ -111,10 +74,8 @@ serve(void *arg)
 	struct worker *w = arg;
 	struct cmdq_extern *x = &w->page->ext[0];
 
-	if (!helper_fault_stack() || !(w->gang = fiber_gang_new()))
+	if (!(w->runner = helper_runner_new()))
 		_exit(1);
-	w->fault.gang = w->gang;
-	__gpusim_inside = 1;
 	x->tid = (uint32_t)gettid();
 	for (;;) {
 		uint64_t done = atomic_load(&x->done), go;
@@ -226,7 +187,9 @@ helper_main(struct helper_shared *s, int parent)
 		for (int i = 0; i < HELPER_QUEUES; i++)
 			if (!workers[i] && atomic_load(&s->queue[i].used))
 				begin_worker(s, &s->queue[i], &workers[i], fd);
-		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop, UINT64_MAX);
+		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop,
+			   clock_now_ns() + HELPER_WATCH_NS);
+		helper_grid_watch();
 	}
 	for (int i = 0; i < HELPER_QUEUES; i++)
 		if (workers[i])

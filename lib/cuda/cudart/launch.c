@@ -149,6 +149,18 @@ shared_limit(const struct __gpusim_kernel *k)
 	return k->max_dynamic_shared > LAUNCH_SHARED ? k->max_dynamic_shared : LAUNCH_SHARED;
 }
 
+int
+launch_per_sm(uint64_t block, size_t shared)
+{
+	uint64_t n = block > LAUNCH_THREADS ? 0 : LAUNCH_SM_THREADS / block;
+
+	if (n > LAUNCH_SM_BLOCKS)
+		n = LAUNCH_SM_BLOCKS;
+	if (shared && n > LAUNCH_SHARED_MAX / shared)
+		n = LAUNCH_SHARED_MAX / shared;
+	return (int)n;
+}
+
 static cudaError_t
 check(const struct __gpusim_kernel *k, dim3 grid, dim3 block, size_t shared)
 {
@@ -178,14 +190,20 @@ enqueue(void *arg, struct cmdq *q)
 
 static cudaError_t
 launch(struct __gpusim_kernel *k, dim3 grid, dim3 block, void **args, size_t shared,
-       cudaStream_t stream)
+       cudaStream_t stream, bool cooperative)
 {
 	struct err err = {0};
 	struct launch *l;
+	uint32_t resident = 0;
 	cudaError_t e = cuda_enter();
 
 	if (e == cudaSuccess)
 		e = check(k, grid, block, shared);
+	if (e == cudaSuccess) {
+		resident = LAUNCH_SMS * (uint32_t)launch_per_sm((uint64_t)block.x * block.y * block.z, shared);
+		if (cooperative && (uint64_t)grid.x * grid.y * grid.z > resident)
+			e = cudaErrorCooperativeLaunchTooLarge;
+	}
 	if (e != cudaSuccess)
 		return e;
 	l = calloc(1, sizeof *l);
@@ -206,40 +224,48 @@ launch(struct __gpusim_kernel *k, dim3 grid, dim3 block, void **args, size_t sha
 	memcpy(l->what.grid, (uint32_t[3]){grid.x, grid.y, grid.z}, sizeof l->what.grid);
 	memcpy(l->what.block, (uint32_t[3]){block.x, block.y, block.z}, sizeof l->what.block);
 	l->what.shared = shared;
+	l->what.resident = resident;
+	l->what.cooperative = cooperative;
 	return gpusim_cuda_enqueue(stream, l->ordinal, enqueue, l, launch_free);
+}
+
+static cudaError_t
+launch_function(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+		cudaStream_t stream, bool cooperative)
+{
+	struct __gpusim_kernel *k = registry_find(func);
+
+	return cuda_done(k ? launch(k, grid, block, args, shared, stream, cooperative)
+			   : cudaErrorInvalidDeviceFunction);
 }
 
 cudaError_t
 cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
 		 cudaStream_t stream)
 {
-	struct __gpusim_kernel *k = registry_find(func);
-
-	return cuda_done(k ? launch(k, grid, block, args, shared, stream)
-			   : cudaErrorInvalidDeviceFunction);
+	return launch_function(func, grid, block, args, shared, stream, false);
 }
 
-/* Attributes are hints, except those that request unsupported features. */
+/* Attributes are hints, except the one for cooperative launches. */
 cudaError_t
 cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
 {
+	bool cooperative = false;
+
 	if (!config)
 		return cuda_done(cudaErrorInvalidValue);
 	for (unsigned i = 0; i < config->numAttrs; i++)
-		if (config->attrs[i].id == cudaLaunchAttributeCooperative &&
-		    config->attrs[i].val.cooperative)
-			return cuda_done(cudaErrorNotSupported);
-	return cudaLaunchKernel(func, config->gridDim, config->blockDim, args,
-				config->dynamicSmemBytes, config->stream);
+		if (config->attrs[i].id == cudaLaunchAttributeCooperative)
+			cooperative = config->attrs[i].val.cooperative != 0;
+	return launch_function(func, config->gridDim, config->blockDim, args,
+			       config->dynamicSmemBytes, config->stream, cooperative);
 }
 
 cudaError_t
 cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
 			    cudaStream_t stream)
 {
-	(void)func, (void)grid, (void)block, (void)args, (void)shared, (void)stream;
-	cuda_tell("cooperative launches are not simulated: blocks run one after the other");
-	return cuda_done(cudaErrorNotSupported);
+	return launch_function(func, grid, block, args, shared, stream, true);
 }
 
 cudaError_t
@@ -282,5 +308,5 @@ __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args)
 		return;
 	}
 	c = configs[--nconfigs];
-	cuda_done(launch(k, c.grid, c.block, args, c.shared, c.stream));
+	cuda_done(launch(k, c.grid, c.block, args, c.shared, c.stream, false));
 }

@@ -6,9 +6,6 @@
 #include "cudart/launch.h"
 #include "cudart/registry.h"
 
-#define THREADS_OF_SM 2048
-#define BLOCKS_OF_SM  32
-
 /* cudaErrorInvalidDeviceFunction: no such kernel. */
 static cudaError_t
 find(const void *func, struct __gpusim_kernel **out)
@@ -89,12 +86,6 @@ cudaFuncGetName(const char **name, const void *func)
 	return cudaSuccess;
 }
 
-static int
-least(int a, int b)
-{
-	return a < b ? a : b;
-}
-
 cudaError_t
 cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *nblocks, const void *func, int block,
 					      size_t shared)
@@ -106,9 +97,7 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *nblocks, const void *func, in
 		e = cudaErrorInvalidValue;
 	if (e != cudaSuccess)
 		return cuda_done(e);
-	*nblocks = block > LAUNCH_THREADS ? 0 : least(BLOCKS_OF_SM, THREADS_OF_SM / block);
-	if (shared)
-		*nblocks = least(*nblocks, (int)(LAUNCH_SHARED_MAX / shared));
+	*nblocks = launch_per_sm((uint64_t)block, shared);
 	return cudaSuccess;
 }
 
