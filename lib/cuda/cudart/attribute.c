@@ -140,7 +140,7 @@ fill_limits(const struct device *d, struct cudaDeviceProp *p)
 	p->totalConstMem = 65536;
 	p->textureAlignment = p->surfaceAlignment = 512;
 	p->texturePitchAlignment = 32;
-	p->multiProcessorCount = SMS;
+	p->multiProcessorCount = LAUNCH_SMS;
 	p->maxThreadsPerMultiProcessor = 2 * THREADS;
 	p->maxBlocksPerMultiProcessor = 32;
 }

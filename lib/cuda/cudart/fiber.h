@@ -37,7 +37,7 @@ struct fiber_team {
 	_Atomic uint64_t ended; /* blocks */
 	_Atomic uint32_t stop;	/* not 0: no further block begins */
 	/* Of a cooperative launch: all blocks run at once, and wait for each other. */
-	uint64_t nblocks; /* 0: not cooperative */
+	uint64_t nblocks;		  /* 0: not cooperative */
 	_Atomic uint64_t arrived, passed; /* blocks at the grid's barrier; barriers so far */
 	atomic_uint sleeps;
 };
@@ -60,7 +60,8 @@ void fiber_gang_free(struct fiber_gang *g);
  *
  * FIBER_STUCK: fiber_where names the thread that ran last. Checked by: tests/unit/cudart/t_fiber.c
  */
-enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid, struct fiber_team *team);
+enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid,
+			 struct fiber_team *team);
 
 /* After a jump out of fiber_run and fiber_forget: run that block again, thread by thread, so that a fault has a thread. */
 enum fiber_end fiber_again(struct fiber_gang *g);

@@ -42,14 +42,16 @@ __gpusim_grid_barrier(void)
 	if (!f)
 		return;
 	if (!g->team->nblocks)
-		fiber_fail("grid.sync() in a launch that is not cooperative: use cudaLaunchCooperativeKernel");
+		fiber_fail("grid.sync() in a launch that is not cooperative: use "
+			   "cudaLaunchCooperativeKernel");
 	__gpusim_barrier(0, NULL);
 	if (f == g->leader) {
 		uint64_t passed = atomic_load(&g->team->passed);
 
 		atomic_fetch_add(&g->team->arrived, 1);
 		open_if_all(g->team);
-		cmdq_await(&g->team->passed, &g->team->sleeps, passed + 1, &g->team->stop, UINT64_MAX);
+		cmdq_await(&g->team->passed, &g->team->sleeps, passed + 1, &g->team->stop,
+			   UINT64_MAX);
 		if (atomic_load(&g->team->stop))
 			fiber_fail("another block has failed");
 	}

@@ -49,10 +49,10 @@ fiber_swap(void **save, void *to)
 			 "leaq 128(%%rsp), %%rsp\n"
 			 : "+D"(save), "+S"(to)
 			 :
-			 : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-			   "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
-			   "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
-			   "xmm14", "xmm15");
+			 : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13",
+			   "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
+			   "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+			   "xmm13", "xmm14", "xmm15");
 }
 #elif defined(__aarch64__)
 void fiber_swap(void **save, void *sp) __attribute__((visibility("hidden")));
@@ -89,7 +89,6 @@ struct fiber {
 	struct fiber_index at;
 	uint32_t thread;    /* of the block, in order x, y, z */
 	unsigned char *map; /* a guard page, then the stack */
-	size_t shift;	    /* of its top below the map's end */
 	struct fiber *all;  /* of all */
 };
 
@@ -112,9 +111,9 @@ enum fiber_phase { PHASE_THREADS, PHASE_BLOCK };
 struct fiber_gang {
 	struct fiber *current, *idle;
 	struct fiber_list ready, barrier;
-	struct fiber_index *index;   /* &__gpusim_thread_idx of the system thread */
-	uint32_t nthreads, next;     /* threads of the block; the first that has not begun */
-	uint32_t live;		     /* threads that have not ended */
+	struct fiber_index *index; /* &__gpusim_thread_idx of the system thread */
+	uint32_t nthreads, next;   /* threads of the block; the first that has not begun */
+	uint32_t live;		   /* threads that have not ended */
 	uint32_t at_barrier, trues;
 	uint32_t passed, passed_trues; /* of the barrier that was passed last */
 	const struct fiber *leader;    /* one of the threads that passed it */

@@ -20,8 +20,9 @@
 #include "cudart/fiber.h"
 #include "mem/cmdq.h"
 
-#define SMALL 8192 /* threads of a grid */
-#define CALM  2	   /* calls of helper_grid_watch without progress before further blocks begin */
+#define SMALL	 8192 /* threads of a grid */
+#define WATCH_NS (100 * NS_PER_MS)
+#define CALM	 2 /* looks without progress before further blocks begin */
 
 /* A grid that runs. */
 struct run {
@@ -36,18 +37,17 @@ struct run {
 	uint64_t nblocks, joined; /* runners besides the queue's thread */
 	uint64_t seen, seen_ns;	  /* blocks that had ended when one had lately; when that was */
 	unsigned calm;
-	_Atomic uint32_t stuck;	  /* its threads have been told to end */
+	_Atomic uint32_t stuck; /* its threads have been told to end */
 };
 
 struct helper_runner {
 	struct helper_fault fault;
 	struct fiber_gang *gang;
 	pthread_t thread;
-	struct run *run;		 /* the next */
-	_Atomic(struct run *) busy;	 /* whose blocks it runs; NULL: none */
+	struct run *run;	    /* the next */
+	_Atomic(struct run *) busy; /* whose blocks it runs; NULL: none */
 	struct helper_runner *next, *all;
-	_Atomic uint64_t go;
-	atomic_uint sleeps;
+	pthread_cond_t go;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +65,7 @@ helper_runner_new(void)
 		return NULL;
 	}
 	r->thread = pthread_self();
+	pthread_cond_init(&r->go, NULL);
 	r->fault.gang = r->gang;
 	__gpusim_inside = 1;
 	pthread_mutex_lock(&lock);
@@ -127,13 +128,15 @@ run_share(struct helper_runner *r, struct run *run)
 	atomic_store(&r->busy, NULL);
 	helper_fault_here = NULL;
 	if (atomic_load(&run->stuck))
-		snprintf(r->fault.why, sizeof r->fault.why,
-			 "no block ends: %u run at once, and may wait for others that have not begun; "
-			 "use cudaLaunchCooperativeKernel, or at most %u blocks",
-			 run->work->resident, run->work->resident);
+		snprintf(
+		    r->fault.why, sizeof r->fault.why,
+		    "no block ends: %u run at once, and may wait for others that have not begun; "
+		    "use cudaLaunchCooperativeKernel, or at most %u blocks",
+		    run->work->resident, run->work->resident);
 	else if (fiber_in_block_part(r->gang))
 		find_thread(r);
-	fail(r, run, atomic_load(&run->stuck) ? cudaErrorLaunchTimeout : helper_fault_explain(&r->fault));
+	fail(r, run,
+	     atomic_load(&run->stuck) ? cudaErrorLaunchTimeout : helper_fault_explain(&r->fault));
 	fiber_forget(r->gang);
 }
 
@@ -153,21 +156,22 @@ serve(void *first)
 	struct helper_runner *r = helper_runner_new();
 	struct run *run = first;
 
-	for (uint64_t go = 1;; go++) {
-		if (r)
-			run_share(r, run);
+	while (r) {
+		run_share(r, run);
 		pthread_mutex_lock(&lock);
 		leave(run);
-		if (r) {
-			r->next = idle;
-			idle = r;
-		}
-		pthread_mutex_unlock(&lock);
-		if (!r)
-			return NULL;
-		cmdq_await(&r->go, &r->sleeps, go, NULL, UINT64_MAX);
+		r->next = idle;
+		idle = r;
+		while (!r->run)
+			pthread_cond_wait(&r->go, &lock);
 		run = r->run;
+		r->run = NULL;
+		pthread_mutex_unlock(&lock);
 	}
+	pthread_mutex_lock(&lock);
+	leave(run);
+	pthread_mutex_unlock(&lock);
+	return NULL;
 }
 
 /* Lock held: n further threads run blocks of it. False: fewer do. */
@@ -182,7 +186,7 @@ join(struct run *run, uint64_t n)
 		if (r) {
 			idle = r->next;
 			r->run = run;
-			cmdq_publish(&r->go, &r->sleeps, atomic_load(&r->go) + 1);
+			pthread_cond_signal(&r->go);
 		} else if (pthread_create(&t, NULL, serve, run) == 0) {
 			pthread_detach(t);
 		} else {
@@ -237,10 +241,8 @@ helper_grid_run(struct helper_runner *self, struct helper_shared *all, struct cm
 {
 	struct run run = {.work = work, .all = all, .x = x};
 
-	run.grid = (struct fiber_grid){.shared = work->shared,
-				       .run = work->run,
-				       .args = args,
-				       .flags = work->kernel->flags};
+	run.grid = (struct fiber_grid){
+	    .shared = work->shared, .run = work->run, .args = args, .flags = work->kernel->flags};
 	memcpy(run.grid.grid, work->grid, sizeof run.grid.grid);
 	memcpy(run.grid.block, work->block, sizeof run.grid.block);
 	run.nblocks = (uint64_t)work->grid[0] * work->grid[1] * work->grid[2];
@@ -257,7 +259,8 @@ helper_grid_run(struct helper_runner *self, struct helper_shared *all, struct cm
 	run_share(self, &run);
 	end(&run);
 	if (atomic_load(&run.team.stop) && !atomic_load(&run.failed)) {
-		snprintf(self->fault.why, sizeof self->fault.why, "cannot start a thread for each block");
+		snprintf(self->fault.why, sizeof self->fault.why,
+			 "cannot start a thread for each block");
 		fail(self, &run, cudaErrorLaunchFailure);
 	}
 }
@@ -296,8 +299,11 @@ watch(struct run *run)
 void
 helper_grid_watch(void)
 {
-	pthread_mutex_lock(&lock);
-	for (struct run *r = runs; r; r = r->next)
-		watch(r);
-	pthread_mutex_unlock(&lock);
+	for (;;) {
+		clock_sleep(WATCH_NS);
+		pthread_mutex_lock(&lock);
+		for (struct run *r = runs; r; r = r->next)
+			watch(r);
+		pthread_mutex_unlock(&lock);
+	}
 }

@@ -51,7 +51,8 @@ struct helper_shared {
 	atomic_uint program_sleeps;
 	_Atomic uint32_t error; /* the CUDA error of a failed kernel */
 	uint32_t threads;	/* system threads for the blocks of a grid */
-	uint64_t stuck_ns;	/* for so long no block ends that others may wait for: the kernel fails */
+	uint64_t
+	    stuck_ns; /* for so long no block ends that others may wait for: the kernel fails */
 	char text[256];
 	uint32_t ndata;
 	struct helper_data data[HELPER_DATA];
@@ -86,11 +87,10 @@ void helper_grid_run(struct helper_runner *self, struct helper_shared *all, stru
 		     const struct helper_work *work, void *const *args);
 
 /*
- * Called from time to time: blocks of which none ends may wait for blocks that have not begun, so these begin on further
- * threads, up to work->resident.
+ * The loop of a thread that looks after the grids: blocks of which none ends may wait for blocks that have not begun, so
+ * these begin on further threads, up to work->resident.
  */
-#define HELPER_WATCH_NS (100u * 1000 * 1000)
-void helper_grid_watch(void);
+_Noreturn void helper_grid_watch(void);
 
 /* ---- faults of kernels (helper_fault.c) */
 

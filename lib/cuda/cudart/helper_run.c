@@ -22,7 +22,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "cudart/fiber.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
@@ -125,6 +124,13 @@ watch_program(void *arg)
 	_exit(0);
 }
 
+static void *
+watch_grids(void *arg)
+{
+	(void)arg;
+	helper_grid_watch();
+}
+
 /* Map the device's memory at the addresses of the program's variables; the first helper copies
  * their initial values there. */
 static void
@@ -178,7 +184,8 @@ helper_main(struct helper_shared *s, int parent)
 		refuse(s, "cannot open the device's memory");
 	if (space_map_all(&err) != RC_OK)
 		refuse(s, err.text);
-	if (pthread_create(&t, NULL, watch_program, &parent) != 0)
+	if (pthread_create(&t, NULL, watch_program, &parent) != 0 ||
+	    pthread_create(&t, NULL, watch_grids, NULL) != 0)
 		refuse(s, "cannot start a thread to watch the program");
 	map_data(s, fd);
 	cmdq_publish(&s->started, &s->program_sleeps, 1);
@@ -187,9 +194,7 @@ helper_main(struct helper_shared *s, int parent)
 		for (int i = 0; i < HELPER_QUEUES; i++)
 			if (!workers[i] && atomic_load(&s->queue[i].used))
 				begin_worker(s, &s->queue[i], &workers[i], fd);
-		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop,
-			   clock_now_ns() + HELPER_WATCH_NS);
-		helper_grid_watch();
+		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop, UINT64_MAX);
 	}
 	for (int i = 0; i < HELPER_QUEUES; i++)
 		if (workers[i])

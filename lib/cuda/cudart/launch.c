@@ -200,7 +200,8 @@ launch(struct __gpusim_kernel *k, dim3 grid, dim3 block, void **args, size_t sha
 	if (e == cudaSuccess)
 		e = check(k, grid, block, shared);
 	if (e == cudaSuccess) {
-		resident = LAUNCH_SMS * (uint32_t)launch_per_sm((uint64_t)block.x * block.y * block.z, shared);
+		resident = LAUNCH_SMS *
+			   (uint32_t)launch_per_sm((uint64_t)block.x * block.y * block.z, shared);
 		if (cooperative && (uint64_t)grid.x * grid.y * grid.z > resident)
 			e = cudaErrorCooperativeLaunchTooLarge;
 	}

@@ -26,7 +26,7 @@ run(void (*f)(void *const *), unsigned blocks, unsigned x, unsigned y, unsigned 
 	    .grid = {blocks, 1, 1}, .block = {x, y, z}, .shared = shared, .run = f};
 
 	nseen = bad = 0;
-	return fiber_run(gang, &g);
+	return fiber_run(gang, &g, NULL);
 }
 
 static unsigned
@@ -217,7 +217,7 @@ test_shared(void)
 			       .args = (void *const *)&n};
 
 	bad = 0;
-	ok(fiber_run(gang, &g) == FIBER_ENDED && bad == 0, "a block's dynamic shared memory");
+	ok(fiber_run(gang, &g, NULL) == FIBER_ENDED && bad == 0, "a block's dynamic shared memory");
 	ok(fiber_is_guard(gang, gang->all->map) &&
 	       !fiber_is_guard(gang, gang->all->map + FIBER_STACK),
 	   "a stack ends at a guard");
