@@ -16,6 +16,7 @@
 #include "gpusim_cuda.h"
 #include "gpusim_cuda_device.h"
 #include "gpusim_cuda_math.h"
+#include "gpusim_cuda_ptx.h"
 #endif
 #endif
 

@@ -104,6 +104,9 @@ enum {
 
 #ifdef __GPUSIM_NVCC__
 
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -142,6 +145,26 @@ template <class T> struct plain_type<T *const __restrict__> {
 	typedef T *type;
 };
 template <class T> using plain = typename plain_type<T>::type;
+
+/* The memory of a __managed__ variable, with its initial value. Without devices it is the program's own: kernels cannot run. */
+template <class T>
+inline T &
+managed(T &initial)
+{
+	void *p = nullptr;
+	cudaError_t e = ::cudaMallocManaged(&p, sizeof initial, cudaMemAttachGlobal);
+
+	static_assert(std::is_trivially_copyable<T>::value, "__managed__ variables are copied");
+	if (e == cudaErrorNoDevice)
+		return initial;
+	if (e != cudaSuccess) {
+		fprintf(stderr, "gpusim: memory of a __managed__ variable: %s\n",
+			cudaGetErrorString(e));
+		exit(1);
+	}
+	memcpy(p, static_cast<const void *>(&initial), sizeof initial);
+	return *static_cast<T *>(p);
+}
 
 /* The record of a kernel f, whose type is F. */
 template <class F, F f> struct kernel;

@@ -73,6 +73,30 @@ two_files() {
 	done
 }
 
+@test "without -rdc=true a file's functions and variables of a device are its own" {
+	for name in a b; do
+		cat >$name.cu <<-END
+			#include "ask.h"
+			__device__ int scale() { return $([ $name = a ] && echo 10 || echo 100); }
+			__device__ int last;
+			__constant__ int add;
+			__global__ void use_$name(int *x) { last += add; *x = scale() * last; }
+			int ask_$name() {
+				int *x, v = 1;
+				cudaMallocManaged(&x, sizeof *x);
+				cudaMemcpyToSymbol(add, &v, sizeof v);
+				use_$name<<<1, 1>>>(x);
+				cudaDeviceSynchronize();
+				return *x;
+			}
+		END
+	done
+	printf '%s\n' 'int ask_a(), ask_b();' >ask.h
+	printf '%s\n' '#include <cstdio>' '#include "ask.h"' 'int main() { int a = ask_a(), c = ask_a(); std::printf("%d %d %d\n", a, c, ask_b()); }' >main.cpp
+	"$NVCC" a.cu b.cu main.cpp -o own
+	assert_equal "$(on_device ./own)" '10 20 100'
+}
+
 @test "dependencies: -M, -MM, -MD with -MF and -MT name the files that a source includes" {
 	two_files
 	"$NVCC" -MM a.cu >rule

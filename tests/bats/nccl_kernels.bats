@@ -43,6 +43,18 @@ setup() {
 	assert_output 'as named'
 }
 
+@test "__managed__ variables belong to the program and to kernels of all devices" {
+	run nccl 2 k_managed
+	assert_status 0
+	assert_output 'shared'
+}
+
+@test "PTX of a table becomes C++; functions that nobody calls may have any" {
+	run nccl 1 k_ptx
+	assert_status 0
+	assert_output 'by table'
+}
+
 @test "half, bfloat16 and both floats of 8 bits are exact" {
 	run nccl 1 k_floats
 	assert_status 0
@@ -99,13 +111,16 @@ refuses() {
 }
 
 @test "nvcc refuses what cannot be done with file, line and a sentence" {
-	refuses 2 'PTX is not simulated' $'\n__device__ void f(int a) { asm("mma.sync %0;" :: "r"(a)); }'
+	refuses 2 'PTX is not simulated: '"'mma.sync %0;'" $'\n__global__ void f(int a) { asm("mma.sync %0;" :: "r"(a)); }'
+	refuses 3 'PTX is not simulated' $'__device__ int f(int a) { asm(\n"" ::); \nasm("dp2a %0;" : "=r"(a)); return a; }\n__global__ void k(int *a) { *a = f(*a); }'
+	refuses 2 'textures and surfaces are not simulated' $'\nvoid f(cudaTextureObject_t t);'
+	refuses 3 'launches from kernels (dynamic parallelism) are not simulated' $'__global__ void a() {}\n__global__ void b() {\na<<<1, 1>>>(); }'
 	refuses 2 'groups of several grids are not simulated' \
 		$'#include <cooperative_groups.h>\n__global__ void k(int *p) { *p = cooperative_groups::this_multi_grid().size(); }'
 	refuses 3 'the driver API (cu*) is not simulated' $'#include <cuda.h>\n#define OK(x) if (x) return\nvoid f() { OK(cuInit(0)); }'
 	refuses 1 'cuFFT is not simulated' '#include <cufft.h>'
 	refuses 1 "NCCL's device API is not simulated" '#include <nccl_device.h>'
-	refuses 3 '__managed__' $'\n#define M __managed__\n__device__ M int x;'
+	refuses 2 '__managed__ variables of classes' $'struct s {\nstatic __device__ __managed__ int x; };'
 	refuses 3 'unknown_name' $'\n#define RUN(k) k<<<1, 1>>>\n__global__ void k(int a) { a = unknown_name; }'
 }
 

@@ -243,7 +243,7 @@ rewrite_file(struct job *j, const char *source, const char *from, const char *to
 		return RC_OK;
 	rc = file_bytes(from, SIZE_MAX, &in, j->err);
 	if (rc == RC_OK)
-		rc = rewrite(in.data, in.len, source, &out, j->err);
+		rc = rewrite(in.data, in.len, source, j->n->relocatable, &out, j->err);
 	if (rc == RC_OK)
 		rc = write_whole(j, to, &out);
 	buf_fini(&in);

@@ -4,7 +4,6 @@
  */
 #include "nvcc/rewrite_impl.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +101,7 @@ static void
 begin_declaration(struct rewrite *r, size_t i)
 {
 	r->begin = i + 1;
-	r->device = r->host = false;
+	r->device = r->host = r->own = false;
 }
 
 static enum rc
@@ -112,112 +111,15 @@ brace(struct rewrite *r, size_t i)
 		r->depth -= r->depth > 0;
 	} else {
 		bool inside = r->depth > 0 && r->scope[r->depth - 1].device;
+		bool marked = r->depth > 0 && r->scope[r->depth - 1].marked;
 
 		if (r->depth == REWRITE_DEPTH)
 			return rewrite_refuse(r, i, "more than %d nested braces", REWRITE_DEPTH);
-		r->scope[r->depth++] =
-		    (struct scope){inside || (r->device && !r->host), opens_ground(r, i)};
+		r->scope[r->depth++] = (struct scope){inside || (r->device && !r->host),
+						      marked || r->device, opens_ground(r, i)};
 	}
 	begin_declaration(r, i);
 	return RC_OK;
-}
-
-/*
- * ---- PTX by name: lines that programs are known to use become calls to functions of the run-time's header. All
- * other PTX is rejected.
- */
-
-/* Text without blanks; the function takes outputs, then inputs, in order. */
-static const struct ptx {
-	const char *text, *function;
-} known[] = {
-    {"red.global.add.u64[%0],%1;", "ptx_add_u64"},
-    {"red.global.add.u32[%0],%1;", "ptx_add_u32"},
-    {"red.global.add.s32[%0],%1;", "ptx_add_u32"},
-    {"membar.gl;", "ptx_fence"},
-    {"membar.sys;", "ptx_fence"},
-    {"membar.cta;", "ptx_fence"},
-    {"fence.acq_rel.gpu;", "ptx_fence"},
-    {"fence.acq_rel.sys;", "ptx_fence"},
-    {"fence.sc.gpu;", "ptx_fence"},
-    {"fence.sc.sys;", "ptx_fence"},
-    {"mov.u32%0,%%laneid;", "ptx_laneid"},
-    {"mov.u32%0,%laneid;", "ptx_laneid"},
-    {"mov.u32%0,%%smid;", "ptx_smid"},
-    {"mov.u32%0,%smid;", "ptx_smid"},
-    {"mov.u64%0,%%globaltimer;", "ptx_globaltimer"},
-    {"mov.u64%0,%globaltimer;", "ptx_globaltimer"},
-    {"trap;", "ptx_trap"},
-    {"", "ptx_fence"},
-};
-
-/* Concatenate the strings at i, without blanks. Returns the index after them. */
-static size_t
-read_text(const struct rewrite *r, size_t i, char *out, size_t room)
-{
-	size_t n = 0;
-
-	for (; r->t.v[i].kind == TOKEN_STRING; i = token_next(&r->t, i)) {
-		const struct token *t = &r->t.v[i];
-
-		for (size_t k = 1; k + 1 < t->len && n + 1 < room; k++) {
-			if (t->text[k] == '\\' && k + 2 < t->len && strchr("nt", t->text[k + 1]))
-				k++;
-			else if (!isspace((unsigned char)t->text[k]))
-				out[n++] = t->text[k];
-		}
-	}
-	out[n] = '\0';
-	return i;
-}
-
-/* "constraint"(expression), ...: the expressions, one after the other. */
-static void
-add_operands(struct rewrite *r, size_t i, size_t close, struct buf *out)
-{
-	unsigned n = 0;
-
-	for (; i < close; i = token_next(&r->t, i)) {
-		if (!rewrite_is(r, i, "("))
-			continue;
-		must_addf(out, "%s", n++ ? ", " : "");
-		rewrite_copy(r, i, token_close(&r->t, i) + 1, out);
-		i = token_close(&r->t, i);
-	}
-}
-
-static void
-replace(struct rewrite *r, size_t from, size_t close, size_t operands, const struct ptx *p)
-{
-	struct buf call = {0};
-
-	must_addf(&call, "::gpusim_cuda::%s(", p->function);
-	add_operands(r, operands, close, &call);
-	must_add(&call, ")", 2);
-	rewrite_before(r, from, call.data);
-	for (size_t i = from; i <= close; i++)
-		if (token_counts(&r->t.v[i]))
-			r->edit[i].instead = "";
-	buf_fini(&call);
-}
-
-static enum rc
-rewrite_asm(struct rewrite *r, size_t i)
-{
-	size_t open = token_next(&r->t, i), at;
-	char text[200];
-
-	while (rewrite_is(r, open, "volatile") || rewrite_is(r, open, "__volatile__"))
-		open = token_next(&r->t, open);
-	if (!rewrite_is(r, open, "("))
-		return RC_OK;
-	at = read_text(r, token_next(&r->t, open), text, sizeof text);
-	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-		if (strcmp(known[k].text, text) == 0) {
-			replace(r, i, token_close(&r->t, open), at, &known[k]);
-			return RC_OK;
-		}
-	return rewrite_refuse(r, i, "PTX is not simulated: \"%s\"", text);
 }
 
 /* ---- launches: kernel<<<grid, block, shared, stream>>>(args) */
@@ -314,6 +216,9 @@ rewrite_launch(struct rewrite *r, size_t i)
 
 	if (l.callee == SIZE_MAX)
 		return rewrite_refuse(r, i, "<<< has no kernel before it");
+	if (r->depth > 0 && r->scope[r->depth - 1].device && !r->t.file[r->t.v[i].file].system)
+		return rewrite_refuse(
+		    r, i, "launches from kernels (dynamic parallelism) are not simulated");
 	l.config_end = config_end(r, l.config);
 	if (l.config_end == SIZE_MAX)
 		return rewrite_refuse(r, i, "<<< has no >>>( after it");
@@ -336,13 +241,6 @@ host(struct rewrite *r, size_t i)
 	r->host = true;
 	r->edit[i].instead = "";
 	return RC_OK;
-}
-
-static enum rc
-managed(struct rewrite *r, size_t i)
-{
-	return rewrite_refuse(r, i,
-			      "__managed__ variables are not simulated: use cudaMallocManaged");
 }
 
 /* In __attribute__((__noinline__)) the word belongs to the compiler. */
@@ -368,7 +266,19 @@ assert_(struct rewrite *r, size_t i)
 static enum rc
 asm_(struct rewrite *r, size_t i)
 {
-	return r->depth > 0 && r->scope[r->depth - 1].device ? rewrite_asm(r, i) : RC_OK;
+	const struct scope *s = r->depth > 0 ? &r->scope[r->depth - 1] : NULL;
+
+	if (s && s->marked)
+		rewrite_ptx(r, i, s->device);
+	return RC_OK;
+}
+
+static enum rc
+texture(struct rewrite *r, size_t i)
+{
+	if (r->t.file[r->t.v[i].file].system)
+		return RC_OK;
+	return rewrite_refuse(r, i, "textures and surfaces are not simulated");
 }
 
 static const struct word {
@@ -379,10 +289,14 @@ static const struct word {
     {"__gpusim_device__", rewrite_device},
     {"__gpusim_constant__", rewrite_device},
     {"__gpusim_shared__", rewrite_shared},
-    {"__gpusim_managed__", managed},
+    {"__gpusim_managed__", rewrite_managed},
     {"__gpusim_host__", host},
     {"__gpusim_noinline__", noinline_},
     {"__assert_fail", assert_},
+    {"cudaTextureObject_t", texture},
+    {"cudaSurfaceObject_t", texture},
+    {"cudaResourceDesc", texture},
+    {"cudaTextureDesc", texture},
     {"asm", asm_},
     {"__asm", asm_},
     {"__asm__", asm_},
@@ -491,9 +405,10 @@ fini(struct rewrite *r)
 }
 
 enum rc
-rewrite(const char *text, size_t nbytes, const char *name, struct buf *out, struct err *err)
+rewrite(const char *text, size_t nbytes, const char *name, bool separate, struct buf *out,
+	struct err *err)
 {
-	struct rewrite r = {.err = err};
+	struct rewrite r = {.separate = separate, .err = err};
 	enum rc rc = tokens_read(text, nbytes, name, &r.t, err);
 
 	r.edit = must_alloc(r.t.n, sizeof *r.edit);

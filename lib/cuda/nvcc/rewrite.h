@@ -5,6 +5,7 @@
 #ifndef NVCC_REWRITE_H
 #define NVCC_REWRITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -27,11 +28,12 @@
  * rewrite - a preprocessed .cu source as C++.
  *
  *	name	of the source, for errors before its first line marker
+ *	separate	-rdc=true: functions and variables of a device are found between files; else they are their file's own
  *	out	appended to; line breaks stay, so that a compiler's messages name the user's file and line
  *
  * RC_BADDATA: "FILE:LINE: error: reason". Checked by: tests/unit/nvcc/t_nvcc.c
  */
-enum rc rewrite(const char *text, size_t nbytes, const char *name, struct buf *out,
+enum rc rewrite(const char *text, size_t nbytes, const char *name, bool separate, struct buf *out,
 		struct err *err);
 
 #endif

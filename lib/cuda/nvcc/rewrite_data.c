@@ -3,6 +3,9 @@
  * run-time maps to each device's memory. __shared__ variables are thread-local: the threads of a
  * block run on one system thread, and no other block runs there meanwhile.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "nvcc/rewrite_impl.h"
 
 /* The token after a name's < >; else i + 1. */
@@ -76,10 +79,56 @@ keeps_section(const struct rewrite *r, size_t to)
 	return constant;
 }
 
+/* ---- whole programs: what is marked __device__ belongs to its file, as in nvcc without -rdc=true */
+
+/* Does an earlier declaration say `extern` and that name? */
+static bool
+is_extern(const struct rewrite *r, size_t to, size_t name)
+{
+	const struct token *n = &r->t.v[name];
+
+	for (size_t i = 0; i < to; i++)
+		if (rewrite_is(r, i, "extern"))
+			for (; i < to && !rewrite_is(r, i, ";") && !rewrite_is(r, i, "{"); i++)
+				if (rewrite_is_word(r, i) && r->t.v[i].len == n->len &&
+				    memcmp(r->t.v[i].text, n->text, n->len) == 0)
+					return true;
+	return false;
+}
+
+/* at: the decider. May the declaration around the mark be static? Not members, templates and what says its linkage. */
+static bool
+may_be_static(const struct rewrite *r, size_t at)
+{
+	static const char *const no[] = {
+	    "static",	       "extern",   "inline",	   "template",		"constexpr",
+	    "friend",	       "typedef",  "using",	   "virtual",		"__inline__",
+	    "__gpusim_host__", "__inline", "thread_local", "__gpusim_shared__", NULL};
+	size_t name = rewrite_is(r, at, "operator") ? at : token_prev(&r->t, at);
+
+	if (r->separate || !rewrite_at_ground(r) || name == SIZE_MAX || !rewrite_is_word(r, name) ||
+	    rewrite_is(r, token_prev(&r->t, name), "::") ||
+	    rewrite_is(r, token_prev(&r->t, name), "~"))
+		return false;
+	for (size_t i = r->begin; i < at; i++)
+		for (const char *const *w = no; *w; w++)
+			if (rewrite_is(r, i, *w))
+				return false;
+	return !is_extern(r, r->begin, name);
+}
+
 enum rc
 rewrite_device(struct rewrite *r, size_t i)
 {
 	size_t at;
+	bool own;
+
+	for (size_t k = r->begin;
+	     k + 1 < r->t.n && !rewrite_is(r, k, ";") && !rewrite_is(r, k, "("); k++)
+		if (rewrite_is(r, k, "__gpusim_managed__")) {
+			r->edit[i].instead = "";
+			return RC_OK;
+		}
 
 	r->edit[i].instead = "";
 	if (in_lambda(r, i)) {
@@ -87,10 +136,17 @@ rewrite_device(struct rewrite *r, size_t i)
 		return RC_OK;
 	}
 	at = decider(r, token_next(&r->t, i));
-	if (rewrite_is(r, at, "(") || rewrite_is(r, at, "operator"))
+	own = !r->own && may_be_static(r, at);
+	r->own = r->own || own;
+	if (rewrite_is(r, at, "(") || rewrite_is(r, at, "operator")) {
 		r->device = true;
-	else if (!keeps_section(r, at))
-		r->edit[i].instead = "__attribute__((section(\"gpusim_device\")))";
+		if (own)
+			r->edit[i].instead = "static __attribute__((unused))";
+	} else if (!keeps_section(r, at)) {
+		r->edit[i].instead =
+		    own ? "static __attribute__((unused, section(\"gpusim_device\")))"
+			: "__attribute__((section(\"gpusim_device\")))";
+	}
 	return RC_OK;
 }
 
@@ -160,5 +216,49 @@ rewrite_shared(struct rewrite *r, size_t i)
 		return dynamic(r, i, end);
 	drop(r, r->begin, end, "static");
 	r->edit[i].instead = "static thread_local";
+	return RC_OK;
+}
+
+/* ---- __managed__ */
+
+/*
+ * __managed__ T x[2] = {1}; becomes static T __gpusim_initial_x[2] = {1}; and a reference x to managed memory that begins with
+ * these values.
+ */
+enum rc
+rewrite_managed(struct rewrite *r, size_t i)
+{
+	size_t end = semicolon(r, i), k = token_next(&r->t, i);
+	bool is_static = false;
+
+	for (size_t at = r->begin; at < end; at++) {
+		is_static = is_static || rewrite_is(r, at, "static");
+		if (!rewrite_at_ground(r) || rewrite_is(r, at, "extern"))
+			return rewrite_refuse(r, i,
+					      "__managed__ variables of classes, functions and "
+					      "other files are not simulated");
+	}
+	r->edit[i].instead = is_static ? "" : "static";
+	while (k < end) {
+		size_t next = past(r, k);
+		const struct token *name = &r->t.v[k];
+		char text[300];
+
+		if (!rewrite_is_word(r, k) ||
+		    !(next == end || rewrite_is(r, next, "[") || rewrite_is(r, next, "=") ||
+		      rewrite_is(r, next, "{") || rewrite_is(r, next, ","))) {
+			k = next;
+			continue;
+		}
+		rewrite_before(r, k, "__gpusim_initial_");
+		snprintf(text, sizeof text,
+			 " static auto &%.*s = ::gpusim_cuda::managed(__gpusim_initial_%.*s);",
+			 (int)name->len, name->text, (int)name->len, name->text);
+		rewrite_before(r, end + 1, text);
+		for (k = next; k < end && !rewrite_is(r, k, ","); k = token_next(&r->t, k))
+			if (rewrite_is(r, k, "(") || rewrite_is(r, k, "[") || rewrite_is(r, k, "{"))
+				k = token_close(&r->t, k);
+		k = token_next(&r->t, k);
+	}
 	return RC_OK;
 }

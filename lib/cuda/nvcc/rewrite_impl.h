@@ -24,6 +24,7 @@ struct edit {
 
 struct scope {
 	bool device;	/* code that runs only on a device */
+	bool marked;	/* code that may run on a device */
 	bool is_ground; /* a namespace, or extern "C" */
 };
 
@@ -34,6 +35,8 @@ struct rewrite {
 	unsigned depth;
 	size_t begin;	   /* of the declaration or statement */
 	bool device, host; /* marked __device__, __host__ */
+	bool own;	   /* the declaration has become static */
+	bool separate;	   /* -rdc=true */
 	struct err *err;
 };
 
@@ -61,6 +64,10 @@ bool rewrite_at_ground(const struct rewrite *r);
 enum rc rewrite_kernel(struct rewrite *r, size_t i);
 enum rc rewrite_device(struct rewrite *r, size_t i); /* __device__, __constant__ */
 enum rc rewrite_shared(struct rewrite *r, size_t i);
+enum rc rewrite_managed(struct rewrite *r, size_t i);
+
+/* An asm statement. device: what is not known is refused where it is used; else it stays. */
+void rewrite_ptx(struct rewrite *r, size_t i, bool device);
 
 /*
  * A parameter of a template or function: [from, to).

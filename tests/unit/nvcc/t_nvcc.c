@@ -30,7 +30,9 @@ gives(const char *source, const char *want)
 	char a[4096], b[4096];
 	bool same;
 
-	if (rewrite(source, strlen(source), "x.cu", &out, &err) != RC_OK) {
+	/* ! in front: not -rdc=true */
+	if (rewrite(source + (*source == '!'), strlen(source) - (*source == '!'), "x.cu",
+		    *source != '!', &out, &err) != RC_OK) {
 		printf("#   '%s': %s\n", source, err.text);
 		buf_fini(&out);
 		return false;
@@ -49,7 +51,7 @@ contains(const char *source, const char *part)
 {
 	struct buf out = {0};
 	struct err err = {0};
-	bool good = rewrite(source, strlen(source), "x.cu", &out, &err) == RC_OK &&
+	bool good = rewrite(source, strlen(source), "x.cu", *source != '!', &out, &err) == RC_OK &&
 		    memmem(out.data, out.len, part, strlen(part));
 
 	if (!good)
@@ -64,8 +66,9 @@ refuses(const char *source, const char *sentence)
 {
 	struct buf out = {0};
 	struct err err = {0};
-	bool good = rewrite(source, strlen(source), "x.cu", &out, &err) == RC_BADDATA &&
-		    strstr(err.text, sentence);
+	bool good =
+	    rewrite(source, strlen(source), "x.cu", *source != '!', &out, &err) == RC_BADDATA &&
+	    strstr(err.text, sentence);
 
 	if (!good)
 		printf("#   '%s' gave '%s', not '%s'\n", source, err.text, sentence);
@@ -164,21 +167,52 @@ static const struct pair marks[] = {
      "void f() { g(a ? 0 : __gpusim_assert_fail(1)); } extern \"C\" { void __assert_fail(int); }"},
 };
 
+#define DEVICE "__gpusim_device__ void f() { "
+#define PTX    "::gpusim_cuda::ptx_"
+
 static const struct pair ptx[] = {
-    {"__gpusim_device__ void f() { asm volatile(\"red.global.add.u64 [%0],%1;\" :: \"l\"(p), "
-     "\"l\"(g(v, 1)) : \"memory\"); }",
-     "void f() { ::gpusim_cuda::ptx_add_u64((p), (g(v, 1))); }"},
-    {"__gpusim_device__ void f() { asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(x)); }",
-     "void f() { ::gpusim_cuda::ptx_laneid((x)); }"},
+    {DEVICE
+     "asm volatile(\"red.global.add.u64 [%0],%1;\" :: \"l\"(p), \"l\"(g(v, 1)) : \"memory\"); }",
+     "void f() { " PTX "red_add<unsigned long long>((unsigned long long)(p), (g(v, 1))); }"},
+    {DEVICE "asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(x)); }",
+     "void f() { " PTX "mov<unsigned>((x), " PTX "reg_laneid()); }"},
+    {DEVICE "asm(\"ld.global.v2.f32 {%0,%1}, [%2+8];\" : \"=f\"(a), \"=f\"(b) : \"l\"(p)); }",
+     "void f() { " PTX "ld<float>((unsigned long long)(p) + 8, (a), (b)); }"},
+    {DEVICE "asm(\"membar.gl;\\n\\t\" \"shl.b32 %0, %1, 0x1f;\" : \"=r\"(a) : \"r\"(b)); }",
+     "void f() { " PTX "membar(), " PTX "shl<unsigned>((a), (b), 0x1f); }"},
+    {DEVICE "asm volatile(\"\" ::: \"memory\"); }", "void f() { " PTX "fence(); }"},
     {"void f() { asm volatile(\"pause\"); }", "void f() { asm volatile(\"pause\"); }"},
-    {"__gpusim_host__ __gpusim_device__ void f() { asm(\"pause\"); }",
-     "void f() { asm(\"pause\"); }"},
+    {"__gpusim_host__ __gpusim_device__ void f() { asm(\"pause\"); asm(\"trap;\"); }",
+     "void f() { asm(\"pause\"); " PTX "trap(); }"},
+    {DEVICE "asm(\"mma.x %0;\" : \"=r\"(a)); }",
+     "void f() { do { void __gpusim_ptx_10() __attribute__((error(\"PTX is not simulated: 'mma.x "
+     "%0;'\"))); "
+     "__gpusim_ptx_10(); } while (0); }"},
+};
+
+/* Without -rdc=true. */
+static const struct pair whole[] = {
+    {"!__gpusim_device__ int x;",
+     "static __attribute__((unused, section(\"gpusim_device\"))) int x;"},
+    {"!__gpusim_device__ float f(int a) {}", "static __attribute__((unused)) float f(int a) {}"},
+    {"!__gpusim_device__ float s::f(int a) {}", "float s::f(int a) {}"},
+    {"!__gpusim_device__ s operator+(s a, s b);",
+     "static __attribute__((unused)) s operator+(s a, s b);"},
+    {"!__gpusim_device__ inline float f(int a) {}", "inline float f(int a) {}"},
+    {"!__gpusim_device__ __gpusim_host__ float f();", "float f();"},
+    {"!extern __gpusim_device__ int x; __gpusim_device__ int x = 3;",
+     "extern " SECTION " int x; " SECTION " int x = 3;"},
+    {"!struct s { __gpusim_device__ int f(); };", "struct s { int f(); };"},
+    {"!__gpusim_managed__ __gpusim_device__ int x = 3, y[2]; int z;",
+     "static int __gpusim_initial_x = 3, __gpusim_initial_y[2]; static auto &x = "
+     "::gpusim_cuda::managed(__gpusim_initial_x); "
+     "static auto &y = ::gpusim_cuda::managed(__gpusim_initial_y); int z;"},
 };
 
 static const struct pair refused[] = {
-    {"# 7 \"y.cu\"\n\n__gpusim_device__ void f() { asm(\"mma.sync.x %0;\" : \"=r\"(a)); }",
-     "y.cu:8: error: PTX is not simulated: \"mma.sync.x%0;\""},
-    {"__gpusim_managed__ int x;", "x.cu:1: error: __managed__"},
+    {"void f() { static __gpusim_managed__ int x; }", "x.cu:1: error: __managed__"},
+    {"__gpusim_device__ void f() { k<<<1, 1>>>(); }", "x.cu:1: error: launches from kernels"},
+    {"cudaTextureObject_t t;", "x.cu:1: error: textures"},
     {"= <<<1,2>>>();", "x.cu:1: error: <<< has no kernel before it"},
     {"k<<<1,2>> (a);", "x.cu:1: error: <<< has no >>>("},
     {"k<<<1,2>>>(a;", "are not closed"},
@@ -200,7 +234,7 @@ test_lines(void)
 	struct err err = {0};
 	unsigned in = 0, lines = 0;
 
-	rewrite(s, strlen(s), "x.cu", &out, &err);
+	rewrite(s, strlen(s), "x.cu", false, &out, &err);
 	for (const char *c = s; *c; c++)
 		in += *c == '\n';
 	for (size_t i = 0; i < out.len; i++)
@@ -218,6 +252,7 @@ main(void)
 	check(kernels, COUNT(kernels), gives, "kernels");
 	check(marks, COUNT(marks), gives, "marks and variables");
 	check(ptx, COUNT(ptx), gives, "PTX by name");
+	check(whole, COUNT(whole), gives, "what belongs to its file");
 	check(refused, COUNT(refused), refuses, "refusals with file and line");
 	test_lines();
 	return tap_done();
