@@ -118,7 +118,18 @@ holds_nothing() { [ "$(used_bytes)" -eq 0 ]; }
 	grep -q '^libcudart.so.12 cudaMemcpyAsync$' <<<"$symbols"
 	grep -q '^libcudart.so.12 cudaGetDeviceProperties_v2$' <<<"$symbols"
 	grep -q '^GPUSIM_PRIVATE cmdq_append$' <<<"$symbols"
-	assert_equal "$(grep -v -e '^libcudart.so.12 _*cuda' -e '^libcudart.so.12 __gpusim_' \
+	assert_equal "$(grep -v -e '^libcudart.so.12 _*cuda' -e '^libcudart.so.12 cu\(Init\|DriverGetVersion\|GetProcAddress\)' -e '^libcudart.so.12 __gpusim_' \
 		-e '^GPUSIM_PRIVATE \(gpusim\|cmdq\)_' <<<"$symbols")" ''
 	objdump -p "$NCCL_HOME_HERE/lib/libcudart.so.12" | grep -q 'SONAME *libcudart.so.12$'
+}
+
+@test "cuda: a program that another nvcc has built hears what to do, once" {
+	in_cluster 1 cu_foreign driver
+	assert_status 0
+	assert_output 'CUDA_ERROR_NOT_SUPPORTED'
+	assert_equal "$stderr" "libcudart (gpusim): the program calls CUDA's driver, which is not simulated: build the program with bin/nvcc of \`gpuctl nccl-home\`, not with NVIDIA's"
+	in_cluster 1 cu_foreign kernel
+	assert_status 0
+	assert_output 'cudaErrorNoKernelImageForDevice'
+	[[ $stderr == "libcudart (gpusim): NVIDIA's nvcc has compiled the program's kernels, for GPUs: build"* ]]
 }

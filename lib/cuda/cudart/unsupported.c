@@ -192,3 +192,49 @@ cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
 {
 	return (struct cudaChannelFormatDesc){x, y, z, w, f};
 }
+
+/* ---- programs that another nvcc has built */
+
+/* NVIDIA's static runtime, and later shared ones, look for the driver in libcuda.so.1, which is a name of this library. */
+#define NO_DRIVER(name)                                                                         \
+	int name(void);                                                                         \
+	int name(void)                                                                          \
+	{                                                                                       \
+		cuda_tell("the program calls CUDA's driver, which is not simulated: build the " \
+			  "program with "                                                       \
+			  "bin/nvcc of `gpuctl nccl-home`, not with NVIDIA's");                 \
+		return 801; /* CUDA_ERROR_NOT_SUPPORTED */                                      \
+	}
+NO_DRIVER(cuInit)
+NO_DRIVER(cuDriverGetVersion)
+NO_DRIVER(cuGetProcAddress)
+NO_DRIVER(cuGetProcAddress_v2)
+
+/* What NVIDIA's nvcc calls for kernels in a program that loads this library: they are code for GPUs. */
+void **__cudaRegisterFatBinary(void *fat);
+void **
+__cudaRegisterFatBinary(void *fat)
+{
+	static void *handle;
+
+	cuda_tell(
+	    "NVIDIA's nvcc has compiled the program's kernels, for GPUs: build the program with "
+	    "bin/nvcc of `gpuctl nccl-home`");
+	return &handle;
+}
+
+#define NO_KERNEL(type, name, result)  \
+	type name(void);               \
+	type name(void)                \
+	{                              \
+		return (type)(result); \
+	}
+NO_KERNEL(void, __cudaRegisterFatBinaryEnd, 0)
+NO_KERNEL(void, __cudaUnregisterFatBinary, 0)
+NO_KERNEL(void, __cudaRegisterFunction, 0)
+NO_KERNEL(void, __cudaRegisterVar, 0)
+NO_KERNEL(void, __cudaRegisterManagedVar, 0)
+NO_KERNEL(char, __cudaInitModule, 0)
+/* Not 0: the launch that follows is left out. */
+NO_KERNEL(unsigned, __cudaPushCallConfiguration, cuda_done(cudaErrorNoKernelImageForDevice))
+NO_KERNEL(cudaError_t, __cudaPopCallConfiguration, cuda_done(cudaErrorNoKernelImageForDevice))
