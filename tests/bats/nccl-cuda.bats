@@ -30,6 +30,36 @@ in_cluster() { run --separate-stderr nccl "$@"; }
 	assert_output 'all is well'
 }
 
+# bounds N WAY - run k_bounds; its messages are in $stderr
+bounds() {
+	in_cluster "$1" k_bounds "${@:2}"
+	assert_status 0
+	assert_equal "${lines[-1]}" well
+}
+
+@test "cuda: a kernel's illegal address changes nothing of others, is named, and the error stays until a reset" {
+	need_cuda
+	bounds 2 others
+	[[ $stderr == *'kernel poke, block (0,0,0) thread (3,0,0): an illegal address, 0x'*', 262144 bytes after the 262144-byte allocation at 0x'* ]]
+	[[ $stderr == *', 4096 bytes before the 262144-byte allocation at 0x'* ]]
+	[[ $stderr == *'kernel sweep, '*', 0 bytes after the 65536-byte allocation at 0x'* ]]
+	bounds 2 sticky
+	[[ $stderr == *', 972 bytes after the 40000-byte allocation at 0x'* ]]
+	bounds 2 peers
+	[[ $stderr == *', memory of device 1, to which peer access is not enabled'* ]]
+	bounds 2 late
+	[[ $stderr == *', 5 bytes into 50000 freed bytes at 0x'* ]]
+}
+
+@test "cuda: small allocations fill a device; memory in a stream's order, and pools" {
+	in_cluster 1 --mem=4M k_bounds small
+	assert_status 0
+	assert_output $'full\nwell'
+	in_cluster 2 --mem=64M cu_pools
+	assert_status 0
+	assert_output well
+}
+
 @test "cuda: a program's own touch of device memory faults, of managed and pinned memory does not" {
 	in_cluster 1 cu_touch device
 	assert_status 139

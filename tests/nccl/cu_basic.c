@@ -72,10 +72,11 @@ pointers(void)
 	CU(cudaHostGetDevicePointer((void **)&same, pinned, 0));
 	CHECK(same == pinned);
 	memset(pinned, 7, 5000);
-	/* Memory outside of an allocation is unchanged. */
-	FAILS(cudaMemcpy(p, host, 1001, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
-	FAILS(cudaMemcpy(p + 999, host, 2, cudaMemcpyDefault), cudaErrorInvalidValue);
-	FAILS(cudaMemset(p + 1, 0, 1000), cudaErrorInvalidValue);
+	/* Memory outside of an allocation, which is whole 512 bytes, is unchanged. */
+	CU(cudaMemset(p, 0, 1024));
+	FAILS(cudaMemcpy(p, host, 1025, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+	FAILS(cudaMemcpy(p + 1023, host, 2, cudaMemcpyDefault), cudaErrorInvalidValue);
+	FAILS(cudaMemset(p + 1, 0, 1024), cudaErrorInvalidValue);
 	FAILS(cudaMemcpy(p, host, 10, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
 	FAILS(cudaMemcpy(p, host, 10, (enum cudaMemcpyKind)9), cudaErrorInvalidMemcpyDirection);
 	FAILS(cudaFree(p + 1), cudaErrorInvalidValue);

@@ -50,6 +50,7 @@ main(void)
 	CU(cudaMemset(far, 0, N * sizeof *a));
 	CU(cudaDeviceSynchronize());
 	CU(cudaSetDevice(0));
+	CU(cudaDeviceEnablePeerAccess(1, 0));
 	CU(cudaStreamCreate(&s));
 	fill(pinned, 1);
 	fill(managed, 10);

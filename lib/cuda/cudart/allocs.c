@@ -30,6 +30,16 @@ allocs_find(const struct allocs *a, const void *p)
 	return &a->v[i - 1];
 }
 
+void
+allocs_around(const struct allocs *a, const void *p, const struct memory **left,
+	      const struct memory **right)
+{
+	size_t i = before(a, p);
+
+	*left = i > 0 ? &a->v[i - 1] : NULL;
+	*right = i < a->n ? &a->v[i] : NULL;
+}
+
 bool
 allocs_touches(const struct allocs *a, const void *p, uint64_t nbytes)
 {
@@ -49,16 +59,18 @@ allocs_add(struct allocs *a, const struct memory *m)
 		return false;
 	if (a->n == a->room) {
 		size_t room = a->room ? 2 * a->room : 64;
-		struct memory *v = realloc(a->v, room * sizeof *v);
+		struct memory *v = a->fixed ? NULL : realloc(a->v, room * sizeof *v);
 
 		if (!v)
 			return false;
 		a->v = v;
 		a->room = room;
 	}
+	atomic_fetch_add(&a->changes, 1);
 	memmove(&a->v[i + 1], &a->v[i], (a->n - i) * sizeof *a->v);
 	a->v[i] = *m;
 	a->n++;
+	atomic_fetch_add(&a->changes, 1);
 	return true;
 }
 
@@ -70,7 +82,9 @@ allocs_take(struct allocs *a, const void *base, struct memory *out)
 	if (i == 0 || a->v[i - 1].base != base)
 		return false;
 	*out = a->v[--i];
+	atomic_fetch_add(&a->changes, 1);
 	a->n--;
 	memmove(&a->v[i], &a->v[i + 1], (a->n - i) * sizeof *a->v);
+	atomic_fetch_add(&a->changes, 1);
 	return true;
 }

@@ -88,7 +88,7 @@ attribute(const struct device *d, enum cudaDeviceAttr attr)
 cudaError_t
 cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && (!value || attr < 1 || attr >= cudaDevAttrMax))
 		e = cudaErrorInvalidValue;
@@ -102,7 +102,7 @@ cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 cudaError_t
 cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && !value)
 		e = cudaErrorInvalidValue;
@@ -168,7 +168,7 @@ fill(const struct device *d, struct cudaDeviceProp *p)
 cudaError_t
 cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && !prop)
 		e = cudaErrorInvalidValue;
@@ -184,7 +184,7 @@ cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
 cudaError_t
 cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && (!pciBusId || len < 13))
 		e = cudaErrorInvalidValue;
@@ -200,7 +200,7 @@ cudaError_t
 cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 {
 	unsigned domain = 0, bus, slot, function;
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && (!device || !pciBusId))
 		e = cudaErrorInvalidValue;

@@ -124,7 +124,7 @@ gpusim_cuda_is_capturing(cudaStream_t stream)
 {
 	struct CUstream_st *s;
 
-	return is_any() && cuda_enter() == cudaSuccess && stream_of(stream, &s) == cudaSuccess &&
+	return is_any() && cuda_connect() == cudaSuccess && stream_of(stream, &s) == cudaSuccess &&
 	       s->capture;
 }
 

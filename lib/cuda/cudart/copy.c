@@ -41,9 +41,11 @@ span(const struct box *b, size_t pitch, size_t slice, size_t *out)
 	       !__builtin_add_overflow(n, b->width, out);
 }
 
+typedef cudaError_t find_fn(const void *p, size_t nbytes, struct memory *out, uint64_t *addr);
+
 /* Find the memory of a box's two sides. */
 static cudaError_t
-look(const struct box *b, struct side *dst, struct side *src)
+look_with(find_fn *find, const struct box *b, struct side *dst, struct side *src)
 {
 	size_t n;
 	cudaError_t e;
@@ -51,10 +53,16 @@ look(const struct box *b, struct side *dst, struct side *src)
 	if (!span(b, b->dpitch, b->dslice, &n))
 		return cudaErrorInvalidValue;
 	*dst = *src = (struct side){.addr = 0};
-	e = memory_find(b->dst, n, &dst->m, &dst->addr);
+	e = find(b->dst, n, &dst->m, &dst->addr);
 	if (e != cudaSuccess || !span(b, b->spitch, b->sslice, &n))
 		return cudaErrorInvalidValue;
-	return memory_find(b->src, n, &src->m, &src->addr);
+	return find(b->src, n, &src->m, &src->addr);
+}
+
+static cudaError_t
+look(const struct box *b, struct side *dst, struct side *src)
+{
+	return look_with(memory_find, b, dst, src);
 }
 
 /* Return true if a side's memory fits the direction: device memory, or the host's. */
@@ -135,7 +143,8 @@ copy_now(const struct box *box)
 {
 	struct box b = merged(*box);
 	struct side dst, src;
-	enum gpusim_rc rc = look(&b, &dst, &src) == cudaSuccess ? GPUSIM_OK : GPUSIM_INVAL;
+	enum gpusim_rc rc =
+	    look_with(memory_find_late, &b, &dst, &src) == cudaSuccess ? GPUSIM_OK : GPUSIM_INVAL;
 
 	for (size_t z = 0; z < b.depth; z++)
 		for (size_t y = 0; y < b.height && rc == GPUSIM_OK; y++)

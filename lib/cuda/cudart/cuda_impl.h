@@ -43,6 +43,9 @@ size_t visible_parse(const char *list, const char (*uuid)[VISIBLE_UUID], size_t 
  * function. */
 cudaError_t cuda_done(cudaError_t e);
 
+/* Forget this thread's last error. */
+void cuda_forget_error(void);
+
 /* The CUDA error for a result of the client. */
 cudaError_t cuda_error_of(enum gpusim_rc rc);
 
@@ -60,15 +63,20 @@ struct device {
 	struct CUstream_st *streams; /* all, including the legacy stream */
 	struct CUstream_st *legacy;
 	_Atomic(bool) *peers; /* by ordinal: access is enabled */
+	struct small *small;  /* small allocations (pages.c) */
 	/* The CUDA error of a failed kernel, stored by its helper; NULL: it has had none. */
 	_Atomic(uint32_t) *_Atomic kernel_error;
 };
 
 /*
  * Begin a call: connect if it is the first. cudaErrorInitializationError in a child of fork,
- * cudaErrorNotPermitted in a host function of a stream, cudaErrorNoDevice.
+ * cudaErrorNotPermitted in a host function of a stream, cudaErrorNoDevice. cuda_enter: also the error of a kernel
+ * that failed on the current device, which every call returns until cudaDeviceReset.
  */
+cudaError_t cuda_connect(void);
 cudaError_t cuda_enter(void);
+/* That error; d NULL: cudaSuccess. */
+cudaError_t cuda_sticky(const struct device *d);
 struct gpusim *cuda_connection(void);
 
 int cuda_device_count(void);
@@ -179,8 +187,45 @@ void work_is_kernel(const char *name);
  * range but not allocated.
  */
 cudaError_t memory_find(const void *p, size_t nbytes, struct memory *out, uint64_t *addr);
-/* Device memory for the library's own use. */
+/* As memory_find, for work that was enqueued before cudaFreeAsync was called. */
+cudaError_t memory_find_late(const void *p, size_t nbytes, struct memory *out, uint64_t *addr);
+
+/*
+ * Allocate m.asked bytes of a device, and enter them into the table; m has the kind and other properties.
+ * cudaErrorMemoryAllocation.
+ */
+cudaError_t memory_allocate(struct device *d, struct memory m, void **out);
+/* Begin to free an allocation: no call may use it any more. cudaErrorInvalidValue: not one, or freed. */
+cudaError_t memory_leave(const void *ptr, struct memory *out);
+/* Instead of memory_release: it is used again, for so many bytes, which must fit. */
+void memory_stay(const void *base, uint64_t asked);
+bool memory_fits(const struct memory *m, size_t size);
+/* Free it for good, once no work uses it. */
+void memory_release(const struct memory *m);
+/* Set the peers that may use all memory of a pool. */
+void memory_open_pool(const struct pool *p, uint64_t peers);
+
+/* Release memory of cudaFreeAsync that streams have passed, unless its pool keeps it. */
+void pool_collect(void);
+/* The device is full: release what pools keep, and wait for memory that is being freed. False: there is none. */
+bool pool_make_room(int ordinal);
+/* Release everything: the device is reset. */
+void pool_forget(int ordinal);
+/* cudaFree freed memory of a pool. */
+void pool_freed(struct pool *p, uint64_t nbytes);
+
+/* Device memory for the library's own use, which kernels cannot reach. */
 cudaError_t memory_own(struct device *d, size_t nbytes, uint64_t *addr);
+/* Device memory for a module's variables: pages of its own, in the table. */
+cudaError_t memory_for_variables(struct device *d, size_t nbytes, struct memory *out);
+
+/*
+ * Take memory of a device for m->asked bytes: sets its base, nbytes and addresses. The caller enters it into the
+ * table; after it has taken it out again, pages_give makes helpers unmap it, and frees it.
+ */
+enum pages { PAGES_SHARED /* with other small allocations */, PAGES_OWN };
+enum gpusim_rc pages_take(struct device *d, enum pages pages, struct memory *m);
+void pages_give(const struct memory *m);
 /* Free all memory of a device: cudaDeviceReset. */
 void memory_forget_all(struct device *d);
 /* Host memory. cudaErrorHostMemoryAlreadyRegistered; cudaErrorInvalidValue: no such memory. */

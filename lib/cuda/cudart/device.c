@@ -24,7 +24,7 @@ cudaDriverGetVersion(int *version)
 cudaError_t
 cudaGetDeviceCount(int *count)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (!count)
 		return cuda_done(cudaErrorInvalidValue);
@@ -35,7 +35,7 @@ cudaGetDeviceCount(int *count)
 cudaError_t
 cudaSetDevice(int device)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	return cuda_done(e == cudaSuccess ? cuda_set_current(device) : e);
 }
@@ -43,7 +43,7 @@ cudaSetDevice(int device)
 cudaError_t
 cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && flags & ~(unsigned)cudaInitDeviceFlagsAreValid)
 		e = cudaErrorInvalidValue;
@@ -57,7 +57,7 @@ cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)
 #define GETTER(name, type, value)                  \
 	cudaError_t name(type *out)                \
 	{                                          \
-		cudaError_t e = cuda_enter();      \
+		cudaError_t e = cuda_connect();    \
                                                    \
 		if (e == cudaSuccess && !out)      \
 			e = cudaErrorInvalidValue; \
@@ -73,7 +73,7 @@ GETTER(cudaDeviceGetSharedMemConfig, enum cudaSharedMemConfig, cudaSharedMemBank
 cudaError_t
 cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && (!device || !prop))
 		e = cudaErrorInvalidValue;
@@ -85,7 +85,7 @@ cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
 cudaError_t
 cudaSetValidDevices(int *device_arr, int len)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && (len < 0 || len > cuda_device_count() || (len && !device_arr)))
 		e = cudaErrorInvalidValue;
@@ -98,7 +98,7 @@ cudaSetValidDevices(int *device_arr, int len)
 cudaError_t
 cudaSetDeviceFlags(unsigned int flags)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && flags & ~(unsigned)cudaDeviceMask)
 		e = cudaErrorInvalidValue;
@@ -127,7 +127,7 @@ cudaThreadSynchronize(void)
 cudaError_t
 cudaDeviceReset(void)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 	struct device *d;
 
 	if (e != cudaSuccess)
@@ -139,6 +139,7 @@ cudaDeviceReset(void)
 	memory_forget_all(d);
 	for (int i = 0; i < cuda_device_count(); i++)
 		atomic_store(&d->peers[i], false);
+	cuda_forget_error();
 	return cudaSuccess;
 }
 
@@ -153,7 +154,7 @@ cudaThreadExit(void)
 cudaError_t
 cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && !canAccessPeer)
 		e = cudaErrorInvalidValue;
@@ -175,8 +176,11 @@ set_peer(int peer, bool access)
 	d = cuda_current();
 	if (!cuda_device_at(peer) || peer == d->ordinal)
 		return cudaErrorInvalidDevice;
-	if (atomic_exchange(&d->peers[peer], access) != access)
+	if (atomic_exchange(&d->peers[peer], access) != access) {
+		if (!access)
+			helper_forget(NULL, 0, 0);
 		return cudaSuccess;
+	}
 	return access ? cudaErrorPeerAccessAlreadyEnabled : cudaErrorPeerAccessNotEnabled;
 }
 
@@ -213,7 +217,7 @@ is_limit(enum cudaLimit limit)
 cudaError_t
 cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && !is_limit(limit))
 		e = cudaErrorUnsupportedLimit;
@@ -225,7 +229,7 @@ cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
 cudaError_t
 cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && !value)
 		e = cudaErrorInvalidValue;
@@ -252,7 +256,7 @@ cudaError_t
 cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)
 {
 	(void)cacheConfig; /* a preference */
-	return cuda_done(cuda_enter());
+	return cuda_done(cuda_connect());
 }
 
 cudaError_t
@@ -271,13 +275,13 @@ cudaError_t
 cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 {
 	(void)config; /* a preference */
-	return cuda_done(cuda_enter());
+	return cuda_done(cuda_connect());
 }
 
 cudaError_t
 cudaCtxResetPersistingL2Cache(void)
 {
-	return cuda_done(cuda_enter());
+	return cuda_done(cuda_connect());
 }
 
 cudaError_t
@@ -297,13 +301,13 @@ cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget targe
 				   enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
 	(void)target, (void)scope;
-	return cuda_done(cuda_enter());
+	return cuda_done(cuda_connect());
 }
 
 cudaError_t
 cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	if (e == cudaSuccess && leastPriority)
 		*leastPriority = 0;

@@ -184,8 +184,15 @@ cudaGetLastError(void)
 {
 	cudaError_t e = last;
 
-	last = cudaSuccess;
+	if (e != cudaSuccess && e != cuda_sticky(cuda_current()))
+		last = cudaSuccess;
 	return e;
+}
+
+void
+cuda_forget_error(void)
+{
+	last = cudaSuccess;
 }
 
 cudaError_t

@@ -30,6 +30,8 @@
 #include "cudart/registry.h"
 #include "mem/devmem_file.h"
 
+#define LOOK_NS (10 * NS_PER_MS)
+
 struct side {
 	pthread_mutex_t lock;
 	struct cmdq *q; /* NULL: free */
@@ -135,12 +137,14 @@ watch(void *arg)
 {
 	struct helper *h = arg;
 	struct timespec nap = {.tv_nsec = 2 * NS_PER_MS};
+	uint32_t none = 0;
 	char c;
 
 	while (read(h->life, &c, 1) < 0 && errno == EINTR)
 		;
 	if (!atomic_load(&h->shared->stop)) {
 		atomic_store(&h->dead, 1);
+		atomic_compare_exchange_strong(&h->shared->error, &none, cudaErrorLaunchFailure);
 		cmdq_publish(&h->shared->started, &h->shared->program_sleeps, 2);
 		while (fail_all(
 		    h, "the helper process of the device, which runs its kernels, has ended"))
@@ -178,6 +182,7 @@ make_shared(struct helper *h, int ordinal, struct err *err)
 	if (p == MAP_FAILED)
 		return no_memory(err);
 	h->shared = p;
+	h->shared->ordinal = ordinal;
 	atomic_store(&cuda_device_at(ordinal)->kernel_error, &h->shared->error);
 	snprintf(h->shared->path, sizeof h->shared->path, "%s",
 		 cuda_device_at(ordinal)->space->path);
@@ -190,26 +195,16 @@ make_shared(struct helper *h, int ordinal, struct err *err)
 static enum rc
 place_data(int ordinal, const struct registry_data *m, struct helper_data *out, struct err *err)
 {
-	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-	const struct space_device *d = cuda_device_at(ordinal)->space;
-	size_t nbytes = (size_t)(m->after - m->first);
-	int before = cuda_current()->ordinal;
-	uintptr_t at;
-	void *p;
-	cudaError_t e;
+	struct memory memory;
+	cudaError_t e =
+	    memory_for_variables(cuda_device_at(ordinal), (size_t)(m->after - m->first), &memory);
 
-	cuda_set_current(ordinal);
-	cudaThreadExchangeStreamCaptureMode(&mode);
-	e = cudaMalloc(&p, nbytes + DEVMEM_PAGE);
-	cudaThreadExchangeStreamCaptureMode(&mode);
-	cuda_set_current(before);
 	if (e != cudaSuccess)
 		return err_set(err, RC_NOMEM, "__device__ variables: %s", cudaGetErrorString(e));
-	at = ((uintptr_t)p + DEVMEM_PAGE - 1) / DEVMEM_PAGE * DEVMEM_PAGE;
 	*out = (struct helper_data){.first = m->first,
 				    .after = m->after,
-				    .on_device = (unsigned char *)at,
-				    .file_offset = DEVMEM_PAGE + (at - (uintptr_t)d->base)};
+				    .on_device = memory.base,
+				    .file_offset = devmem_file_offset(memory.addr)};
 	return RC_OK;
 }
 
@@ -333,6 +328,7 @@ stop(struct helper *h)
 		     atomic_load(&h->shared->changes) + 1);
 	pthread_join(h->watch, NULL);
 	close(h->life);
+	space_helper_ended(h->shared->ordinal);
 	h->runs = false;
 }
 
@@ -498,6 +494,29 @@ helper_symbol(int ordinal, const void *symbol, void **out, struct err *err)
 			return RC_OK;
 		}
 	return err_set(err, RC_NOTFOUND, "not a __device__ or __constant__ variable");
+}
+
+void
+helper_forget(const void *p, uint64_t nbytes, uint64_t asked)
+{
+	uint64_t n = space_forget(p, nbytes, asked);
+
+	for (int i = 0; i < cuda_device_count(); i++) {
+		_Atomic uint64_t *seen;
+		atomic_uint *sleeps;
+		struct helper *h;
+
+		if (space_is_forgotten(i, n, &seen, &sleeps))
+			continue;
+		h = helper_of(i);
+		if (!h || !h->shared)
+			continue;
+		do /* again, because another thread's change may hide this one */
+			cmdq_publish(&h->shared->changes, &h->shared->helper_sleeps,
+				     atomic_load(&h->shared->changes) + 1);
+		while (!cmdq_await(seen, sleeps, n, &h->dead, clock_now_ns() + LOOK_NS) &&
+		       !atomic_load(&h->dead) && !space_is_forgotten(i, n, &seen, &sleeps));
+	}
 }
 
 int

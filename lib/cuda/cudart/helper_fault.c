@@ -7,6 +7,7 @@
 #include "cudart/fiber.h"
 #include "cudart/helper_impl.h"
 #include "cudart/registry.h"
+#include "cudart/space.h"
 
 #define ALT_STACK (64u << 10)
 
@@ -25,6 +26,8 @@ on_fault(int sig, siginfo_t *info, void *context)
 		signal(sig, SIG_DFL);
 		return;
 	}
+	if (sig == SIGSEGV && space_fault(info->si_addr))
+		return;
 	f->signal = sig;
 	f->address = info->si_addr;
 	siglongjmp(f->back, 1);
@@ -63,6 +66,8 @@ helper_fault_stack(void)
 uint32_t
 helper_fault_explain(struct helper_fault *f)
 {
+	char nearby[112];
+
 	switch (f->signal) {
 	case 0:
 		return f->own == FIBER_ASSERT ? cudaErrorAssert : cudaErrorLaunchFailure;
@@ -79,9 +84,11 @@ helper_fault_explain(struct helper_fault *f)
 		if (fiber_is_guard(f->gang, f->address))
 			snprintf(f->why, sizeof f->why, "its stack of %u KiB overflowed",
 				 FIBER_STACK >> 10);
-		else
-			snprintf(f->why, sizeof f->why, "an illegal address, %p%s", f->address,
-				 f->signal == SIGBUS ? " (no memory there)" : "");
+		else {
+			space_describe(f->address, nearby, sizeof nearby);
+			snprintf(f->why, sizeof f->why, "an illegal address, %p%s%s", f->address,
+				 nearby, f->signal == SIGBUS ? " (no memory there)" : "");
+		}
 		return cudaErrorIllegalAddress;
 	}
 }

@@ -44,6 +44,7 @@ struct helper_data {
 
 struct helper_shared {
 	char path[256]; /* of the device's file */
+	int ordinal;
 	_Atomic uint32_t stop;
 	_Atomic uint64_t changes; /* of the queues, and of stop */
 	atomic_uint helper_sleeps;

@@ -83,7 +83,9 @@ serve(void *arg)
 			return NULL; /* to stop */
 		go = atomic_load(&x->go);
 		tell_kernel(w, &w->queue->work[go % HELPER_WORKS]);
+		space_enter();
 		run_work(w, &w->queue->work[go % HELPER_WORKS]);
+		space_leave();
 		cmdq_publish(&x->done, &x->device_sleeps, go);
 	}
 }
@@ -140,8 +142,9 @@ map_data(struct helper_shared *s, int fd)
 		struct helper_data *d = &s->data[i];
 		size_t nbytes = (size_t)(d->after - d->first);
 
-		if (!atomic_load(&d->filled))
-			memcpy(d->on_device, d->first, nbytes);
+		if (!atomic_load(&d->filled) &&
+		    pwrite(fd, d->first, nbytes, (off_t)d->file_offset) != (ssize_t)nbytes)
+			refuse(s, "cannot initialise __device__ variables");
 		atomic_store(&d->filled, 1);
 		if (mmap(d->first, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			 (off_t)d->file_offset) == MAP_FAILED)
@@ -182,7 +185,7 @@ helper_main(struct helper_shared *s, int parent)
 	fd = open(s->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		refuse(s, "cannot open the device's memory");
-	if (space_map_all(&err) != RC_OK)
+	if (space_helper_begin(s->ordinal, &err) != RC_OK)
 		refuse(s, err.text);
 	if (pthread_create(&t, NULL, watch_program, &parent) != 0 ||
 	    pthread_create(&t, NULL, watch_grids, NULL) != 0)
@@ -194,6 +197,7 @@ helper_main(struct helper_shared *s, int parent)
 		for (int i = 0; i < HELPER_QUEUES; i++)
 			if (!workers[i] && atomic_load(&s->queue[i].used))
 				begin_worker(s, &s->queue[i], &workers[i], fd);
+		space_sync();
 		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop, UINT64_MAX);
 	}
 	for (int i = 0; i < HELPER_QUEUES; i++)

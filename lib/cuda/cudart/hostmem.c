@@ -1,5 +1,6 @@
 /* Memory of the host that devices may use: pinned and registered. */
 #include "cudart/cuda_impl.h"
+#include "cudart/helper.h"
 
 static cudaError_t
 pin(void **out, size_t nbytes, unsigned flags)
@@ -54,6 +55,7 @@ cudaFreeHost(void *ptr)
 		return cuda_done(e);
 	for (int i = 0; i < cuda_device_count(); i++)
 		order_drain_device(cuda_device_at(i));
+	helper_forget(m.base, space_pages(m.nbytes), m.nbytes);
 	space_unpin(m.base, m.nbytes);
 	return cudaSuccess;
 }

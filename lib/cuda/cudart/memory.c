@@ -1,7 +1,7 @@
 /*
  * Memory of devices: allocating, freeing, and classifying pointers.
  *
- * Design notes. The table of allocations is behind a read-write lock, which is never held while a call
+ * Design notes. The table of allocations (in memory that helpers read) is behind a read-write lock, which is never held while a call
  * waits. An allocation is a lease of the connection, so it ends with the process. Managed memory, and with
  * GPUSIM_UNIFIED=1 all memory, is opened for the program's own access, in whole pages.
  */
@@ -10,20 +10,9 @@
 
 #include "base/env.h"
 #include "cudart/cuda_impl.h"
+#include "cudart/helper.h"
 
-#define PAGE 4096u
-
-static struct allocs table;
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
-
-/* Freed by cudaFreeAsync, once the stream has reached the call. */
-struct later {
-	struct later *next;
-	struct point point;
-	struct memory memory;
-};
-static struct later *laters;
-static pthread_mutex_t later_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool
 is_unified(void)
@@ -35,60 +24,18 @@ is_unified(void)
 	return atomic_load(&known) == 2;
 }
 
-/* This process's pointer to a device's address. */
-static void *
-memory_pointer(const struct space_device *d, uint64_t addr)
-{
-	return d->base + (addr - d->min_addr);
-}
-
 /* ------------------------------------------------------------------ allocating */
-
-static void
-release(const struct memory *m)
-{
-	struct device *d = cuda_device_at(m->ordinal);
-	uint64_t first = m->owned - d->space->min_addr;
-
-	if (m->kind == MEMORY_MANAGED || is_unified())
-		space_close(d->space->base + (first + PAGE - 1) / PAGE * PAGE, m->nbytes);
-	gpusim_free(cuda_connection(), d->space->device, (struct gpusim_addr){m->owned});
-}
-
-/* Free the memory of cudaFreeAsync calls that streams have passed. */
-static void
-free_laters(void)
-{
-	struct later **at = &laters, *l;
-
-	pthread_mutex_lock(&later_lock);
-	while ((l = *at))
-		if (!l->point.q || cmdq_done(l->point.q, l->point.at)) {
-			*at = l->next;
-			release(&l->memory);
-			free(l);
-		} else {
-			at = &l->next;
-		}
-	pthread_mutex_unlock(&later_lock);
-}
-
-static enum gpusim_rc
-take(struct device *d, uint64_t nbytes, uint64_t *addr)
-{
-	struct gpusim_addr a;
-	enum gpusim_rc rc =
-	    gpusim_malloc(cuda_connection(), d->space->device, nbytes, GPUSIM_LEASE, &a);
-
-	if (rc == GPUSIM_OK)
-		*addr = a.addr;
-	return rc;
-}
 
 cudaError_t
 memory_own(struct device *d, size_t nbytes, uint64_t *addr)
 {
-	return cuda_error_of(take(d, nbytes, addr));
+	struct gpusim_addr a;
+	enum gpusim_rc rc = gpusim_malloc(cuda_connection(), d->space->device, space_pages(nbytes),
+					  GPUSIM_LEASE, &a);
+
+	if (rc == GPUSIM_OK)
+		*addr = a.addr;
+	return cuda_error_of(rc);
 }
 
 static cudaError_t
@@ -97,51 +44,61 @@ enter_table(const struct memory *m)
 	bool added;
 
 	pthread_rwlock_wrlock(&table_lock);
-	added = allocs_add(&table, m);
+	added = allocs_add(space_table(), m);
 	pthread_rwlock_unlock(&table_lock);
 	return added ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* Memory of whole pages, open to the program. */
 static cudaError_t
-open_pages(struct device *d, struct memory *m)
+open_pages(const struct device *d, const struct memory *m)
 {
-	uint64_t first = m->owned - d->space->min_addr;
 	struct err err = {0};
 
-	first = (first + PAGE - 1) / PAGE * PAGE;
-	m->base = d->space->base + first;
-	m->addr = d->space->min_addr + first;
-	if (space_open(m->base, m->nbytes, &err) == RC_OK)
+	if (space_open(d->space, m->base, m->addr, m->nbytes, &err) == RC_OK)
 		return cudaSuccess;
 	cuda_tell(err.text);
 	return cudaErrorMemoryAllocation;
 }
 
-static cudaError_t
-allocate(struct device *d, enum memory_kind kind, size_t nbytes, unsigned flags, void **out)
+/* Close and free memory that is not in the table. */
+static void
+give(const struct memory *m)
 {
-	bool opened = kind == MEMORY_MANAGED || is_unified();
-	struct memory m = {.kind = kind, .ordinal = d->ordinal, .nbytes = nbytes, .flags = flags};
+	if (m->kind == MEMORY_MANAGED || is_unified())
+		space_close(m->base, m->nbytes);
+	pages_give(m);
+}
+
+cudaError_t
+memory_allocate(struct device *d, struct memory m, void **out)
+{
+	bool opened = m.kind == MEMORY_MANAGED || is_unified();
+	enum pages pages = opened || m.own ? PAGES_OWN : PAGES_SHARED;
 	cudaError_t e;
 
-	free_laters();
-	/* The device refuses the call, and records that. */
-	if (nbytes > d->space->nbytes)
-		opened = false;
-	if (take(d, opened ? (nbytes + PAGE - 1) / PAGE * PAGE + PAGE : nbytes, &m.owned) !=
-	    GPUSIM_OK)
-		return cudaErrorMemoryAllocation;
-	m.addr = m.owned;
-	m.base = memory_pointer(d->space, m.addr);
+	m.ordinal = d->ordinal;
+	pool_collect();
+	while (pages_take(d, pages, &m) != GPUSIM_OK)
+		if (m.asked > d->space->nbytes || !pool_make_room(d->ordinal))
+			return cudaErrorMemoryAllocation;
 	e = opened ? open_pages(d, &m) : cudaSuccess;
 	if (e == cudaSuccess)
 		e = enter_table(&m);
 	if (e == cudaSuccess)
 		*out = m.base;
 	else
-		release(&m);
+		give(&m);
 	return e;
+}
+
+cudaError_t
+memory_for_variables(struct device *d, size_t nbytes, struct memory *out)
+{
+	void *p;
+	cudaError_t e = memory_allocate(
+	    d, (struct memory){.kind = MEMORY_DEVICE, .asked = nbytes, .own = true}, &p);
+
+	return e == cudaSuccess ? memory_find(p, nbytes, out, NULL) : e;
 }
 
 static cudaError_t
@@ -156,7 +113,11 @@ checked_allocate(enum memory_kind kind, size_t nbytes, unsigned flags, void **ou
 	if (e != cudaSuccess)
 		return e;
 	*out = NULL;
-	return nbytes ? allocate(cuda_current(), kind, nbytes, flags, out) : cudaSuccess;
+	return nbytes
+		   ? memory_allocate(cuda_current(),
+				     (struct memory){.kind = kind, .asked = nbytes, .flags = flags},
+				     out)
+		   : cudaSuccess;
 }
 
 cudaError_t
@@ -200,19 +161,68 @@ cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent)
 
 /* ------------------------------------------------------------------ freeing */
 
-static cudaError_t
-take_out(const void *ptr, struct memory *m)
+/* The allocation that begins at ptr, to be changed; NULL: none. Lock held. */
+static struct memory *
+at(const void *ptr)
 {
-	const struct memory *f;
+	struct allocs *a = space_table();
+	const struct memory *m = allocs_find(a, ptr);
+
+	return m && m->base == ptr ? &a->v[m - a->v] : NULL;
+}
+
+cudaError_t
+memory_leave(const void *ptr, struct memory *out)
+{
+	struct memory *m;
 	cudaError_t e = cudaErrorInvalidValue;
 
 	pthread_rwlock_wrlock(&table_lock);
-	f = allocs_find(&table, ptr);
-	if (f && f->base == ptr && (f->kind == MEMORY_DEVICE || f->kind == MEMORY_MANAGED) &&
-	    allocs_take(&table, ptr, m))
+	m = at(ptr);
+	if (m && (m->kind == MEMORY_DEVICE || m->kind == MEMORY_MANAGED) && !m->leaving &&
+	    !m->own) {
+		m->leaving = true;
+		*out = *m;
 		e = cudaSuccess;
+	}
 	pthread_rwlock_unlock(&table_lock);
 	return e;
+}
+
+void
+memory_stay(const void *base, uint64_t asked)
+{
+	struct memory *m;
+
+	pthread_rwlock_wrlock(&table_lock);
+	m = at(base);
+	m->leaving = false;
+	m->asked = asked;
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void
+memory_release(const struct memory *m)
+{
+	struct memory same;
+
+	pthread_rwlock_wrlock(&table_lock);
+	allocs_take(space_table(), m->base, &same);
+	pthread_rwlock_unlock(&table_lock);
+	give(m);
+}
+
+void
+memory_open_pool(const struct pool *p, uint64_t peers)
+{
+	struct allocs *a = space_table();
+
+	pthread_rwlock_wrlock(&table_lock);
+	for (size_t i = 0; i < a->n; i++)
+		if (a->v[i].pool == p)
+			a->v[i].open = peers;
+	pthread_rwlock_unlock(&table_lock);
+	helper_forget(NULL, 0, 0); /* what is still open is mapped again */
 }
 
 cudaError_t
@@ -225,61 +235,20 @@ cudaFree(void *ptr)
 		e = capture_forbids();
 	if (e != cudaSuccess || !ptr)
 		return cuda_done(e);
-	e = take_out(ptr, &m);
+	e = memory_leave(ptr, &m);
 	if (e != cudaSuccess)
 		return cuda_done(e);
 	/* Enqueued work may still use it. */
 	order_drain_device(cuda_device_at(m.ordinal));
-	release(&m);
-	free_laters();
-	return cudaSuccess;
-}
-
-cudaError_t
-cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
-{
-	struct CUstream_st *s;
-	cudaError_t e = cuda_enter();
-
-	if (e == cudaSuccess && !ptr)
-		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess)
-		e = stream_of(stream, &s);
-	if (e == cudaSuccess && s->capture)
-		e = cudaErrorNotSupported;
-	if (e != cudaSuccess)
-		return cuda_done(e);
-	*ptr = NULL;
-	return cuda_done(size ? allocate(s->device, MEMORY_DEVICE, size, 0, ptr) : cudaSuccess);
-}
-
-cudaError_t
-cudaFreeAsync(void *ptr, cudaStream_t stream)
-{
-	struct CUstream_st *s;
-	struct later *l = NULL;
-	cudaError_t e = cuda_enter();
-
-	if (e == cudaSuccess)
-		e = stream_of(stream, &s);
-	if (e == cudaSuccess && s->capture)
-		e = cudaErrorNotSupported;
-	if (e == cudaSuccess && !ptr)
-		return cudaSuccess;
-	if (e == cudaSuccess && !(l = calloc(1, sizeof *l)))
-		e = cudaErrorMemoryAllocation;
-	if (e == cudaSuccess)
-		e = order_end_of(s, &l->point);
-	if (e == cudaSuccess)
-		e = take_out(ptr, &l->memory);
-	if (e != cudaSuccess) {
-		free(l);
+	e = cuda_sticky(cuda_device_at(m.ordinal));
+	if (e != cudaSuccess) { /* a reset frees it */
+		memory_stay(m.base, m.asked);
 		return cuda_done(e);
 	}
-	pthread_mutex_lock(&later_lock);
-	l->next = laters;
-	laters = l;
-	pthread_mutex_unlock(&later_lock);
+	if (m.pool)
+		pool_freed(m.pool, m.nbytes);
+	memory_release(&m);
+	pool_collect();
 	return cudaSuccess;
 }
 
@@ -290,10 +259,11 @@ take_any(const struct device *d, struct memory *m)
 	bool taken = false;
 
 	pthread_rwlock_wrlock(&table_lock);
-	for (size_t i = 0; i < table.n && !taken; i++)
-		if (table.v[i].ordinal == d->ordinal &&
-		    (table.v[i].kind == MEMORY_DEVICE || table.v[i].kind == MEMORY_MANAGED))
-			taken = allocs_take(&table, table.v[i].base, m);
+	for (size_t i = 0; i < space_table()->n && !taken; i++)
+		if (space_table()->v[i].ordinal == d->ordinal &&
+		    (space_table()->v[i].kind == MEMORY_DEVICE ||
+		     space_table()->v[i].kind == MEMORY_MANAGED))
+			taken = allocs_take(space_table(), space_table()->v[i].base, m);
 	pthread_rwlock_unlock(&table_lock);
 	return taken;
 }
@@ -303,9 +273,9 @@ memory_forget_all(struct device *d)
 {
 	struct memory m;
 
-	free_laters();
+	pool_forget(d->ordinal);
 	while (take_any(d, &m))
-		release(&m);
+		give(&m);
 }
 
 cudaError_t
@@ -321,6 +291,7 @@ cudaMemGetInfo(size_t *free_bytes, size_t *total)
 		e = capture_forbids();
 	if (e != cudaSuccess)
 		return cuda_done(e);
+	pool_collect();
 	d = cuda_current();
 	e = cuda_error_of(gpusim_devices(cuda_connection(), &v, &n));
 	for (size_t i = 0; i < n; i++)
@@ -329,9 +300,10 @@ cudaMemGetInfo(size_t *free_bytes, size_t *total)
 	free(v);
 	/* The coordinator's count is as old as the device's last heartbeat. */
 	pthread_rwlock_rdlock(&table_lock);
-	for (size_t i = 0; i < table.n; i++)
-		if (table.v[i].ordinal == d->ordinal && table.v[i].kind <= MEMORY_MANAGED)
-			own += table.v[i].nbytes;
+	for (size_t i = 0; i < space_table()->n; i++)
+		if (space_table()->v[i].ordinal == d->ordinal &&
+		    space_table()->v[i].kind <= MEMORY_MANAGED)
+			own += space_table()->v[i].nbytes;
 	pthread_rwlock_unlock(&table_lock);
 	used = used > own ? used : own;
 	if (free_bytes)
@@ -344,13 +316,13 @@ cudaMemGetInfo(size_t *free_bytes, size_t *total)
 /* ------------------------------------------------------------------ pointers */
 
 cudaError_t
-memory_find(const void *p, size_t nbytes, struct memory *out, uint64_t *addr)
+memory_find_late(const void *p, size_t nbytes, struct memory *out, uint64_t *addr)
 {
 	const struct memory *m;
 	cudaError_t e = cudaSuccess;
 
 	pthread_rwlock_rdlock(&table_lock);
-	m = allocs_find(&table, p);
+	m = allocs_find(space_table(), p);
 	if (m)
 		*out = *m;
 	pthread_rwlock_unlock(&table_lock);
@@ -368,13 +340,22 @@ memory_find(const void *p, size_t nbytes, struct memory *out, uint64_t *addr)
 	return e;
 }
 
+cudaError_t
+memory_find(const void *p, size_t nbytes, struct memory *out, uint64_t *addr)
+{
+	cudaError_t e = memory_find_late(p, nbytes, out, addr);
+
+	return e == cudaSuccess && out->leaving ? cudaErrorInvalidValue : e;
+}
+
 bool
 gpusim_cuda_find(const void *p, size_t nbytes, struct gpusim_cuda_place *out)
 {
 	struct gpusim_cuda_place place = {0};
 	struct memory m = {0};
 
-	if (cuda_enter() != cudaSuccess || memory_find(p, nbytes, &m, &place.addr) != cudaSuccess) {
+	if (cuda_connect() != cudaSuccess ||
+	    memory_find(p, nbytes, &m, &place.addr) != cudaSuccess) {
 		*out = place;
 		return false;
 	}
@@ -437,6 +418,7 @@ memory_add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags
 {
 	struct memory m = {.base = base,
 			   .nbytes = nbytes,
+			   .asked = nbytes,
 			   .kind = kind,
 			   .ordinal = cuda_current()->ordinal,
 			   .flags = flags};
@@ -452,9 +434,9 @@ memory_take_host(const void *base, enum memory_kind kind, struct memory *out)
 	bool taken = false;
 
 	pthread_rwlock_wrlock(&table_lock);
-	f = allocs_find(&table, base);
+	f = allocs_find(space_table(), base);
 	if (f && f->base == base && f->kind == kind)
-		taken = allocs_take(&table, base, out);
+		taken = allocs_take(space_table(), base, out);
 	pthread_rwlock_unlock(&table_lock);
 	return taken ? cudaSuccess : cudaErrorInvalidValue;
 }

@@ -13,8 +13,9 @@ on_device(const struct memory *m)
 	return m->kind == MEMORY_DEVICE || m->kind == MEMORY_MANAGED;
 }
 
+/* As memory_find_late. */
 static cudaError_t
-look(const struct cudaMemsetParams *p, struct memory *m, uint64_t *addr)
+look_late(const struct cudaMemsetParams *p, struct memory *m, uint64_t *addr)
 {
 	size_t row, n;
 	cudaError_t e;
@@ -25,8 +26,16 @@ look(const struct cudaMemsetParams *p, struct memory *m, uint64_t *addr)
 	    __builtin_mul_overflow(p->height - 1, p->pitch, &n) ||
 	    __builtin_add_overflow(n, row, &n))
 		return cudaErrorInvalidValue;
-	e = memory_find(p->dst, n, m, addr);
+	e = memory_find_late(p->dst, n, m, addr);
 	return e == cudaSuccess && m->kind == MEMORY_PAGEABLE ? cudaErrorInvalidValue : e;
+}
+
+static cudaError_t
+look(const struct cudaMemsetParams *p, struct memory *m, uint64_t *addr)
+{
+	cudaError_t e = look_late(p, m, addr);
+
+	return e == cudaSuccess && p->width && p->height && m->leaving ? cudaErrorInvalidValue : e;
 }
 
 cudaError_t
@@ -77,7 +86,7 @@ run_memset(void *arg, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	for (size_t i = 0; i < BUFFERED; i += p->elementSize)
 		memcpy(pattern + i, &p->value, p->elementSize); /* little-endian */
-	if (look(p, &m, &addr) != cudaSuccess)
+	if (look_late(p, &m, &addr) != cudaSuccess)
 		rc = GPUSIM_INVAL;
 	for (size_t y = 0; y < p->height && rc == GPUSIM_OK; y++)
 		rc = fill_row(&m, addr + y * p->pitch, (unsigned char *)p->dst + y * p->pitch,

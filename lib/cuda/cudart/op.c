@@ -102,7 +102,7 @@ enqueue_call(cudaStream_t stream, int ordinal, const struct call *c)
 static cudaError_t
 enqueue_on(cudaStream_t stream, int ordinal, const struct call *c)
 {
-	struct device *before = cuda_enter() == cudaSuccess ? cuda_current() : NULL;
+	struct device *before = cuda_connect() == cudaSuccess ? cuda_current() : NULL;
 	cudaError_t e;
 
 	if (before && cuda_set_current(ordinal) != cudaSuccess) {

@@ -130,9 +130,7 @@ make_devices(size_t n, struct err *err)
 		snprintf(d->name, sizeof d->name, "gpusim device");
 		d->flags = cudaDeviceMapHost;
 		pthread_mutex_init(&d->lock, NULL);
-		d->peers = alloc_zeroed(n, sizeof *d->peers);
-		if (!d->peers)
-			return err_set(err, RC_NOMEM, "out of memory");
+		d->peers = space_peers(d->ordinal);
 	}
 	process.ndevices = (int)n;
 	return RC_OK;
@@ -199,7 +197,7 @@ connect_once(void)
 }
 
 cudaError_t
-cuda_enter(void)
+cuda_connect(void)
 {
 	if (cuda_is_forked())
 		return cudaErrorInitializationError;
@@ -207,6 +205,22 @@ cuda_enter(void)
 		return cudaErrorNotPermitted;
 	pthread_once(&process.once, connect_once);
 	return process.e;
+}
+
+cudaError_t
+cuda_sticky(const struct device *d)
+{
+	_Atomic(uint32_t) *e = d ? atomic_load(&d->kernel_error) : NULL;
+
+	return e ? (cudaError_t)atomic_load(e) : cudaSuccess;
+}
+
+cudaError_t
+cuda_enter(void)
+{
+	cudaError_t e = cuda_connect();
+
+	return e == cudaSuccess ? cuda_sticky(cuda_current()) : e;
 }
 
 struct gpusim *
@@ -259,7 +273,7 @@ cuda_set_current(int ordinal)
 enum gpusim_rc
 gpusim_cuda_connect(struct gpusim **out)
 {
-	cudaError_t e = cuda_enter();
+	cudaError_t e = cuda_connect();
 
 	/* A program may use communicators of other hosts' devices only. */
 	if (e != cudaSuccess && !(e == cudaErrorNoDevice && process.g))
@@ -271,7 +285,7 @@ gpusim_cuda_connect(struct gpusim **out)
 enum gpusim_rc
 gpusim_cuda_device(int ordinal, struct gpusim_device *out)
 {
-	if (cuda_enter() != cudaSuccess || !cuda_device_at(ordinal))
+	if (cuda_connect() != cudaSuccess || !cuda_device_at(ordinal))
 		return GPUSIM_NOTFOUND;
 	*out = cuda_device_at(ordinal)->space->device;
 	return GPUSIM_OK;

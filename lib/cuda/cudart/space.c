@@ -1,9 +1,10 @@
 /*
  * Design notes. The ranges are reserved by one thread when the process connects, and do not change:
- * lookups take no lock. A range is PROT_NONE memory until the program needs access to some of it:
- * then those pages become a mapping of the device's file. Pinned memory is one mapping of a memfd
- * that is as large as the range; it costs only the used pages, because a memfd is sparse and the
- * mapping reserves nothing. Its allocator is first fit over a list of free gaps, under a lock.
+ * lookups take no lock. A range is twice as large as the memory, for the pages between allocations. It is PROT_NONE
+ * memory until the program needs access to some of it: then those pages become a mapping of the
+ * device's file. Pinned memory is one mapping of a memfd that is as large as the range; it costs only
+ * the used pages, because a memfd is sparse and the mapping reserves nothing. Free addresses are
+ * lists of gaps, under a lock.
  */
 #include "cudart/space.h"
 
@@ -18,9 +19,11 @@
 #include "base/buf.h"
 #include "mem/devmem_file.h"
 
-#define PAGE	     DEVMEM_PAGE
+#define PAGE	     SPACE_PAGE
+#define TABLE_MOST   (UINT64_C(2) << 20) /* allocations of a process */
 #define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less if the host has less memory */
 #define PINNED_LEAST (UINT64_C(1) << 30)
+#define RANGE_LEAST  (UINT64_C(64) << 20)
 
 #ifndef MADV_POPULATE_WRITE /* glibc before 2.35 */
 #define MADV_POPULATE_WRITE 23
@@ -29,22 +32,21 @@
 static struct space_device *devices;
 static size_t ndevices;
 
-/* A free part of the range of pinned memory; gaps are sorted by offset, and never adjacent. */
-struct gap {
-	uint64_t off, nbytes;
-};
+static struct {
+	pthread_mutex_t lock; /* of gaps, and of writing messages */
+	struct gaps *gaps;    /* by device */
+	struct space_shared *shared;
+} space = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct {
-	pthread_mutex_t lock;
 	unsigned char *base;
 	uint64_t nbytes;
 	int fd;
-	struct gap *gaps;
-	size_t ngaps, room;
-} pinned = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+	struct gaps gaps;
+} pinned = {.fd = -1};
 
-static uint64_t
-whole_pages(uint64_t nbytes)
+uint64_t
+space_pages(uint64_t nbytes)
 {
 	return (nbytes + PAGE - 1) / PAGE * PAGE;
 }
@@ -60,7 +62,7 @@ const struct space_device *
 space_find(const void *p)
 {
 	for (size_t i = 0; i < ndevices; i++)
-		if ((uintptr_t)p - (uintptr_t)devices[i].base < devices[i].nbytes)
+		if ((uintptr_t)p - (uintptr_t)devices[i].base < devices[i].range)
 			return &devices[i];
 	return NULL;
 }
@@ -89,9 +91,6 @@ reserve_pinned(struct err *err)
 
 	while (n < memory && n < PINNED_MOST)
 		n *= 2;
-	pinned.gaps = malloc(sizeof *pinned.gaps);
-	if (!pinned.gaps)
-		return err_set(err, RC_NOMEM, "out of memory");
 	pinned.fd = memfd_create("gpusim-pinned", MFD_CLOEXEC);
 	if (pinned.fd < 0 || ftruncate(pinned.fd, (off_t)n) != 0)
 		return err_set(err, RC_NOMEM, "pinned host memory: %s", strerror(errno));
@@ -103,8 +102,23 @@ reserve_pinned(struct err *err)
 		return err_set(err, RC_NOMEM, "pinned host memory: %s", strerror(errno));
 	pinned.base = p;
 	pinned.nbytes = n;
-	pinned.gaps[0] = (struct gap){0, n};
-	pinned.ngaps = pinned.room = 1;
+	return gaps_give(&pinned.gaps, 0, n) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* The table of allocations is behind the rest; untouched, it costs nothing. */
+static enum rc
+make_shared(struct err *err)
+{
+	size_t nbytes = sizeof(struct space_shared) + TABLE_MOST * sizeof(struct memory);
+	void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return err_set(err, RC_NOMEM, "the table of allocations: %s", strerror(errno));
+	space.shared = p;
+	space.shared->table.v = (struct memory *)(void *)(space.shared + 1);
+	space.shared->table.room = TABLE_MOST;
+	space.shared->table.fixed = true;
 	return RC_OK;
 }
 
@@ -113,74 +127,85 @@ space_reserve(const struct space_device *v, size_t n, struct err *err)
 {
 	enum rc rc = reserve_pinned(err);
 
+	if (rc == RC_OK)
+		rc = make_shared(err);
 	if (rc != RC_OK)
 		return rc;
 	devices = alloc_zeroed(n, sizeof *devices);
-	if (!devices)
+	space.gaps = alloc_zeroed(n, sizeof *space.gaps);
+	if (!devices || !space.gaps)
 		return err_set(err, RC_NOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		devices[i] = v[i];
-		devices[i].base = reserve(v[i].nbytes);
+		devices[i].range = 2 * space_pages(v[i].nbytes) + RANGE_LEAST;
+		devices[i].base = reserve(devices[i].range);
 		if (!devices[i].base)
 			return err_set(err, RC_NOMEM,
 				       "device %zu: cannot reserve %llu bytes of addresses", i,
-				       (unsigned long long)v[i].nbytes);
+				       (unsigned long long)devices[i].range);
+		if (!gaps_give(&space.gaps[i], PAGE, devices[i].range - PAGE))
+			return err_set(err, RC_NOMEM, "out of memory");
 	}
 	ndevices = n;
 	return RC_OK;
 }
 
+struct space_shared *
+space_shared(void)
+{
+	return space.shared;
+}
+
+struct allocs *
+space_table(void)
+{
+	return &space.shared->table;
+}
+
+_Atomic(bool) *
+space_peers(int ordinal)
+{
+	return space.shared->slot[ordinal].peers;
+}
+
 /* ------------------------------------------------------------------ devices */
 
-/* Map [off, off + nbytes) of the device's memory in its place in the range. */
-static enum rc
-map_file(const struct space_device *d, uint64_t off, uint64_t nbytes, struct err *err)
+void *
+space_place(const struct space_device *d, uint64_t nbytes)
+{
+	uint64_t off;
+
+	pthread_mutex_lock(&space.lock);
+	off = gaps_take(&space.gaps[d - devices], nbytes + PAGE);
+	pthread_mutex_unlock(&space.lock);
+	return off == UINT64_MAX ? NULL : d->base + off;
+}
+
+void
+space_unplace(const struct space_device *d, void *p, uint64_t nbytes)
+{
+	pthread_mutex_lock(&space.lock);
+	(void)gaps_give(&space.gaps[d - devices], (uint64_t)((unsigned char *)p - d->base),
+			nbytes + PAGE);
+	pthread_mutex_unlock(&space.lock);
+}
+
+enum rc
+space_open(const struct space_device *d, void *p, uint64_t addr, uint64_t nbytes, struct err *err)
 {
 	struct devmem_header h;
 	int fd = open(d->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	if (fd < 0)
 		return err_set(err, RC_NOTFOUND, "%s: %s", d->path, strerror(errno));
 	rc = devmem_file_check(d->path, fd, d->device.id, &h, err);
 	if (rc == RC_OK && h.nbytes != d->nbytes)
 		rc = err_set(err, RC_BADDATA, "%s: its size has changed", d->path);
-	if (rc == RC_OK &&
-	    mmap(d->base + off, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-		 (off_t)(DEVMEM_PAGE + off)) == MAP_FAILED)
+	if (rc == RC_OK && mmap(p, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+				(off_t)devmem_file_offset(addr)) == MAP_FAILED)
 		rc = err_set(err, RC_FAILED, "%s: cannot map: %s", d->path, strerror(errno));
 	close(fd);
-	return rc;
-}
-
-enum rc
-space_map_all(struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	for (size_t i = 0; i < ndevices; i++) {
-		struct err one = {0};
-
-		if (map_file(&devices[i], 0, devices[i].nbytes, &one) != RC_OK && rc == RC_OK)
-			rc = err_set(err, one.rc, "%s", one.text);
-	}
-	if (pinned.base && mprotect(pinned.base, pinned.nbytes, PROT_READ | PROT_WRITE) != 0 &&
-	    rc == RC_OK)
-		rc = err_set(err, RC_FAILED, "pinned host memory: %s", strerror(errno));
-	return rc;
-}
-
-enum rc
-space_open(void *p, uint64_t nbytes, struct err *err)
-{
-	const struct space_device *d = space_find(p);
-	uint64_t off = d ? (uint64_t)((unsigned char *)p - d->base) : 0;
-	enum rc rc;
-
-	nbytes = whole_pages(nbytes);
-	if (!d || off % PAGE != 0 || nbytes > d->nbytes - off)
-		return err_set(err, RC_INVAL, "not whole pages of a device");
-	rc = map_file(d, off, nbytes, err);
 	if (rc == RC_OK && madvise(p, nbytes, MADV_POPULATE_WRITE) != 0) {
 		rc = err_set(err, RC_NOMEM, "%s: no room for %llu bytes: %s", d->path,
 			     (unsigned long long)nbytes, strerror(errno));
@@ -193,76 +218,52 @@ void
 space_close(void *p, uint64_t nbytes)
 {
 	/* A failure leaves the pages open, which is harmless. */
-	(void)!mmap(p, whole_pages(nbytes), PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)!mmap(p, nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		    -1, 0);
+}
+
+uint64_t
+space_forget(const void *p, uint64_t nbytes, uint64_t asked)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&space.lock);
+	n = atomic_load(&space.shared->freed) + 1;
+	space.shared->log[n % SPACE_LOG] = (struct space_freed){p, nbytes, asked};
+	atomic_store(&space.shared->freed, n);
+	pthread_mutex_unlock(&space.lock);
+	return n;
+}
+
+bool
+space_is_forgotten(int ordinal, uint64_t n, _Atomic uint64_t **counter, atomic_uint **sleeps)
+{
+	struct space_slot *s = &space.shared->slot[ordinal];
+
+	*counter = &s->seen;
+	*sleeps = &s->sleeps;
+	return atomic_load(&s->running) == 0 || atomic_load(&s->seen) >= n;
+}
+
+void
+space_helper_ended(int ordinal)
+{
+	atomic_store(&space.shared->slot[ordinal].running, 0);
 }
 
 /* ------------------------------------------------------------------ pinned memory */
 
-/* Take the first gap that is large enough; UINT64_MAX: none. */
-static uint64_t
-take(uint64_t nbytes)
-{
-	for (size_t i = 0; i < pinned.ngaps; i++) {
-		struct gap *g = &pinned.gaps[i];
-		uint64_t off = g->off;
-
-		if (g->nbytes < nbytes)
-			continue;
-		g->off += nbytes;
-		g->nbytes -= nbytes;
-		if (!g->nbytes)
-			memmove(g, g + 1, (--pinned.ngaps - i) * sizeof *g);
-		return off;
-	}
-	return UINT64_MAX;
-}
-
-/* False: out of memory, and the addresses stay unused. */
-static bool
-give_back(uint64_t off, uint64_t nbytes)
-{
-	struct gap *g = pinned.gaps;
-	size_t i = 0;
-
-	while (i < pinned.ngaps && g[i].off < off)
-		i++;
-	if (i > 0 && g[i - 1].off + g[i - 1].nbytes == off) {
-		g[i - 1].nbytes += nbytes;
-		if (i < pinned.ngaps && g[i].off == off + nbytes) {
-			g[i - 1].nbytes += g[i].nbytes;
-			memmove(&g[i], &g[i + 1], (--pinned.ngaps - i) * sizeof *g);
-		}
-		return true;
-	}
-	if (i < pinned.ngaps && g[i].off == off + nbytes) {
-		g[i].off = off;
-		g[i].nbytes += nbytes;
-		return true;
-	}
-	if (pinned.ngaps == pinned.room) {
-		g = realloc(g, 2 * pinned.room * sizeof *g);
-		if (!g)
-			return false;
-		pinned.gaps = g;
-		pinned.room *= 2;
-	}
-	memmove(&g[i + 1], &g[i], (pinned.ngaps++ - i) * sizeof *g);
-	g[i] = (struct gap){off, nbytes};
-	return true;
-}
-
 void *
 space_pin(size_t nbytes)
 {
-	uint64_t off, n = whole_pages(nbytes ? nbytes : 1);
+	uint64_t off, n = space_pages(nbytes ? nbytes : 1);
 	unsigned char *p;
 
 	if (!pinned.base || nbytes > pinned.nbytes)
 		return NULL;
-	pthread_mutex_lock(&pinned.lock);
-	off = take(n);
-	pthread_mutex_unlock(&pinned.lock);
+	pthread_mutex_lock(&space.lock);
+	off = gaps_take(&pinned.gaps, n + PAGE); /* a closed page follows */
+	pthread_mutex_unlock(&space.lock);
 	if (off == UINT64_MAX)
 		return NULL;
 	p = pinned.base + off;
@@ -277,13 +278,13 @@ space_pin(size_t nbytes)
 void
 space_unpin(void *p, size_t nbytes)
 {
-	uint64_t n = whole_pages(nbytes ? nbytes : 1);
+	uint64_t n = space_pages(nbytes ? nbytes : 1);
 	uint64_t off = (uint64_t)((unsigned char *)p - pinned.base);
 
 	(void)!mprotect(p, n, PROT_NONE);
 	(void)!fallocate(pinned.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
 			 (off_t)n);
-	pthread_mutex_lock(&pinned.lock);
-	(void)!give_back(off, n);
-	pthread_mutex_unlock(&pinned.lock);
+	pthread_mutex_lock(&space.lock);
+	(void)!gaps_give(&pinned.gaps, off, n + PAGE);
+	pthread_mutex_unlock(&space.lock);
 }

@@ -76,12 +76,6 @@ NO(cudaMemcpyToArrayAsync, (cudaArray_t dst, size_t wOffset, size_t hOffset, con
 			    size_t count, enum cudaMemcpyKind kind, cudaStream_t stream))
 NO(cudaMemcpyFromArrayAsync, (void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset,
 			      size_t count, enum cudaMemcpyKind kind, cudaStream_t stream))
-NO(cudaMemPoolSetAccess,
-   (cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList, size_t count))
-NO(cudaMemPoolGetAccess,
-   (enum cudaMemAccessFlags * flags, cudaMemPool_t memPool, struct cudaMemLocation *location))
-NO(cudaMemPoolCreate, (cudaMemPool_t * memPool, const struct cudaMemPoolProps *poolProps))
-NO(cudaMemPoolDestroy, (cudaMemPool_t memPool))
 NO(cudaMemPoolExportToShareableHandle,
    (void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType,
     unsigned int flags))

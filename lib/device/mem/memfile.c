@@ -90,6 +90,9 @@ memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, struct memfi
 	}
 	map = mmap(NULL, DEVMEM_PAGE + nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
 	f->map = map == MAP_FAILED ? NULL : map;
+	/* A child of fork has no use for it, and must not change other processes' memory. */
+	if (f->map)
+		(void)!madvise(f->map, DEVMEM_PAGE + nbytes, MADV_DONTFORK);
 	*out = f;
 	return RC_OK;
 }
@@ -256,6 +259,7 @@ memfile_map(const struct memfile *f, uint64_t offset, uint64_t nbytes, void **ou
 		   (off_t)first);
 	if (map == MAP_FAILED)
 		return err_set(err, RC_NOMEM, "device memory: cannot map it: %s", strerror(errno));
+	(void)!madvise(map, offset - first + nbytes, MADV_DONTFORK);
 	*out = map + (offset - first);
 	return RC_OK;
 }
