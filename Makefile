@@ -89,12 +89,14 @@ nccl_link := $(home)/lib/libcudart_static.a $(home)/lib/libcudadevrt.a $(home)/l
 # that only name the driver's library are linked with the runtime.
 not_here := cuFFT:cufft.h:cufftXt.h:cufftw.h cuRAND:curand.h:curand_kernel.h cuSPARSE:cusparse.h:cusparse_v2.h \
     cuSOLVER:cusolverDn.h:cusolverSp.h:cusolverRf.h:cusolverMg.h:cusolverSp_LOWLEVEL_PREVIEW.h:cusolver_common.h NVRTC:nvrtc.h nvJitLink:nvJitLink.h \
-    NPP:npp.h:nppi.h:npps.h:nppdefs.h:nppcore.h nvJPEG:nvjpeg.h cuBLASXt:cublasXt.h cuDNN:cudnn.h WMMA:mma.h \
+    NPP:npp.h:nppi.h:npps.h:nppdefs.h:nppcore.h nvJPEG:nvjpeg.h cuBLASXt:cublasXt.h cuBLAS_without_handles:cublas.h cuDNN:cudnn.h WMMA:mma.h \
     graphics_interoperability:cuda_gl_interop.h:cudaGL.h:cudaEGL.h:cuda_egl_interop.h:cuda_vdpau_interop.h
 not_here_inc := $(foreach n,$(not_here),$(addprefix $(home)/include/,$(wordlist 2,9,$(subst :, ,$n))))
 not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvrtc nvJitLink nvjpeg \
     $(addprefix npp,c ial icc idei if ig im ist isu itc s),$(home)/lib/stubs/lib$l.so)
-nccl_home := $(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(nccl_link) $(home)/lib64
+home_libs := cudart.so.12 nccl.so.2 cublas.so.12 cublasLt.so.12
+home_links := $(foreach l,$(home_libs),$(home)/lib/lib$(basename $l))
+nccl_home := $(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home_links) $(nccl_link) $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # The fetchers of data have one name, in the build and installed.
@@ -201,7 +203,7 @@ $(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o $(call room,client)/gpusim.map 
 # Programs written for CUDA and NCCL see CUDA's and NCCL's symbols. libnccl uses the client inside of libcudart, under a
 # version of its own.
 door_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard $(call room,$(1))/*.c)))
-$(foreach r,cudart nccl,$(BUILD)/obj/$(call room,$r)/%.o): house_cppflags += -Iinclude/nccl
+$(foreach r,cudart nccl cublas,$(BUILD)/obj/$(call room,$r)/%.o): house_cppflags += -Iinclude/nccl
 $(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o $(call room,cudart)/cudart.map
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libcudart.so.12 -Wl$(comma)-Bsymbolic \
@@ -211,10 +213,18 @@ $(home)/lib/libnccl.so.2: $(call door_obj,nccl) $(nccl_also) $(call room,nccl)/n
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2 -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \
 	    -Wl$(comma)--version-script=$(call room,nccl)/nccl.map $(filter %.o %.so.12,$^) -lm)
-$(home)/lib/libcudart.so: $(home)/lib/libcudart.so.12
-	@ln -sf libcudart.so.12 $@
-$(home)/lib/libnccl.so: $(home)/lib/libnccl.so.2
-	@ln -sf libnccl.so.2 $@
+# Each has the files of the room that its calls need.
+$(home)/lib/libcublas.so.12: $(filter-out %/lt.o,$(call door_obj,cublas))
+$(home)/lib/libcublasLt.so.12: $(filter-out %/blas.o %/copy.o,$(call door_obj,cublas))
+$(BUILD)/obj/$(call room,cublas)/gemm.o: house_cflags += -O3 -fno-math-errno
+$(home)/lib/libcublas.so.12 $(home)/lib/libcublasLt.so.12: $(filter $(BUILD)/obj/lib/base/%,$(nccl_also)) \
+    $(wildcard $(call room,cublas)/*.map) $(home)/lib/libcudart.so.12
+	@mkdir -p $(@D)
+	$(call link,-shared -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \
+	    -Wl$(comma)--version-script=$(call room,cublas)/$(@F:lib%.so.12=%.map) $(filter %.o %.so.12,$^) -lopenblas -lm)
+$(foreach l,$(home_libs),$(eval $(home)/lib/lib$(basename $l): $(home)/lib/lib$l))
+$(home_links):
+	@ln -sf $(<F) $@
 $(home)/lib/libcudart_static.a $(home)/lib/libcuda.so.1: $(home)/lib/libcudart.so.12
 	@ln -sf libcudart.so.12 $@
 $(home)/lib/libcudadevrt.a:
@@ -407,8 +417,8 @@ nccl_e2e := $(nccl_c:tests/nccl/%.c=$(BUILD)/e2e/nccl/%) \
     $(if $(and $(nvcc_bin),$(shell command -v $(CXX))),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
 e2e: $(e2e) $(nccl_e2e) $(validate)
 
-$(nccl_e2e): $(nccl_inc) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(wildcard tests/nccl/*.h)
-nccl_libs := -L$(home)/lib -lnccl -lcudart
+$(nccl_e2e): $(nccl_inc) $(home_links) $(wildcard tests/nccl/*.h)
+nccl_libs  = -L$(home)/lib -lnccl -lcudart $(if $(findstring /blas_,$@),-lcublas -lcublasLt)
 $(filter $(BUILD)/e2e/nccl/mpi_%,$(nccl_e2e)): private override CC = $(mpi_cc)
 $(BUILD)/e2e/nccl/%: tests/nccl/%.c
 	@mkdir -p $(@D)
@@ -463,7 +473,7 @@ $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 
 # What the compiler says of all that is compiled but the library, which the fuzzers have, and programs written for NCCL.
 .PHONY: syntax
-syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach r,nccl cudart nvcc,$(wildcard $(call room,$r)/*.c)) \
+syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach r,nccl cudart cublas nvcc,$(wildcard $(call room,$r)/*.c)) \
     $(wildcard tests/unit/*.c tests/unit/*/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c tools/*.c examples/*.c examples/kernels/*.c)
 syntax: $(syntax_src:%=%.syntax)
 %.c.syntax: %.c | $(gen_headers)
@@ -541,8 +551,8 @@ installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
 # The home, and a link by which gpuctl finds it from its own folder.
 nccl_dir  := $(LIBDIR)/gpusim/nccl
 installed += $(foreach h,$(nccl_inc) $(not_here_inc) $(not_here_lib),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
-    $(call to,755s,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
-    link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcuda.so.1 link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
+    $(call to,755s,$(home_libs:%=$(home)/lib/lib%),$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
+    link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcuda.so.1 $(foreach l,$(home_libs),link:lib$l:$(nccl_dir)/lib/lib$(basename $l)) link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
 manifest  := $(share)/gpusim/installed
 

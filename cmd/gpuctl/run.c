@@ -74,6 +74,19 @@ is_pinned(const struct args *a)
 	       a->nranks <= (unsigned)CPU_COUNT(&set);
 }
 
+/* The threads of products of matrices in the command, which has as many streams as devices at least. */
+static void
+share_cores(const struct args *a)
+{
+	unsigned n = a->threads;
+	cpu_set_t set;
+	char text[32];
+
+	if (n == 0 && sched_getaffinity(0, sizeof set, &set) == 0)
+		n = (unsigned)CPU_COUNT(&set) / a->nranks;
+	setenv("OPENBLAS_NUM_THREADS", show(text, n ? n : 1, ""), a->threads != 0);
+}
+
 /* Add the options' kernels to $GPUSIM_KERNELS, for `gpuctl launch --list` in the command. */
 static void
 name_kernels(const struct args *a)
@@ -195,6 +208,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	name_kernels(a);
 	if (a->nccl && home_enter(err) != RC_OK)
 		return err->rc;
+	if (a->nccl)
+		share_cores(a);
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
 	if (a->trace) {

@@ -238,44 +238,32 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     int ldc, long long stridec, int batch, cublasComputeType_t compute, cublasGemmAlgo_t algo);
 
 /* Calls that always return CUBLAS_STATUS_NOT_SUPPORTED, and say so once. */
-#define GPUSIM_CUBLAS_NO_REAL(X, L)                                                               \
-	X(cublas##L##rotg)                                                                        \
-	X(cublas##L##rotm)                                                                        \
-	X(cublas##L##rotmg)                                                                       \
-	X(cublas##L##gbmv) X(cublas##L##trmv) X(cublas##L##tbmv) X(cublas##L##tpmv)               \
-	    X(cublas##L##trsv) X(cublas##L##tbsv) X(cublas##L##tpsv) X(cublas##L##symv)           \
-		X(cublas##L##sbmv) X(cublas##L##spmv) X(cublas##L##syr) X(cublas##L##spr)         \
-		    X(cublas##L##syr2) X(cublas##L##spr2) X(cublas##L##syr2k) X(cublas##L##syrkx) \
-			X(cublas##L##trmm) X(cublas##L##gemvBatched)                              \
-			    X(cublas##L##gemvStridedBatched) X(cublas##L##trsmBatched)            \
-				X(cublas##L##getrsBatched) X(cublas##L##getriBatched)             \
-				    X(cublas##L##matinvBatched) X(cublas##L##geqrfBatched)        \
-					X(cublas##L##gelsBatched) X(cublas##L##tpttr)             \
-					    X(cublas##L##trttp)
-#define GPUSIM_CUBLAS_NO_COMPLEX(X, L, l, R)                                                     \
-	X(cublas##R##nrm2)                                                                       \
-	X(cublas##R##asum)                                                                       \
-	X(cublasI##l##amax)                                                                      \
-	X(cublasI##l##amin) X(cublas##L##dotu) X(cublas##L##dotc) X(cublas##L##scal)             \
-	    X(cublas##L##axpy) X(cublas##L##copy) X(cublas##L##swap) X(cublas##L##rot)           \
-		X(cublas##L##gemv) X(cublas##L##geru) X(cublas##L##gerc) X(cublas##L##hemv)      \
-		    X(cublas##L##her) X(cublas##L##her2) X(cublas##L##gemm) X(cublas##L##gemm3m) \
-			X(cublas##L##gemmBatched) X(cublas##L##gemmStridedBatched)               \
-			    X(cublas##L##symm) X(cublas##L##hemm) X(cublas##L##syrk)             \
-				X(cublas##L##herk) X(cublas##L##her2k) X(cublas##L##trsm)        \
-				    X(cublas##L##trmm) X(cublas##L##geam) X(cublas##L##dgmm)     \
-					X(cublas##L##getrfBatched) X(cublas##L##getrsBatched)    \
-					    X(cublas##L##getriBatched)
-#define GPUSIM_CUBLAS_NO(X)                                                                      \
-	GPUSIM_CUBLAS_NO_REAL(X, S)                                                              \
-	GPUSIM_CUBLAS_NO_REAL(X, D)                                                              \
-	GPUSIM_CUBLAS_NO_COMPLEX(X, C, c, Sc)                                                    \
-	GPUSIM_CUBLAS_NO_COMPLEX(X, Z, z, Dz) X(cublasCsscal) X(cublasZdscal) X(cublasCsrot)     \
-	    X(cublasZdrot) X(cublasAxpyEx) X(cublasDotEx) X(cublasDotcEx) X(cublasNrm2Ex)        \
-		X(cublasScalEx) X(cublasRotEx) X(cublasIamaxEx) X(cublasIaminEx) X(cublasAsumEx) \
-		    X(cublasCopyEx) X(cublasSwapEx) X(cublasCgemmEx) X(cublasCsyrkEx)            \
-			X(cublasCherkEx) X(cublasGemmGroupedBatchedEx)                           \
-			    X(cublasSgemmGroupedBatched) X(cublasDgemmGroupedBatched)
+/* clang-format off */
+#define GPUSIM_CUBLAS_NO_REAL(X, L) \
+	X(cublas##L##rotg) X(cublas##L##rotm) X(cublas##L##rotmg) X(cublas##L##gbmv) X(cublas##L##trmv) \
+	X(cublas##L##tbmv) X(cublas##L##tpmv) X(cublas##L##trsv) X(cublas##L##tbsv) X(cublas##L##tpsv) \
+	X(cublas##L##symv) X(cublas##L##sbmv) X(cublas##L##spmv) X(cublas##L##syr) X(cublas##L##spr) \
+	X(cublas##L##syr2) X(cublas##L##spr2) X(cublas##L##syr2k) X(cublas##L##syrkx) X(cublas##L##trmm) \
+	X(cublas##L##gemvBatched) X(cublas##L##gemvStridedBatched) X(cublas##L##trsmBatched) \
+	X(cublas##L##getrsBatched) X(cublas##L##getriBatched) X(cublas##L##matinvBatched) \
+	X(cublas##L##geqrfBatched) X(cublas##L##gelsBatched) X(cublas##L##tpttr) X(cublas##L##trttp)
+#define GPUSIM_CUBLAS_NO_COMPLEX(X, L, l, R) \
+	X(cublas##R##nrm2) X(cublas##R##asum) X(cublasI##l##amax) X(cublasI##l##amin) X(cublas##L##dotu) \
+	X(cublas##L##dotc) X(cublas##L##scal) X(cublas##L##axpy) X(cublas##L##copy) X(cublas##L##swap) \
+	X(cublas##L##rot) X(cublas##L##gemv) X(cublas##L##geru) X(cublas##L##gerc) X(cublas##L##hemv) \
+	X(cublas##L##her) X(cublas##L##her2) X(cublas##L##gemm) X(cublas##L##gemm3m) \
+	X(cublas##L##gemmBatched) X(cublas##L##gemmStridedBatched) X(cublas##L##symm) X(cublas##L##hemm) \
+	X(cublas##L##syrk) X(cublas##L##herk) X(cublas##L##her2k) X(cublas##L##trsm) X(cublas##L##trmm) \
+	X(cublas##L##geam) X(cublas##L##dgmm) X(cublas##L##getrfBatched) X(cublas##L##getrsBatched) \
+	X(cublas##L##getriBatched)
+#define GPUSIM_CUBLAS_NO(X) \
+	GPUSIM_CUBLAS_NO_REAL(X, S) GPUSIM_CUBLAS_NO_REAL(X, D) GPUSIM_CUBLAS_NO_COMPLEX(X, C, c, Sc) \
+	GPUSIM_CUBLAS_NO_COMPLEX(X, Z, z, Dz) X(cublasCsscal) X(cublasZdscal) X(cublasCsrot) \
+	X(cublasZdrot) X(cublasAxpyEx) X(cublasDotEx) X(cublasDotcEx) X(cublasNrm2Ex) X(cublasScalEx) \
+	X(cublasRotEx) X(cublasIamaxEx) X(cublasIaminEx) X(cublasAsumEx) X(cublasCopyEx) X(cublasSwapEx) \
+	X(cublasCgemmEx) X(cublasCsyrkEx) X(cublasCherkEx) X(cublasGemmGroupedBatchedEx) \
+	X(cublasSgemmGroupedBatched) X(cublasDgemmGroupedBatched)
+/* clang-format on */
 #define GPUSIM_CUBLAS_DECLARE(name) cublasStatus_t name(cublasHandle_t handle, ...);
 GPUSIM_CUBLAS_NO(GPUSIM_CUBLAS_DECLARE)
 #undef GPUSIM_CUBLAS_DECLARE
