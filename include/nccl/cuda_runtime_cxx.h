@@ -65,6 +65,44 @@ cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *
 	return ::cudaGraphInstantiate(exec, graph, 0);
 }
 
+/* As before CUDA 12. */
+static inline cudaError_t
+cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphNode_t *error_node,
+		    enum cudaGraphExecUpdateResult *result)
+{
+	cudaGraphExecUpdateResultInfo info = {};
+	cudaError_t e = ::cudaGraphExecUpdate(exec, graph, &info);
+
+	if (result)
+		*result = info.result;
+	if (error_node)
+		*error_node = info.errorNode;
+	return e;
+}
+
+/* As from CUDA 13 on. */
+static inline cudaError_t
+cudaMemPrefetchAsync(const void *ptr, size_t count, struct cudaMemLocation location,
+		     unsigned int flags, cudaStream_t stream = 0)
+{
+	return ::cudaMemPrefetchAsync_v2(ptr, count, location, flags, stream);
+}
+
+static inline cudaError_t
+cudaMemAdvise(const void *ptr, size_t count, enum cudaMemoryAdvise advice,
+	      struct cudaMemLocation location)
+{
+	return ::cudaMemAdvise_v2(ptr, count, advice, location);
+}
+
+static inline cudaError_t
+cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+		 const cudaGraphEdgeData *data, size_t ndependencies,
+		 struct cudaGraphNodeParams *params)
+{
+	return ::cudaGraphAddNode_v2(node, graph, dependencies, data, ndependencies, params);
+}
+
 static inline cudaError_t
 cudaEventCreate(cudaEvent_t *event, unsigned int flags)
 {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sched.h>
 
 #define GPUSIM_DEVICE static inline __attribute__((unused))
 
@@ -71,6 +72,26 @@ __nanosleep(unsigned ns)
 {
 	__gpusim_nanosleep(ns);
 }
+
+namespace gpusim_cuda
+{
+
+/* Where libcu++ calls sched_yield and nanosleep: in a kernel, other threads of the block run. */
+inline int
+thread_yield()
+{
+	if (__gpusim_inside)
+		__gpusim_nanosleep(0);
+	return __gpusim_inside ? 0 : sched_yield();
+}
+
+inline int
+thread_sleep(const struct timespec *time, struct timespec *rest)
+{
+	return __gpusim_inside ? thread_yield() : nanosleep(time, rest);
+}
+
+} // namespace gpusim_cuda
 
 GPUSIM_DEVICE void
 __trap()

@@ -49,6 +49,13 @@ setup() {
 	assert_output 'shared'
 }
 
+@test "cuda::atomic, cuda::barrier and cuda::pipeline of libcu++" {
+	run nccl 1 k_libcu
+	assert_status 0
+	[[ $output != no* ]] || skip "$output"
+	assert_output 'waited'
+}
+
 @test "PTX of a table becomes C++; functions that nobody calls may have any" {
 	run nccl 1 k_ptx
 	assert_status 0

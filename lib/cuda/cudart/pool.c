@@ -550,3 +550,26 @@ cudaMemPrefetchAsync(const void *ptr, size_t count, int dstDevice, cudaStream_t 
 		e = cudaErrorInvalidDevice;
 	return cuda_done(e == cudaSuccess ? stream_of(stream, &s) : e);
 }
+
+/* The device's number in the calls before CUDA 12. */
+static int
+location_device(struct cudaMemLocation l)
+{
+	return l.type == cudaMemLocationTypeDevice ? l.id : cudaCpuDeviceId;
+}
+
+cudaError_t
+cudaMemAdvise_v2(const void *ptr, size_t count, enum cudaMemoryAdvise advice,
+		 struct cudaMemLocation location)
+{
+	return cudaMemAdvise(ptr, count, advice, location_device(location));
+}
+
+cudaError_t
+cudaMemPrefetchAsync_v2(const void *ptr, size_t count, struct cudaMemLocation location,
+			unsigned int flags, cudaStream_t stream)
+{
+	if (flags)
+		return cuda_done(cudaErrorInvalidValue);
+	return cudaMemPrefetchAsync(ptr, count, location_device(location), stream);
+}

@@ -56,10 +56,6 @@ NO(cudaMemcpy2DToArrayAsync,
 NO(cudaMemcpy2DFromArrayAsync,
    (void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
     size_t height, enum cudaMemcpyKind kind, cudaStream_t stream))
-NO(cudaMemPrefetchAsync_v2, (const void *ptr, size_t count, struct cudaMemLocation location,
-			     unsigned int flags, cudaStream_t stream))
-NO(cudaMemAdvise_v2,
-   (const void *ptr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location))
 NO(cudaMemRangeGetAttribute, (void *data, size_t dataSize, enum cudaMemRangeAttribute attribute,
 			      const void *ptr, size_t count))
 NO(cudaMemRangeGetAttributes,

@@ -129,6 +129,9 @@ add_marks(const struct nvcc *n, struct words *w)
 		  "-D__CUDACC_VER_MINOR__=4", "-D__CUDACC_VER_BUILD__=0", "-D__GPUSIM_NVCC__",
 		  "-D__launch_bounds__(...)=", "-D__maxnreg__(...)=", "-D__cluster_dims__(...)=",
 		  "-D__grid_constant__=");
+	/* libcu++ waits in loops, not in the kernel of the system. */
+	words_add(w, "-D_LIBCUDACXX_HAS_NO_PLATFORM_WAIT",
+		  "-D_LIBCUDACXX_HAS_NO_THREAD_CONTENTION_TABLE");
 #undef MARK
 	if (n->lambdas)
 		words_add(w, "-D__CUDACC_EXTENDED_LAMBDA__", "-D__CUDACC_RELAXED_CONSTEXPR__");

@@ -273,6 +273,22 @@ asm_(struct rewrite *r, size_t i)
 	return RC_OK;
 }
 
+/* Threads of a block that wait in libcu++'s loops let each other run. */
+static enum rc
+wait(struct rewrite *r, size_t i)
+{
+	if (strstr(r->t.file[r->t.v[i].file].name, "/cuda/std/"))
+		r->edit[i].instead = rewrite_is(r, i, "nanosleep") ? "::gpusim_cuda::thread_sleep"
+								   : "::gpusim_cuda::thread_yield";
+	return RC_OK;
+}
+
+static enum rc
+conditional(struct rewrite *r, size_t i)
+{
+	return rewrite_refuse(r, i, "conditional nodes of graphs are not simulated");
+}
+
 static enum rc
 texture(struct rewrite *r, size_t i)
 {
@@ -293,6 +309,10 @@ static const struct word {
     {"__gpusim_host__", host},
     {"__gpusim_noinline__", noinline_},
     {"__assert_fail", assert_},
+    {"sched_yield", wait},
+    {"nanosleep", wait},
+    {"cudaGraphSetConditional", conditional},
+    {"CUtexObject", texture},
     {"cudaTextureObject_t", texture},
     {"cudaSurfaceObject_t", texture},
     {"cudaResourceDesc", texture},

@@ -209,13 +209,19 @@ dynamic(struct rewrite *r, size_t mark, size_t end)
 enum rc
 rewrite_shared(struct rewrite *r, size_t i)
 {
-	size_t end = semicolon(r, i);
+	size_t end = semicolon(r, i), k = token_next(&r->t, i);
 
 	r->edit[i].instead = "";
 	if (drop(r, r->begin, end, "extern"))
 		return dynamic(r, i, end);
 	drop(r, r->begin, end, "static");
-	r->edit[i].instead = "static thread_local";
+	/* Standard attributes stand in front of it. */
+	for (size_t after; (after = rewrite_skip_attribute(r, k)) != k;)
+		k = after;
+	if (k == token_next(&r->t, i))
+		r->edit[i].instead = "static thread_local";
+	else
+		rewrite_before(r, k, "static thread_local ");
 	return RC_OK;
 }
 

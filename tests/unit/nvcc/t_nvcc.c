@@ -155,6 +155,8 @@ static const struct pair marks[] = {
      "auto l = [=] (int i) { return i; };"},
     {"void f() { __gpusim_shared__ float a[2]; static __gpusim_shared__ int b; }",
      "void f() { static thread_local float a[2]; static thread_local int b; }"},
+    {"void f() { __gpusim_shared__ alignas(16) float a[2]; }",
+     "void f() { alignas(16) static thread_local float a[2]; }"},
     {"void f() { extern __gpusim_shared__ __attribute__((aligned(16))) char s[]; }",
      "void f() { __attribute__((aligned(16))) char (*const s) = ::gpusim_cuda::dynamic_shared(); "
      "}"},
