@@ -6,9 +6,6 @@
 #include "coll/tune.h"
 #include "nccl/nccl_impl.h"
 
-#define CALL_MS \
-	10000 /* longest call: then the log names the missing ranks, and the call is repeated */
-
 pthread_mutex_t nccl_registry = PTHREAD_MUTEX_INITIALIZER;
 static struct ncclComm *all;
 
@@ -172,8 +169,8 @@ nccl_connect(const char *address, struct gpusim **out)
 			rc = gpusim_cuda_connect(&cuda);
 		}
 		if (rc == GPUSIM_OK)
-			rc = gpusim_open_within(NULL, limit_ms < CALL_MS ? limit_ms : CALL_MS,
-						&connection);
+			rc = gpusim_open_within(
+			    NULL, limit_ms < NCCL_CALL_MS ? limit_ms : NCCL_CALL_MS, &connection);
 		if (rc == GPUSIM_OK)
 			nccl_algos_load(connection);
 	}

@@ -133,8 +133,9 @@ int nccl_comm_transport(struct ncclComm *comm);
 void nccl_comm_free(struct ncclComm *comm);
 void nccl_window_free(struct ncclWindow *w);
 
-/* The connection for communicators: its calls time out after 10 s, so that a wait can log the
- * missing ranks. */
+/* The connection for communicators, and the longest of its calls: after it a wait logs the missing ranks and repeats
+ * the call. */
+#define NCCL_CALL_MS 10000
 ncclResult_t nccl_connect(const char *address, struct gpusim **out);
 
 /* GPUSIM_TIMEOUT in ms, UINT32_MAX: no limit. */

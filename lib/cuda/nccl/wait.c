@@ -1,30 +1,63 @@
 #include "nccl/wait.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+
+#define MARGIN_MS 150 /* the coordinator answers so long before the end of a call */
+
+/* The longest next call of a wait that has taken so long and ends at its limit. */
+static uint32_t
+slice_ms(uint64_t waited_ms, uint32_t limit_ms)
+{
+	uint64_t left = limit_ms - waited_ms;
+
+	if (limit_ms == UINT32_MAX || left > NCCL_CALL_MS)
+		return NCCL_CALL_MS + MARGIN_MS;
+	return (uint32_t)(left < 3 * MARGIN_MS ? left * 4 / 3 + 1 : left + MARGIN_MS);
+}
+
+/* The whole wait has timed out: the coordinator's sentence gives the time of the last call. */
+static ncclResult_t
+fail_late(const struct nccl_job *job, uint64_t waited_ms)
+{
+	const char *text = gpusim_error(), *cut = strstr(text, " while rank ");
+
+	return nccl_fail(nccl_result(GPUSIM_TIMEOUT),
+			 "%s : %.*s while rank %d waited for %.1fs (GPUSIM_TIMEOUT)", job->call,
+			 (int)(cut ? cut - text : (ptrdiff_t)strlen(text)), text, job->rank,
+			 (double)waited_ms / 1e3);
+}
 
 /* The job's other ranks have called, or it fails. */
 static ncclResult_t
 rendezvous(const struct nccl_try *t, struct gpusim_comm **out)
 {
 	const struct nccl_job *job = t->job;
-	uint64_t begun = clock_now_ns();
+	struct gpusim *g = job->other ? job->other->g : t->g;
+	uint64_t begun = clock_now_ns(), ms = 0;
 	uint32_t limit_ms = nccl_timeout_ms();
 
 	for (;;) {
-		enum gpusim_rc rc = job->attempt(t, out);
-		uint64_t ms = (clock_now_ns() - begun) / NS_PER_MS;
+		enum gpusim_rc rc;
 		bool orphan;
 
+		gpusim_set_timeout_ms(g, slice_ms(ms, limit_ms));
+		rc = job->attempt(t, out);
+		gpusim_set_timeout_ms(g, slice_ms(0, limit_ms));
+		ms = (clock_now_ns() - begun) / NS_PER_MS;
 		if (rc == GPUSIM_OK)
 			return ncclSuccess;
 		pthread_mutex_lock(&nccl_registry);
 		orphan = job->comm->orphan;
 		pthread_mutex_unlock(&nccl_registry);
-		if (rc != GPUSIM_TIMEOUT || (limit_ms != UINT32_MAX && ms >= limit_ms) || orphan)
+		if (rc != GPUSIM_TIMEOUT || orphan)
 			return nccl_fail_rc(rc, job->call);
+		if (limit_ms != UINT32_MAX && ms >= limit_ms)
+			return fail_late(job, ms);
 		nccl_log_waiting(job->ordinal, "%s : rank %d has waited for %" PRIu64 " s: %s",
 				 job->call, job->rank, ms / 1000, gpusim_error());
 	}
