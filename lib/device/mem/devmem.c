@@ -5,7 +5,7 @@
  *
  * Blocks of the file are reserved when a range is first asked for, DEVMEM_BLOCK bytes at a time, so
  * that a device costs what it uses; a full disk is an error then, never a SIGBUS later. reserved[]
- * only ever goes from 0 to 1: reading it needs no lock, setting it is done under one. The table is
+ * only ever goes from 0 to 1, without a lock. The table is
  * never mapped, so a full disk is an error there too.
  *
  * An allocation is entered in the table before its address is returned, and removed before its address can
@@ -213,9 +213,12 @@ is_reserved(const struct devmem *m, uint64_t first, uint64_t last)
 	return true;
 }
 
-/* Lock held. Reserve the file's blocks for [off, off + nbytes) of the memory; an errno, or 0. */
+/*
+ * Reserve the file's blocks for [off, off + nbytes) of the memory; an errno, or 0. Without the lock: a GiB may take
+ * seconds, and the thread of the heartbeats takes that lock. Two threads may reserve the same blocks.
+ */
 static int
-reserve_locked(const struct devmem *m, uint64_t off, uint64_t nbytes)
+reserve(const struct devmem *m, uint64_t off, uint64_t nbytes)
 {
 	uint64_t first = off / DEVMEM_BLOCK,
 		 last = nbytes ? (off + nbytes - 1) / DEVMEM_BLOCK : first, end;
@@ -239,20 +242,6 @@ static bool
 is_inside(const struct devmem *m, uint64_t addr, uint64_t nbytes)
 {
 	return addr >= devmem_min(m) && addr <= devmem_max(m) && nbytes <= devmem_max(m) - addr;
-}
-
-static int
-reserve(const struct devmem *m, uint64_t off, uint64_t nbytes)
-{
-	pthread_mutex_t *lock = (pthread_mutex_t *)&m->lock;
-	int e;
-
-	if (nbytes == 0 || is_reserved(m, off / DEVMEM_BLOCK, (off + nbytes - 1) / DEVMEM_BLOCK))
-		return 0;
-	pthread_mutex_lock(lock);
-	e = reserve_locked(m, off, nbytes);
-	pthread_mutex_unlock(lock);
-	return e;
 }
 
 enum rc
@@ -283,7 +272,7 @@ devmem_at(const struct devmem *m, uint64_t addr, uint64_t nbytes)
 	return devmem_range(m, "", addr, nbytes, &p, NULL) == RC_OK ? p : NULL;
 }
 
-/* Lock held. Take from one of the arenas, with the file's blocks. */
+/* Lock held, released meanwhile. Take from one of the arenas, with the file's blocks. */
 static enum rc
 take(struct devmem *m, struct arena *a, uint64_t nbytes, uint64_t *addr, struct err *err)
 {
@@ -293,7 +282,9 @@ take(struct devmem *m, struct arena *a, uint64_t nbytes, uint64_t *addr, struct 
 
 	if (rc != RC_OK)
 		return rc;
-	e = reserve_locked(m, got - devmem_min(m), nbytes);
+	pthread_mutex_unlock(&m->lock);
+	e = reserve(m, got - devmem_min(m), nbytes);
+	pthread_mutex_lock(&m->lock);
 	if (e) {
 		arena_give(a, got, NULL);
 		return err_set(err, RC_NOMEM, "%s has no room for %" PRIu64 " bytes: %s", m->path,
@@ -469,7 +460,7 @@ devmem_persist_next(struct devmem *m, const void *after, uint64_t *nbytes)
 	k = after ? *find_persist(m, after) : m->persist;
 	if (after && k)
 		k = k->next;
-	if (k && reserve_locked(m, k->addr - devmem_min(m), k->nbytes) == 0) {
+	if (k && reserve(m, k->addr - devmem_min(m), k->nbytes) == 0) {
 		*nbytes = k->nbytes;
 		p = m->map + devmem_file_offset(k->addr);
 	}
