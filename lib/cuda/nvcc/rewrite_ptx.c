@@ -15,54 +15,57 @@
 
 /*
  * An instruction is OP.PART.PART; each part is a type, one of `kinds`, which becomes part of the function's name, or one of `ignored`.
+ * Kinds with a ! must be there.
  */
 static const struct ptx {
-	const char *op, *kinds, *ignored;
+	const char *op;
+	unsigned least, most; /* operands */
+	const char *kinds, *ignored;
 } table[] = {
-    {"add", "", "rn ftz"},
-    {"sub", "", "rn ftz"},
-    {"mul", "hi wide", "lo rn ftz"},
-    {"mad", "wide", "lo"},
-    {"fma", "", "rn ftz"},
-    {"div", "", "rn ftz approx full"},
-    {"rem", "", ""},
-    {"min", "", "ftz"},
-    {"max", "", "ftz"},
-    {"and", "", ""},
-    {"or", "", ""},
-    {"xor", "", ""},
-    {"not", "", ""},
-    {"neg", "", "ftz"},
-    {"abs", "", "ftz"},
-    {"shl", "", ""},
-    {"shr", "", ""},
-    {"mov", "", ""},
-    {"popc", "", ""},
-    {"clz", "", ""},
-    {"brev", "", ""},
-    {"bfind", "", ""},
-    {"bfe", "", ""},
-    {"bfi", "", ""},
-    {"prmt", "", ""},
-    {"lop3", "", ""},
-    {"vabsdiff4", "add", ""},
-    {"cvta", "", "to global shared"},
-    {"ld", "",
+    {"add", 3, 3, "", "rn ftz"},
+    {"sub", 3, 3, "", "rn ftz"},
+    {"mul", 3, 3, "hi wide", "lo rn ftz"},
+    {"mad", 4, 4, "wide", "lo"},
+    {"fma", 4, 4, "", "rn ftz"},
+    {"div", 3, 3, "", "rn ftz approx full"},
+    {"rem", 3, 3, "", ""},
+    {"min", 3, 3, "", "ftz"},
+    {"max", 3, 3, "", "ftz"},
+    {"and", 3, 3, "", ""},
+    {"or", 3, 3, "", ""},
+    {"xor", 3, 3, "", ""},
+    {"not", 2, 2, "", ""},
+    {"neg", 2, 2, "", "ftz"},
+    {"abs", 2, 2, "", "ftz"},
+    {"shl", 3, 3, "", ""},
+    {"shr", 3, 3, "", ""},
+    {"mov", 2, 2, "", ""},
+    {"popc", 2, 2, "", ""},
+    {"clz", 2, 2, "", ""},
+    {"brev", 2, 2, "", ""},
+    {"bfind", 2, 2, "", ""},
+    {"bfe", 4, 4, "", ""},
+    {"bfi", 5, 5, "", ""},
+    {"prmt", 4, 4, "", ""},
+    {"lop3", 5, 5, "", ""},
+    {"vabsdiff4", 4, 4, "! add", ""},
+    {"cvta", 2, 2, "", "to global shared"},
+    {"ld", 2, 5, "",
      "global shared const volatile ca cg cs cv lu nc relaxed acquire weak cta gpu sys v2 v4"},
-    {"ldu", "", "global"},
-    {"st", "", "global shared volatile wb cg cs wt relaxed release weak cta gpu sys v2 v4"},
-    {"atom", "add min max and or xor exch cas",
+    {"ldu", 2, 2, "", "global"},
+    {"st", 2, 5, "", "global shared volatile wb cg cs wt relaxed release weak cta gpu sys v2 v4"},
+    {"atom", 3, 4, "! add min max and or xor exch cas",
      "global shared relaxed acquire release acq_rel cta gpu sys"},
-    {"red", "add min max and or xor", "global shared relaxed release cta gpu sys"},
-    {"shfl", "idx up down bfly", "sync"},
-    {"vote", "ballot", "sync"},
-    {"bar", "sync warp", ""},
-    {"barrier", "sync", "cta"},
-    {"membar", "", "gl sys cta"},
-    {"fence", "", "acq_rel sc cta gpu sys"},
-    {"activemask", "", ""},
-    {"nanosleep", "", ""},
-    {"trap", "", ""},
+    {"red", 2, 2, "! add min max and or xor", "global shared relaxed release cta gpu sys"},
+    {"shfl", 5, 5, "! idx up down bfly", "sync"},
+    {"vote", 3, 3, "! ballot", "sync"},
+    {"bar", 1, 2, "! sync warp", ""},
+    {"barrier", 1, 1, "! sync", "cta"},
+    {"membar", 0, 0, "", "gl sys cta"},
+    {"fence", 0, 0, "", "acq_rel sc cta gpu sys"},
+    {"activemask", 1, 1, "", ""},
+    {"nanosleep", 1, 1, "", ""},
+    {"trap", 0, 0, "", ""},
 };
 
 static const struct {
@@ -109,13 +112,13 @@ struct operands {
 	size_t n;
 };
 
-/* "mul.wide.u32" as "ptx_mul_wide<unsigned>(". False: not in the table. */
+/* "mul.wide.u32" with 3 operands as "ptx_mul_wide<unsigned>(". False: not in the table. */
 static bool
-add_function(const char *s, size_t n, struct buf *out)
+add_function(const char *s, size_t n, unsigned noperands, struct buf *out)
 {
 	size_t len = 0;
 	struct buf type = {0};
-	bool known = false;
+	bool known = false, has_kind = false;
 
 	while (len < n && s[len] != '.')
 		len++;
@@ -124,7 +127,7 @@ add_function(const char *s, size_t n, struct buf *out)
 
 		if (strlen(p->op) != len || memcmp(p->op, s, len) != 0)
 			continue;
-		known = true;
+		known = noperands >= p->least && noperands <= p->most;
 		must_addf(out, "::gpusim_cuda::ptx_%s", p->op);
 		for (size_t i = len; i < n; i += len + 1) {
 			const char *part = s + i + 1;
@@ -139,11 +142,16 @@ add_function(const char *s, size_t n, struct buf *out)
 					if (!type.len)
 						must_addf(&type, "<%s>", types[t].type);
 				}
-			if (in_list(p->kinds, part, len))
+			if (in_list(p->kinds, part, len)) {
 				must_addf(out, "_%.*s", (int)len, part);
-			else if (!is_type && !in_list(p->ignored, part, len))
+				has_kind = true;
+			} else if (!is_type && !in_list(p->ignored, part, len)) {
 				known = false;
+			}
 		}
+		/* All but barriers and fences have a type. */
+		known = known && (has_kind || *p->kinds != '!') &&
+			(type.len > 0) == (p->most > 0 && strncmp(p->op, "bar", 3) != 0);
 		break;
 	}
 	must_addf(out, "%.*s(", (int)type.len, type.len ? type.data : "");
@@ -189,10 +197,10 @@ add_operand(struct rewrite *r, const char *s, size_t n, const struct operands *o
 	return end == s + n || (end == s + n - 1 && *end == 'U');
 }
 
-/* The operands at s, without { } of vectors; memory comes first. */
+/* The operands at s, without { } of vectors; memory comes first. n: [out] how many. */
 static bool
 add_operands(struct rewrite *r, const char *s, const char *end, const struct operands *o,
-	     struct buf *out)
+	     unsigned *n, struct buf *out)
 {
 	struct buf rest = {0}, memory = {0};
 	bool good = true;
@@ -208,6 +216,7 @@ add_operands(struct rewrite *r, const char *s, const char *end, const struct ope
 		while (s < end && !strchr(",}", *s))
 			s++;
 		must_addf(to, to->len ? ", " : "");
+		++*n;
 		while (begin < s && s[-1] == ' ')
 			s--;
 		good = add_operand(r, begin, (size_t)(s - begin), o, to);
@@ -267,23 +276,32 @@ read_operands(const struct rewrite *r, size_t i, size_t close, struct operands *
 static bool
 add_calls(struct rewrite *r, const char *s, const struct operands *o, struct buf *out)
 {
+	struct buf list = {0};
 	unsigned n = 0;
 
 	while (*s) {
-		const char *end = strchr(s, ';'), *name = s;
+		const char *end = strchr(s, ';'), *name = s, *name_end;
+		unsigned noperands = 0;
+		bool good;
 
 		end = end ? end : s + strlen(s);
 		while (s < end && *s != ' ')
 			s++;
+		name_end = s;
+		list.len = 0;
 		must_addf(out, "%s", n++ ? ", " : "");
-		if (!add_function(name, (size_t)(s - name), out) ||
-		    !add_operands(r, s, end, o, out))
+		good = add_operands(r, s, end, o, &noperands, &list) &&
+		       add_function(name, (size_t)(name_end - name), noperands, out);
+		must_addf(out, "%.*s)", (int)list.len, list.len ? list.data : "");
+		if (!good) {
+			buf_fini(&list);
 			return false;
-		must_addf(out, ")");
+		}
 		s = *end ? end + 1 : end;
 		while (*s == ' ' || *s == ';')
 			s++;
 	}
+	buf_fini(&list);
 	if (!n)
 		must_addf(out, "::gpusim_cuda::ptx_fence()"); /* asm("" ::: "memory") */
 	return true;

@@ -186,6 +186,10 @@ static const struct pair ptx[] = {
     {"void f() { asm volatile(\"pause\"); }", "void f() { asm volatile(\"pause\"); }"},
     {"__gpusim_host__ __gpusim_device__ void f() { asm(\"pause\"); asm(\"trap;\"); }",
      "void f() { asm(\"pause\"); " PTX "trap(); }"},
+    {DEVICE "asm(\"add.u32 %0, %1;\" : \"=r\"(a) : \"r\"(b)); }",
+     "void f() { do { void __gpusim_ptx_10() __attribute__((error(\"PTX is not simulated: 'add.u32 "
+     "%0, %1;'\"))); "
+     "__gpusim_ptx_10(); } while (0); }"},
     {DEVICE "asm(\"mma.x %0;\" : \"=r\"(a)); }",
      "void f() { do { void __gpusim_ptx_10() __attribute__((error(\"PTX is not simulated: 'mma.x "
      "%0;'\"))); "
