@@ -81,7 +81,7 @@ api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o %/base/must.o,\
     $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/$(call room,$r)/%) %/coll/shape.o %/gpu_sim.pb-c.o,$(lib_obj)))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
-nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard $(foreach e,h hpp,include/nccl/*.$e include/nccl/*/*.$e)))
+nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(shell find include/nccl -name "*.h" -o -name "*.hpp" -o -name "*.inl"))
 nvcc_bin := $(if $(wildcard $(call room,nvcc)/*.c),$(home)/bin/nvcc)
 # Names that CMake links, and that another runtime looks for: the runtime that is static of CUDA's is the shared one, and code for devices needs no library.
 nccl_link := $(home)/lib/libcudart_static.a $(home)/lib/libcudadevrt.a $(home)/lib/libcuda.so.1

@@ -17,6 +17,8 @@
 #include "gpusim_cuda_device.h"
 #include "gpusim_cuda_math.h"
 #include "gpusim_cuda_ptx.h"
+#include "gpusim_cuda_cub.h"
+#include "texture_types.h"
 #endif
 #endif
 

@@ -131,6 +131,8 @@ configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = defaul
 {
 	const unsigned g[3] = {grid.x, grid.y, grid.z}, b[3] = {block.x, block.y, block.z};
 
+	if (__gpusim_inside)
+		__gpusim_assert_fail("launches from kernels are not simulated", "<<<", 0, ">>>");
 	__gpusim_configure(g, b, shared, stream ? stream : default_stream);
 }
 
@@ -166,6 +168,10 @@ managed(T &initial)
 	return *static_cast<T *>(p);
 }
 
+/* Thrown by a thread that ends before its kernel's end. */
+struct thread_exit {
+};
+
 /* The record of a kernel f, whose type is F. */
 template <class F, F f> struct kernel;
 
@@ -180,7 +186,10 @@ template <class... P, void (*f)(P...)> struct kernel<void (*)(P...), f> {
 	call(void *const *args, std::index_sequence<I...>)
 	{
 		(void)args;
-		f(*static_cast<std::remove_cv_t<std::remove_reference_t<P>> *>(args[I])...);
+		try {
+			f(*static_cast<std::remove_cv_t<std::remove_reference_t<P>> *>(args[I])...);
+		} catch (const thread_exit &) {
+		}
 	}
 
 	static void

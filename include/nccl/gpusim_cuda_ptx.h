@@ -265,9 +265,9 @@ ptx_activemask(D &d)
 }
 
 inline void
-ptx_bar_sync(unsigned barrier)
+ptx_bar_sync(unsigned barrier, unsigned count = 0)
 {
-	if (barrier != 0)
+	if (barrier != 0 || (count && count != blockDim.x * blockDim.y * blockDim.z))
 		__gpusim_trap(); /* named barriers are not simulated */
 	__syncthreads();
 }

@@ -22,6 +22,7 @@ struct job {
 	const char *home;
 	char temp[256]; /* a folder; "": none yet */
 	unsigned ntemp;
+	bool permissive;      /* the source includes headers that g++ refuses otherwise */
 	struct words objects; /* one for each input: itself, or its object */
 	struct err *err;
 };
@@ -239,12 +240,15 @@ write_whole(struct job *j, const char *path, const struct buf *text)
 static enum rc
 rewrite_file(struct job *j, const char *source, const char *from, const char *to)
 {
+	static const char mark[] = "/cub/util_namespace.cuh\"";
 	struct buf in = {0}, out = {0};
 	enum rc rc;
 
 	if (j->n->dry)
 		return RC_OK;
 	rc = file_bytes(from, SIZE_MAX, &in, j->err);
+	/* cub's classes give members the names of the classes that they are made of. */
+	j->permissive = rc == RC_OK && memmem(in.data, in.len, mark, strlen(mark));
 	if (rc == RC_OK)
 		rc = rewrite(in.data, in.len, source, j->n->relocatable, &out, j->err);
 	if (rc == RC_OK)
@@ -291,6 +295,8 @@ compile_cu(struct job *j, const char *source, const char *object)
 	command_begin(j->n, &w);
 	words_add(&w, "-c");
 	add_common(j, true, &w);
+	if (j->permissive)
+		words_add(&w, "-fpermissive");
 	/* Results are independent of the processor (no implicit fused multiply-add), and what a GPU's
 	 * compiler defines is defined: type punning is allowed, and integers wrap. */
 	words_add(&w, "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-x",

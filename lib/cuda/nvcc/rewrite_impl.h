@@ -69,6 +69,9 @@ enum rc rewrite_managed(struct rewrite *r, size_t i);
 /* An asm statement. device: what is not known is refused where it is used; else it stays. */
 void rewrite_ptx(struct rewrite *r, size_t i, bool device);
 
+/* Replace the asm statement at i if it is one of cub's. False: it is not. */
+bool rewrite_cub(struct rewrite *r, size_t i);
+
 /*
  * A parameter of a template or function: [from, to).
  *
