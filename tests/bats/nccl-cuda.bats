@@ -60,6 +60,13 @@ bounds() {
 	assert_output well
 }
 
+@test "cuda: memory and events of another process, until it frees them or ends" {
+	need_cuda
+	in_cluster 1 k_ipc
+	assert_status 0
+	assert_output well
+}
+
 @test "cuda: a program's own touch of device memory faults, of managed and pinned memory does not" {
 	in_cluster 1 cu_touch device
 	assert_status 139

@@ -200,6 +200,14 @@ cudaError_t memory_leave(const void *ptr, struct memory *out);
 /* Instead of memory_release: it is used again, for so many bytes, which must fit. */
 void memory_stay(const void *base, uint64_t asked);
 bool memory_fits(const struct memory *m, size_t size);
+/*
+ * Enter memory into the table; take an entry out of it; change one: its number among exported memory;
+ * that nobody may use it any more.
+ */
+cudaError_t memory_enter(const struct memory *m);
+void memory_remove(const void *base);
+void memory_export(const void *base, uint32_t number);
+void memory_end(const void *base);
 /* Free it for good, once no work uses it. */
 void memory_release(const struct memory *m);
 /* Set the peers that may use all memory of a pool. */

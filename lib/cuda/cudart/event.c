@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "cudart/cuda_impl.h"
+#include "cudart/ipc.h"
 
 #define EVENT_MAGIC 0x6770756576656e74ull
 #define SLOTS	    512 /* of a page */
@@ -21,6 +22,8 @@ struct CUevent_st {
 	bool recorded;
 	struct point point;
 	struct captured captured;
+	struct ipc_event *ipc; /* NULL: no other process has it */
+	cudaIpcEventHandle_t handle;
 };
 
 /* ------------------------------------------------------------------ slots */
@@ -94,8 +97,8 @@ cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 
 	if (e == cudaSuccess && (!event || flags & ~7u))
 		e = cudaErrorInvalidValue;
-	if (e == cudaSuccess && flags & cudaEventInterprocess)
-		e = cudaErrorNotSupported;
+	if (e == cudaSuccess && flags & cudaEventInterprocess && !(flags & cudaEventDisableTiming))
+		e = cudaErrorInvalidValue;
 	if (e != cudaSuccess)
 		return cuda_done(e);
 	v = calloc(1, sizeof *v);
@@ -129,7 +132,45 @@ cudaEventDestroy(cudaEvent_t event)
 	pthread_mutex_unlock(&slots_lock);
 	captured_fini(&event->captured);
 	pthread_mutex_destroy(&event->lock);
-	free(event);
+	free(event); /* enqueued work may still use event->ipc */
+	return cudaSuccess;
+}
+
+/* Before it is recorded: afterwards its position is only known here. */
+cudaError_t
+cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
+	cudaError_t e = about(event);
+
+	if (e == cudaSuccess &&
+	    (!handle || !(event->flags & cudaEventInterprocess) || event->recorded))
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess && !event->ipc)
+		event->ipc = ipc_event_new(&event->handle);
+	if (e == cudaSuccess && !event->ipc)
+		e = cudaErrorMemoryAllocation;
+	if (e == cudaSuccess)
+		*handle = event->handle;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
+{
+	struct ipc_event *v;
+	cudaError_t e = cuda_enter();
+
+	if (e == cudaSuccess && !event)
+		e = cudaErrorInvalidValue;
+	v = e == cudaSuccess ? ipc_event_open(&handle) : NULL;
+	if (e == cudaSuccess && !v)
+		e = cudaErrorInvalidResourceHandle;
+	if (e == cudaSuccess)
+		e = cudaEventCreateWithFlags(event, cudaEventInterprocess | cudaEventDisableTiming);
+	if (e != cudaSuccess)
+		return cuda_done(e);
+	(*event)->ipc = v;
+	(*event)->handle = handle;
 	return cudaSuccess;
 }
 
@@ -163,6 +204,8 @@ record_now(struct CUevent_st *v, struct CUstream_st *s)
 	struct record r = {.event = v};
 	cudaError_t e;
 
+	if (v->ipc)
+		return ipc_event_record(v->ipc, s);
 	if (s->device != v->device)
 		return cudaErrorInvalidResourceHandle;
 	pthread_mutex_lock(&v->lock);
@@ -204,6 +247,8 @@ wait_now(struct CUevent_st *v, struct CUstream_st *s)
 {
 	struct point p;
 
+	if (v->ipc)
+		return ipc_event_wait(v->ipc, s);
 	pthread_mutex_lock(&v->lock);
 	p = v->recorded ? v->point : (struct point){.q = NULL};
 	pthread_mutex_unlock(&v->lock);
@@ -316,6 +361,8 @@ cudaEventQuery(cudaEvent_t event)
 	struct point p = {.q = NULL};
 	cudaError_t e = about(event);
 
+	if (e == cudaSuccess && event->ipc)
+		return cuda_done(ipc_event_query(event->ipc, false));
 	if (e == cudaSuccess)
 		e = recorded_point(event, &p);
 	if (e == cudaSuccess && p.q && !cmdq_done(p.q, p.at))
@@ -329,6 +376,8 @@ cudaEventSynchronize(cudaEvent_t event)
 	struct point p = {.q = NULL};
 	cudaError_t e = about(event);
 
+	if (e == cudaSuccess && event->ipc)
+		return cuda_done(ipc_event_query(event->ipc, true));
 	if (e == cudaSuccess)
 		e = recorded_point(event, &p);
 	return cuda_done(e == cudaSuccess ? order_await(p) : e);

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
+#include "cudart/ipc.h"
 #include "cudart/launch.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
@@ -207,6 +208,7 @@ launch(struct __gpusim_kernel *k, dim3 grid, dim3 block, void **args, size_t sha
 	}
 	if (e != cudaSuccess)
 		return e;
+	ipc_check();
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return cudaErrorMemoryAllocation;

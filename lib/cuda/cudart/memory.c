@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
+#include "cudart/ipc.h"
 
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -38,8 +39,8 @@ memory_own(struct device *d, size_t nbytes, uint64_t *addr)
 	return cuda_error_of(rc);
 }
 
-static cudaError_t
-enter_table(const struct memory *m)
+cudaError_t
+memory_enter(const struct memory *m)
 {
 	bool added;
 
@@ -64,6 +65,15 @@ open_pages(const struct device *d, const struct memory *m)
 static void
 give(const struct memory *m)
 {
+	if (m->ipc) {
+		ipc_close(m->ipc);
+		return;
+	}
+	if (m->export && ipc_keep(m)) {
+		if (!m->chunk)
+			helper_forget(m->base, m->nbytes, m->asked);
+		return;
+	}
 	if (m->kind == MEMORY_MANAGED || is_unified())
 		space_close(m->base, m->nbytes);
 	pages_give(m);
@@ -78,12 +88,13 @@ memory_allocate(struct device *d, struct memory m, void **out)
 
 	m.ordinal = d->ordinal;
 	pool_collect();
+	ipc_collect();
 	while (pages_take(d, pages, &m) != GPUSIM_OK)
 		if (m.asked > d->space->nbytes || !pool_make_room(d->ordinal))
 			return cudaErrorMemoryAllocation;
 	e = opened ? open_pages(d, &m) : cudaSuccess;
 	if (e == cudaSuccess)
-		e = enter_table(&m);
+		e = memory_enter(&m);
 	if (e == cudaSuccess)
 		*out = m.base;
 	else
@@ -180,7 +191,7 @@ memory_leave(const void *ptr, struct memory *out)
 	pthread_rwlock_wrlock(&table_lock);
 	m = at(ptr);
 	if (m && (m->kind == MEMORY_DEVICE || m->kind == MEMORY_MANAGED) && !m->leaving &&
-	    !m->own) {
+	    !m->own && !m->ipc) {
 		m->leaving = true;
 		*out = *m;
 		e = cudaSuccess;
@@ -202,13 +213,35 @@ memory_stay(const void *base, uint64_t asked)
 }
 
 void
-memory_release(const struct memory *m)
+memory_export(const void *base, uint32_t number)
 {
-	struct memory same;
+	pthread_rwlock_wrlock(&table_lock);
+	at(base)->export = number;
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void
+memory_end(const void *base)
+{
+	pthread_rwlock_wrlock(&table_lock);
+	at(base)->kind = MEMORY_PAGEABLE;
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void
+memory_remove(const void *base)
+{
+	struct memory m;
 
 	pthread_rwlock_wrlock(&table_lock);
-	allocs_take(space_table(), m->base, &same);
+	allocs_take(space_table(), base, &m);
 	pthread_rwlock_unlock(&table_lock);
+}
+
+void
+memory_release(const struct memory *m)
+{
+	memory_remove(m->base);
 	give(m);
 }
 
@@ -330,6 +363,8 @@ memory_find_late(const void *p, size_t nbytes, struct memory *out, uint64_t *add
 		*out = (struct memory){.kind = MEMORY_PAGEABLE};
 		if (space_find(p) || space_is_pinned(p))
 			e = cudaErrorInvalidValue;
+	} else if (out->ipc && nbytes && !ipc_lives(out->ipc)) {
+		e = cudaErrorInvalidValue; /* its process has freed it, or ended */
 	} else if ((uint64_t)((const unsigned char *)p - out->base) + nbytes > out->nbytes) {
 		/* Host memory of which only a part was registered is still host memory. */
 		if (out->kind != MEMORY_REGISTERED)
@@ -422,7 +457,7 @@ memory_add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags
 			   .kind = kind,
 			   .ordinal = cuda_current()->ordinal,
 			   .flags = flags};
-	cudaError_t e = enter_table(&m);
+	cudaError_t e = memory_enter(&m);
 
 	return e == cudaSuccess || kind == MEMORY_PINNED ? e : cudaErrorHostMemoryAlreadyRegistered;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "mem/devmem_file.h"
 
 #define PAGE	     SPACE_PAGE
@@ -110,12 +111,16 @@ static enum rc
 make_shared(struct err *err)
 {
 	size_t nbytes = sizeof(struct space_shared) + TABLE_MOST * sizeof(struct memory);
-	void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = memfd_create("gpusim-space", MFD_CLOEXEC);
+	void *p = MAP_FAILED;
 
+	if (fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0)
+		p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (p == MAP_FAILED)
 		return err_set(err, RC_NOMEM, "the table of allocations: %s", strerror(errno));
 	space.shared = p;
+	space.shared->process = clock_now_ns() ^ (uint64_t)getpid() << 40;
+	space.shared->fd = fd;
 	space.shared->table.v = (struct memory *)(void *)(space.shared + 1);
 	space.shared->table.room = TABLE_MOST;
 	space.shared->table.fixed = true;

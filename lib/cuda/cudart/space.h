@@ -129,7 +129,29 @@ struct space_slot {
 	_Atomic(bool) peers[SPACE_DEVICES_MAX];
 };
 
+#define SPACE_EXPORTS 1024
+#define SPACE_EVENTS  4096
+
+/* Memory that other processes may open; id 0: it is freed. */
+struct space_export {
+	_Atomic uint64_t id;
+	_Atomic uint32_t users; /* processes */
+	uint64_t device, addr, nbytes, asked;
+};
+
+/* An event that processes share. */
+struct space_event {
+	_Atomic uint64_t recorded, done;
+	atomic_uint sleeps;
+};
+
 struct space_shared {
+	uint64_t process; /* a number of this process that no other has */
+	int fd;		  /* its file descriptor of this memory */
+	uint64_t last_id;
+	struct space_export export[SPACE_EXPORTS];
+	_Atomic uint32_t nevents;
+	struct space_event event[SPACE_EVENTS];
 	struct allocs table;
 	_Atomic uint64_t freed; /* messages so far; number n, from 1, at n % SPACE_LOG */
 	struct space_freed log[SPACE_LOG];

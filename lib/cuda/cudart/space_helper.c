@@ -263,7 +263,9 @@ space_describe(const void *p, char *text, size_t size)
 		return;
 	around(p, &l, &r);
 	if (l.base && (uintptr_t)p - (uintptr_t)l.base < l.nbytes) {
-		if (!is_allowed(&l))
+		if (l.ipc)
+			snprintf(text, size, ", memory of another process, which has freed it");
+		else if (!is_allowed(&l))
 			snprintf(text, size,
 				 ", memory of device %d, to which peer access is not enabled",
 				 l.ordinal);

@@ -24,11 +24,6 @@ refuse(const char *name)
 		return refuse(#name); \
 	}
 
-NO(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * handle, cudaEvent_t event))
-NO(cudaIpcOpenEventHandle, (cudaEvent_t * event, cudaIpcEventHandle_t handle))
-NO(cudaIpcGetMemHandle, (cudaIpcMemHandle_t * handle, void *ptr))
-NO(cudaIpcOpenMemHandle, (void **ptr, cudaIpcMemHandle_t handle, unsigned int flags))
-NO(cudaIpcCloseMemHandle, (void *ptr))
 NO(cudaMallocArray, (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, size_t width,
 		     size_t height, unsigned int flags))
 NO(cudaFreeArray, (cudaArray_t array))
