@@ -25,6 +25,26 @@ setup() {
 	assert_output 'grouped'
 }
 
+# with_header HEADER PROGRAM - compile and run tests/nccl/cub/PROGRAM.cu; skip where Debian's package is not installed
+with_header() {
+	[ -e "/usr/include/$1" ] || skip "no $1: install libcub-dev and libthrust-dev"
+	LIMIT=120
+	bounded "$NVCC" -o "$2" "$BATS_TEST_DIRNAME/../nccl/cub/$2.cu"
+	PROGRAMS=$PWD
+	run nccl 1 "$2"
+	assert_status 0
+}
+
+@test "cub: warps, blocks and devices reduce, scan, sort, select and count" {
+	with_header cub/cub.cuh k_cub
+	assert_output 'reduced, scanned, sorted'
+}
+
+@test "thrust: vectors that kernels use, and algorithms on the device" {
+	with_header thrust/device_vector.h k_thrust
+	assert_output 'thrust'
+}
+
 @test "kernels are C++ with CUDA's names; threads launch on two devices at once" {
 	run nccl 2 k_language
 	assert_status 0

@@ -351,7 +351,7 @@ static void
 add_link(struct job *j, struct words *w)
 {
 	const struct words *l = &j->n->link;
-	size_t input = 0;
+	size_t input = 0, last = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
 		const char *s = l->v[i];
@@ -366,7 +366,13 @@ add_link(struct job *j, struct words *w)
 			words_add(w, s);
 		else
 			words_add(w, j->objects.v[input++]);
+		last = *s == '-' ? last : i;
 	}
+	/* As nvcc does, after the inputs: a linker drops libraries that nothing before them needs. */
+	for (size_t i = 0; i < last; i++)
+		if (strncmp(l->v[i], "-l", 2) == 0 && !is_option_library(l->v[i], "cudadevrt") &&
+		    !is_option_library(l->v[i], "cudart_static"))
+			words_add(w, l->v[i]);
 }
 
 static enum rc
