@@ -91,12 +91,28 @@ not_here := cuFFT:cufft.h:cufftXt.h:cufftw.h cuRAND:curand.h:curand_kernel.h cuS
     cuSOLVER:cusolverDn.h:cusolverSp.h:cusolverRf.h:cusolverMg.h:cusolverSp_LOWLEVEL_PREVIEW.h:cusolver_common.h NVRTC:nvrtc.h nvJitLink:nvJitLink.h \
     NPP:npp.h:nppi.h:npps.h:nppdefs.h:nppcore.h nvJPEG:nvjpeg.h cuBLASXt:cublasXt.h cuBLAS_without_handles:cublas.h cuDNN:cudnn.h WMMA:mma.h \
     graphics_interoperability:cuda_gl_interop.h:cudaGL.h:cudaEGL.h:cuda_egl_interop.h:cuda_vdpau_interop.h
+driver_calls := Init DriverGetVersion GetErrorName GetErrorString GetProcAddress GetExportTable DeviceGet DeviceGetCount DeviceGetName \
+    DeviceGetAttribute DeviceGetUuid DeviceGetUuid_v2 DeviceTotalMem DeviceComputeCapability DeviceCanAccessPeer \
+    DeviceGetPCIBusId DevicePrimaryCtxRetain DevicePrimaryCtxRelease DeviceGetP2PAttribute CtxCreate CtxDestroy \
+    CtxSynchronize CtxGetCurrent CtxSetCurrent CtxGetDevice CtxGetApiVersion CtxPushCurrent CtxPopCurrent \
+    CtxEnablePeerAccess CtxDisablePeerAccess ModuleLoad ModuleLoadData ModuleLoadDataEx ModuleUnload ModuleGetFunction \
+    ModuleGetGlobal LibraryLoadData LibraryGetKernel LinkCreate LinkAddData LinkAddFile LinkComplete LinkDestroy \
+    FuncGetAttribute FuncSetAttribute LaunchKernel LaunchKernelEx LaunchCooperativeKernel LaunchHostFunc \
+    OccupancyMaxPotentialBlockSize OccupancyMaxActiveBlocksPerMultiprocessor MemAlloc MemAllocHost MemAllocManaged \
+    MemAllocAsync MemFree MemFreeHost MemFreeAsync MemGetInfo Memcpy MemcpyAsync MemcpyHtoD MemcpyHtoDAsync MemcpyDtoH \
+    MemcpyDtoHAsync MemcpyDtoD Memcpy2D Memcpy3D MemsetD8 MemsetD32 MemHostAlloc MemHostRegister MemHostUnregister \
+    MemHostGetDevicePointer PointerGetAttribute MemCreate MemRelease MemMap MemUnmap MemSetAccess MemAddressReserve \
+    MemAddressFree MemGetAllocationGranularity MemExportToShareableHandle MemImportFromShareableHandle \
+    MemGetAllocationPropertiesFromHandle MulticastCreate StreamCreate StreamDestroy StreamQuery StreamSynchronize \
+    StreamWaitEvent StreamWaitValue32 StreamWriteValue32 EventCreate EventDestroy EventQuery EventRecord EventSynchronize \
+    EventElapsedTime ArrayCreate Array3DCreate ArrayDestroy TexObjectCreate TexObjectDestroy TexRefSetArray TexRefSetFlags \
+    ProfilerInitialize ProfilerStart ProfilerStop
 not_here_inc := $(foreach n,$(not_here),$(addprefix $(home)/include/,$(wordlist 2,9,$(subst :, ,$n))))
 not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvrtc nvJitLink nvjpeg \
     $(addprefix npp,c ial icc idei if ig im ist isu itc s),$(home)/lib/stubs/lib$l.so)
 home_libs := cudart.so.12 nccl.so.2 cublas.so.12 cublasLt.so.12
 home_links := $(foreach l,$(home_libs),$(home)/lib/lib$(basename $l))
-nccl_home := $(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home_links) $(nccl_link) $(home)/lib64
+nccl_home := $(nccl_inc) $(not_here_inc) $(home)/include/gpusim_no_driver.h $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home_links) $(nccl_link) $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # The fetchers of data have one name, in the build and installed.
@@ -233,6 +249,9 @@ $(home)/lib/libcudadevrt.a:
 $(not_here_inc): Makefile
 	@mkdir -p $(@D)
 	@echo '#error "gpusim: $(strip $(foreach n,$(not_here),$(if $(findstring :$(@F):,$n:),$(subst _, ,$(firstword $(subst :, ,$n)))))) is not simulated"' >$@
+$(home)/include/gpusim_no_driver.h: Makefile
+	@mkdir -p $(@D)
+	@printf '#define cu%s(...) GPUSIM_NO_DRIVER()\n' $(driver_calls) >$@
 $(not_here_lib): Makefile
 	@mkdir -p $(@D)
 	@echo 'ASSERT(0, "gpusim: the library $(@F) is not simulated")' >$@
@@ -550,7 +569,7 @@ installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(foreach p,mnist-train gpucoord gpudev,link:gpuctl:$(share)/bash-completion/completions/$p link:gpuctl.fish:$(share)/fish/vendor_completions.d/$p.fish)
 # The home, and a link by which gpuctl finds it from its own folder.
 nccl_dir  := $(LIBDIR)/gpusim/nccl
-installed += $(foreach h,$(nccl_inc) $(not_here_inc) $(not_here_lib),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
+installed += $(foreach h,$(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/include/gpusim_no_driver.h,644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
     $(call to,755s,$(home_libs:%=$(home)/lib/lib%),$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
     link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcuda.so.1 $(foreach l,$(home_libs),link:lib$l:$(nccl_dir)/lib/lib$(basename $l)) link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
