@@ -110,7 +110,7 @@ driver_calls := Init DriverGetVersion GetErrorName GetErrorString GetProcAddress
 not_here_inc := $(foreach n,$(not_here),$(addprefix $(home)/include/,$(wordlist 2,9,$(subst :, ,$n))))
 not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvrtc nvJitLink nvjpeg \
     $(addprefix npp,c ial icc idei if ig im ist isu itc s),$(home)/lib/stubs/lib$l.so)
-home_libs := cudart.so.12 nccl.so.2 cublas.so.12 cublasLt.so.12
+home_libs := cudart.so.12 nccl.so.2 cublas.so.12 cublasLt.so.12 nvidia-ml.so.1
 home_links := $(foreach l,$(home_libs),$(home)/lib/lib$(basename $l))
 nccl_home := $(nccl_inc) $(not_here_inc) $(home)/include/gpusim_no_driver.h $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home_links) $(nccl_link) $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
@@ -219,7 +219,7 @@ $(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o $(call room,client)/gpusim.map 
 # Programs written for CUDA and NCCL see CUDA's and NCCL's symbols. libnccl uses the client inside of libcudart, under a
 # version of its own.
 door_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard $(call room,$(1))/*.c)))
-$(foreach r,cudart nccl cublas,$(BUILD)/obj/$(call room,$r)/%.o): house_cppflags += -Iinclude/nccl
+$(foreach r,cudart nccl cublas nvml,$(BUILD)/obj/$(call room,$r)/%.o): house_cppflags += -Iinclude/nccl
 $(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o $(call room,cudart)/cudart.map
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)libcudart.so.12 -Wl$(comma)-Bsymbolic \
@@ -238,6 +238,11 @@ $(home)/lib/libcublas.so.12 $(home)/lib/libcublasLt.so.12: $(filter $(BUILD)/obj
 	@mkdir -p $(@D)
 	$(call link,-shared -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \
 	    -Wl$(comma)--version-script=$(call room,cublas)/$(@F:lib%.so.12=%.map) $(filter %.o %.so.12,$^) -lopenblas -lm)
+# NVML contains the client.
+$(home)/lib/libnvidia-ml.so.1: $(call door_obj,nvml) $(api_obj) $(BUILD)/nng.o $(call room,nvml)/nvml.map
+	@mkdir -p $(@D)
+	$(call link,-shared -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)-Bsymbolic \
+	    -Wl$(comma)--version-script=$(call room,nvml)/nvml.map $(filter %.o,$^) $(house_libs))
 $(foreach l,$(home_libs),$(eval $(home)/lib/lib$(basename $l): $(home)/lib/lib$l))
 $(home_links):
 	@ln -sf $(<F) $@
@@ -437,7 +442,7 @@ nccl_e2e := $(nccl_c:tests/nccl/%.c=$(BUILD)/e2e/nccl/%) \
 e2e: $(e2e) $(nccl_e2e) $(validate)
 
 $(nccl_e2e): $(nccl_inc) $(home_links) $(wildcard tests/nccl/*.h)
-nccl_libs  = -L$(home)/lib -lnccl -lcudart $(if $(findstring /blas_,$@),-lcublas -lcublasLt)
+nccl_libs  = -L$(home)/lib -lnccl -lcudart $(if $(findstring /blas_,$@),-lcublas -lcublasLt) $(if $(findstring /nvml_,$@),-lnvidia-ml)
 $(filter $(BUILD)/e2e/nccl/mpi_%,$(nccl_e2e)): private override CC = $(mpi_cc)
 $(BUILD)/e2e/nccl/%: tests/nccl/%.c
 	@mkdir -p $(@D)
@@ -492,7 +497,7 @@ $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 
 # What the compiler says of all that is compiled but the library, which the fuzzers have, and programs written for NCCL.
 .PHONY: syntax
-syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach r,nccl cudart cublas nvcc,$(wildcard $(call room,$r)/*.c)) \
+syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach r,nccl cudart cublas nvml nvcc,$(wildcard $(call room,$r)/*.c)) \
     $(wildcard tests/unit/*.c tests/unit/*/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c tools/*.c examples/*.c examples/kernels/*.c)
 syntax: $(syntax_src:%=%.syntax)
 %.c.syntax: %.c | $(gen_headers)

@@ -77,7 +77,7 @@ attribute(const struct device *d, enum cudaDeviceAttr attr)
 {
 	switch ((int)attr) {
 	case cudaDevAttrPciBusId:
-		return d->ordinal + 1;
+		return d->space->place + 1;
 	case cudaDevAttrMultiGpuBoardGroupID:
 		return d->ordinal;
 	default:
@@ -158,7 +158,7 @@ fill(const struct device *d, struct cudaDeviceProp *p)
 	p->major = 9;
 	p->deviceOverlap = p->asyncEngineCount = 1;
 	p->canMapHostMemory = p->concurrentKernels = p->unifiedAddressing = 1;
-	p->pciBusID = d->ordinal + 1;
+	p->pciBusID = d->space->place + 1;
 	p->multiGpuBoardGroupID = d->ordinal;
 	p->streamPrioritiesSupported = p->managedMemory = p->concurrentManagedAccess = 1;
 	p->singleToDoublePrecisionPerfRatio = 2;
@@ -179,7 +179,13 @@ cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device)
 	return cuda_done(e);
 }
 
-/* ------------------------------------------------------------------ PCI ids: the bus is the ordinal + 1 */
+/* ------------------------------------------------------------------ PCI ids: the bus is the place + 1 */
+
+static int
+bus_of(int ordinal)
+{
+	return cuda_device_at(ordinal)->space->place + 1;
+}
 
 cudaError_t
 cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
@@ -191,8 +197,8 @@ cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
 	if (e == cudaSuccess && !cuda_device_at(device))
 		e = cudaErrorInvalidDevice;
 	if (e == cudaSuccess)
-		snprintf(pciBusId, (size_t)len, "%04x:%02x:00.0", (device + 1) >> 8,
-			 (device + 1) & 0xff);
+		snprintf(pciBusId, (size_t)len, "%04x:%02x:00.0", bus_of(device) >> 8,
+			 bus_of(device) & 0xff);
 	return cuda_done(e);
 }
 
@@ -212,8 +218,10 @@ cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
 		if (sscanf(pciBusId, "%x:%x.%x", &bus, &slot, &function) < 2)
 			return cuda_done(cudaErrorInvalidValue);
 	}
-	if (slot || function || !cuda_device_at((int)(domain << 8 | bus) - 1))
-		return cuda_done(cudaErrorInvalidDevice);
-	*device = (int)(domain << 8 | bus) - 1;
-	return cudaSuccess;
+	for (int i = 0; !slot && !function && i < cuda_device_count(); i++)
+		if (bus_of(i) == (int)(domain << 8 | bus)) {
+			*device = i;
+			return cudaSuccess;
+		}
+	return cuda_done(cudaErrorInvalidDevice);
 }

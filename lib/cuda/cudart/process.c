@@ -69,12 +69,14 @@ keep_own(struct gpusim_device_info *v, size_t n)
 }
 
 static struct space_device
-range_of(const struct gpusim_device_info *d, int ordinal)
+range_of(const struct gpusim_device_info *v, size_t place, int ordinal)
 {
+	const struct gpusim_device_info *d = &v[place];
 	struct space_device r = {.device = d->device,
 				 .nbytes = d->max_addr.addr - d->min_addr.addr,
 				 .min_addr = d->min_addr.addr,
-				 .ordinal = ordinal};
+				 .ordinal = ordinal,
+				 .place = (int)place};
 
 	snprintf(r.path, sizeof r.path, "%s", d->mem_path);
 	return r;
@@ -99,14 +101,14 @@ reserve_ranges(const struct gpusim_device_info *v, size_t n, size_t *nvisible, s
 			  index);
 	*nvisible = k;
 	for (size_t i = 0; i < k; i++)
-		range[i] = range_of(&v[index[i]], (int)i);
+		range[i] = range_of(v, index[i], (int)i);
 	for (size_t i = 0; i < n; i++) {
 		bool visible = false;
 
 		for (size_t j = 0; j < *nvisible; j++)
 			visible |= index[j] == i;
 		if (!visible)
-			range[k++] = range_of(&v[i], -1);
+			range[k++] = range_of(v, i, -1);
 	}
 	rc = space_reserve(range, n, err);
 out:

@@ -34,6 +34,7 @@ struct space_device {
 	uint64_t min_addr;   /* the lowest address of the device's memory */
 	char path[GPUSIM_TEXT];
 	int ordinal; /* CUDA's ordinal in this process; -1: CUDA_VISIBLE_DEVICES hides it */
+	int place;   /* among this host's devices: its PCI bus is that + 1 */
 };
 
 /* Devices of this host, visible or not; those with an ordinal come first, in order. Constant once the
