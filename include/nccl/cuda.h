@@ -34,6 +34,6 @@ typedef enum cudaError_enum {
 #define GPUSIM_NO_DRIVER(...) \
 	(_Pragma("GCC error \"the driver API (cu*) is not simulated; use the runtime's calls (cuda*)\"") CUDA_ERROR_NOT_SUPPORTED)
 /* clang-format on */
-#include "gpusim_no_driver.h" /* a macro for each call; the Makefile writes them */
+#include <gpusim_no_driver.h> /* a macro for each call; the Makefile writes them */
 
 #endif
