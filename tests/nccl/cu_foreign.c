@@ -1,6 +1,6 @@
 /*
- * As a program does that NVIDIA's nvcc has built: with "driver" its static runtime looks for the driver, with "kernel" it
- * registers and launches code for GPUs.
+ * As a program does that NVIDIA's nvcc has built: with "driver" its static runtime looks for the driver, with "kernel"
+ * it registers and launches code for GPUs.
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -180,7 +180,7 @@ cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
 
 /* ---- programs that another nvcc has built */
 
-/* NVIDIA's static runtime, and later shared ones, look for the driver in libcuda.so.1, which is a name of this library. */
+/* NVIDIA's static runtime, and later shared ones, look for the driver in libcuda.so.1: a name of this library. */
 #define NO_DRIVER(name)                                                                         \
 	int name(void);                                                                         \
 	int name(void)                                                                          \

@@ -35,8 +35,9 @@ struct option {
 };
 
 #define AT(field) offsetof(struct nvcc, field)
-#define GPU_CODE \
-	"makes code for a GPU, which is not simulated; this nvcc makes programs that run kernels on the CPU"
+#define GPU_CODE                                                                                   \
+	"makes code for a GPU, which is not simulated; this nvcc makes programs that run kernels " \
+	"on the CPU"
 
 static const struct option table[] = {
     /* phases */

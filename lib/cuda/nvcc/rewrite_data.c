@@ -228,8 +228,8 @@ rewrite_shared(struct rewrite *r, size_t i)
 /* ---- __managed__ */
 
 /*
- * __managed__ T x[2] = {1}; becomes static T __gpusim_initial_x[2] = {1}; and a reference x to managed memory that begins with
- * these values.
+ * __managed__ T x[2] = {1}; becomes static T __gpusim_initial_x[2] = {1}; and a reference x to managed memory that
+ * begins with these values.
  */
 enum rc
 rewrite_managed(struct rewrite *r, size_t i)

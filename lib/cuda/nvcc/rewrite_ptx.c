@@ -1,7 +1,8 @@
 /*
- * PTX in asm statements. Instructions of a table become calls of functions of the run-time's header (gpusim_cuda_ptx.h), with
- * operands in the instruction's order. A statement with any other becomes a call of a function that must not be called: the
- * compiler refuses it, with our sentence, where the code is really used, and not in a header's function that nobody calls.
+ * PTX in asm statements. Instructions of a table become calls of functions of the run-time's header
+ * (gpusim_cuda_ptx.h), with operands in the instruction's order. A statement with any other becomes a call of a
+ * function that must not be called: the compiler refuses it, with our sentence, where the code is really used, and not
+ * in a header's function that nobody calls.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #define MAX_OPERANDS 30
 
 /*
- * An instruction is OP.PART.PART; each part is a type, one of `kinds`, which becomes part of the function's name, or one of `ignored`.
+ * An instruction is OP.PART.PART; each part is a type, one of `kinds`, which becomes part of the function's name, or
+ * one of `ignored`.
  * Kinds with a ! must be there.
  */
 static const struct ptx {
