@@ -3,7 +3,8 @@
  * include it directly.
  *
  * A kernel is one function with two lives. In the program __gpusim_inside is 0, and a call of it enqueues a
- * launch. In the helper process it is 1, and a call is one thread of a block.
+ * launch. In the helper process it is 1, and a call is one thread of a block; or it is
+ * 2, and a call is the part that runs once a block, for all its threads.
  */
 #ifndef GPUSIM_CUDA_H
 #define GPUSIM_CUDA_H
@@ -53,10 +54,9 @@ void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
  */
 extern __thread int __gpusim_inside;
 
-/* Of this thread: how a call of a kernel continues. */
+/* Of this thread: the part of a kernel for all threads of a block, and what it leaves to single threads. */
 struct __gpusim_state {
-	int block;	      /* 1: the part for all threads of a block; 0: one thread */
-	int done;	      /* set by that part: nothing is left for single threads */
+	int done;	      /* nothing */
 	unsigned long rounds; /* of the kernel's loop, which the part has run for all threads */
 	void *slots;	      /* the threads' variables after them */
 };
@@ -173,9 +173,9 @@ struct thread_exit {
 };
 
 /* The record of a kernel f, whose type is F. */
-template <class F, F f> struct kernel;
+template <class F, F f, unsigned flags = 0> struct kernel;
 
-template <class... P, void (*f)(P...)> struct kernel<void (*)(P...), f> {
+template <class... P, void (*f)(P...), unsigned flags> struct kernel<void (*)(P...), f, flags> {
 	static constexpr __gpusim_param params[sizeof...(P) + 1] = {
 	    {(unsigned)sizeof(P), (unsigned)alignof(P)}..., {0, 0}};
 	static __gpusim_kernel record;
@@ -217,12 +217,77 @@ template <class... P, void (*f)(P...)> struct kernel<void (*)(P...), f> {
 	}
 };
 
-template <class... P, void (*f)(P...)>
-__gpusim_kernel kernel<void (*)(P...), f>::record = {
-    run, params, (unsigned)sizeof...(P), nullptr, nullptr, nullptr, 0, 0};
-template <class... P, void (*f)(P...)>
-const int kernel<void (*)(P...), f>::registered =
+template <class... P, void (*f)(P...), unsigned flags>
+__gpusim_kernel kernel<void (*)(P...), f, flags>::record = {
+    run, params, (unsigned)sizeof...(P), nullptr, nullptr, nullptr, 0, 0, flags};
+template <class... P, void (*f)(P...), unsigned flags>
+const int kernel<void (*)(P...), f, flags>::registered =
     __gpusim_register(&record, reinterpret_cast<const void *>(f), name());
+
+#ifdef __clang__
+struct __gpusim_clang__; /* a word for the rewriter */
+#endif
+
+/* The indices of a thread that a loop runs. */
+struct indices {
+	uint3 block;
+	dim3 size, grid;
+
+	indices() : block(::blockIdx), size(::blockDim), grid(::gridDim)
+	{
+	}
+};
+
+template <class F>
+inline __attribute__((always_inline)) void
+one_thread(const F &body, const uint3 thread, const indices &in)
+{
+	F own(body); /* each thread has its own parameters */
+
+	own(thread, in.block, in.size, in.grid);
+}
+
+template <class F>
+__attribute__((noinline, cold)) void
+run_thread(const F &body, const uint3 thread)
+{
+	one_thread(body, thread, indices());
+}
+
+/* The compiler may take for granted that indices do not wrap; so it can use the processor's vectors. */
+inline __attribute__((always_inline)) bool
+is_narrow(const dim3 &size, const dim3 &grid)
+{
+	return (unsigned long)size.x * grid.x <= 0x7ffffbff && size.x <= 1024 && size.y <= 1024 &&
+	       size.z <= 64;
+}
+
+/* Call a kernel's body for all threads of a block, or for the thread that runs. */
+template <class F>
+inline __attribute__((always_inline)) void
+each_thread(const F &body)
+{
+	const indices in;
+
+	if (__gpusim_inside != 2) {
+		run_thread(body, ::threadIdx);
+		return;
+	}
+	__gpusim_state.done = 1;
+	if (!is_narrow(in.size, in.grid)) {
+		for (unsigned z = 0; z < in.size.z; z++)
+			for (unsigned y = 0; y < in.size.y; y++)
+				for (unsigned x = 0; x < in.size.x; x++)
+					run_thread(body, uint3{x, y, z});
+		return;
+	}
+	if (in.block.x * in.size.x > 0x7ffffbff)
+		__builtin_unreachable();
+	for (unsigned z = 0; z < in.size.z; z++)
+		for (unsigned y = 0; y < in.size.y; y++)
+			for (unsigned x = 0; x < in.size.x; x++)
+				one_thread(body, uint3{x, y, z}, in);
+}
 
 /* A block's dynamic shared memory, as a pointer to anything. */
 struct shared_memory {

@@ -94,7 +94,7 @@ new_fiber(struct fiber_gang *g)
 void
 fiber_forget(struct fiber_gang *g)
 {
-	__gpusim_state.block = 0;
+	__gpusim_inside = 1;
 	g->idle = NULL;
 	g->ready = g->barrier = g->yielded = (struct fiber_list){0};
 	for (struct fiber *f = g->all; f; f = f->all)
@@ -219,10 +219,11 @@ run_block_part(struct fiber_gang *g)
 {
 	struct __gpusim_state *s = &__gpusim_state;
 
-	s->block = 1;
+	__gpusim_inside = 2;
+	*g->index = (struct fiber_index){UINT32_MAX, UINT32_MAX, UINT32_MAX};
 	s->done = 0;
 	g->grid->run(g->grid->args);
-	s->block = 0;
+	__gpusim_inside = 1;
 	g->phase = PHASE_THREADS;
 	if (s->done) {
 		g->live = 0;

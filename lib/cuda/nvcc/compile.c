@@ -241,6 +241,7 @@ static enum rc
 rewrite_file(struct job *j, const char *source, const char *from, const char *to)
 {
 	static const char mark[] = "/cub/util_namespace.cuh\"";
+	const struct rewrite_how how = {.separate = j->n->relocatable, .loops = !j->n->debug};
 	struct buf in = {0}, out = {0};
 	enum rc rc;
 
@@ -250,7 +251,7 @@ rewrite_file(struct job *j, const char *source, const char *from, const char *to
 	/* cub's classes give members the names of the classes that they are made of. */
 	j->permissive = rc == RC_OK && memmem(in.data, in.len, mark, strlen(mark));
 	if (rc == RC_OK)
-		rc = rewrite(in.data, in.len, source, j->n->relocatable, &out, j->err);
+		rc = rewrite(in.data, in.len, source, &how, &out, j->err);
 	if (rc == RC_OK)
 		rc = write_whole(j, to, &out);
 	buf_fini(&in);

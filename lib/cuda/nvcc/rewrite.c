@@ -421,17 +421,31 @@ fini(struct rewrite *r)
 		free(r->edit[i].launch);
 	}
 	free(r->edit);
+	waits_free(r->waits);
 	tokens_fini(&r->t);
 }
 
+/* Does the source have this word? */
+static bool
+has_word(const struct rewrite *r, const char *text)
+{
+	for (size_t i = 0; i < r->t.n; i++)
+		if (rewrite_is_word(r, i) && token_is(&r->t.v[i], text))
+			return true;
+	return false;
+}
+
 enum rc
-rewrite(const char *text, size_t nbytes, const char *name, bool separate, struct buf *out,
+rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how, struct buf *out,
 	struct err *err)
 {
-	struct rewrite r = {.separate = separate, .err = err};
+	struct rewrite r = {.separate = how->separate, .err = err};
 	enum rc rc = tokens_read(text, nbytes, name, &r.t, err);
 
 	r.edit = must_alloc(r.t.n, sizeof *r.edit);
+	if (rc == RC_OK && how->loops && has_word(&r, "__gpusim_global__"))
+		r.waits = waits_read(&r.t);
+	r.clang = has_word(&r, "__gpusim_clang__");
 	for (size_t i = 0; rc == RC_OK && i + 1 < r.t.n; i++)
 		rc = token(&r, i);
 	if (rc == RC_OK)

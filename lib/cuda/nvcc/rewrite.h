@@ -24,16 +24,21 @@
 	MARK(managed)  \
 	MARK(noinline)
 
+struct rewrite_how {
+	/* -rdc=true: functions and variables of a device are found between files; else they are their file's own */
+	bool separate;
+	bool loops; /* kernels whose threads never wait become loops over the threads of a block */
+};
+
 /*
  * rewrite - a preprocessed .cu source as C++.
  *
  *	name	of the source, for errors before its first line marker
- *	separate	-rdc=true: functions and variables of a device are found between files; else they are their file's own
  *	out	appended to; line breaks stay, so that a compiler's messages name the user's file and line
  *
  * RC_BADDATA: "FILE:LINE: error: reason". Checked by: tests/unit/nvcc/t_nvcc.c
  */
-enum rc rewrite(const char *text, size_t nbytes, const char *name, bool separate, struct buf *out,
+enum rc rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how, struct buf *out,
 		struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "nvcc/rewrite.h"
 #include "nvcc/token.h"
+#include "nvcc/waits.h"
 
 #define REWRITE_DEPTH 512 /* of braces */
 
@@ -37,6 +38,8 @@ struct rewrite {
 	bool device, host; /* marked __device__, __host__ */
 	bool own;	   /* the declaration has become static */
 	bool separate;	   /* -rdc=true */
+	struct waits *waits; /* NULL: no kernel becomes a loop */
+	bool clang;	     /* the compiler that the source is for */
 	struct err *err;
 };
 
@@ -71,6 +74,24 @@ void rewrite_ptx(struct rewrite *r, size_t i, bool device);
 
 /* Replace the asm statement at i if it is one of cub's. False: it is not. */
 bool rewrite_cub(struct rewrite *r, size_t i);
+
+/* How a kernel's body runs. */
+enum body {
+	BODY_THREADS, /* once a thread */
+	BODY_LOOP,    /* once a block, as a loop over its threads, none of which waits for another */
+};
+
+/*
+ * Find out how it can run.
+ *
+ *	open	the ( of its parameters
+ *	body	its {
+ *	of_types	it is a template with parameters that are types
+ */
+enum body rewrite_body_is(const struct rewrite *r, size_t open, size_t body, bool of_types);
+
+/* Change it so; the text before its first token is complete. */
+void rewrite_body(struct rewrite *r, size_t body, enum body is);
 
 /*
  * A parameter of a template or function: [from, to).

@@ -12,6 +12,7 @@
 struct kernel {
 	size_t name, name_end;	 /* with ns:: and <explicit arguments> */
 	bool has_arguments;	 /* the name has <...> */
+	bool of_types;		 /* a template with parameters that are types */
 	size_t open, close;	 /* of its parameters */
 	struct buf types, names; /* the type of each, "a, b" */
 	struct buf self;	 /* the name with its template's parameters */
@@ -120,6 +121,10 @@ add_template(struct rewrite *r, size_t mark, struct kernel *k)
 		if (!rewrite_is(r, i, "template") || !rewrite_is(r, open, "<"))
 			continue;
 		close = token_close_angle(&r->t, open);
+		for (size_t at = open; at < close; at++)
+			if (rewrite_is(r, at, "typename") || rewrite_is(r, at, "class") ||
+			    rewrite_is(r, at, "auto"))
+				k->of_types = true;
 		names.len = 0;
 		params(r, open + 1, close, true, NULL, &names);
 		i = close;
@@ -138,18 +143,20 @@ find_body(const struct rewrite *r, size_t i)
 	return i;
 }
 
+/* The kernel's first line: in the program it is a launch. */
 static void
-add_head(struct rewrite *r, size_t body, const struct kernel *k)
+add_launch(struct rewrite *r, size_t body, const struct kernel *k, enum body is)
 {
 	struct buf head = {0};
 	int nt = (int)k->types.len, nn = (int)k->names.len, ns = (int)k->self.len;
 	const char *types = k->types.len ? k->types.data : "";
 
-	must_addf(
-	    &head,
-	    " if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(%.*s), "
-	    "static_cast<void (*)(%.*s)>(&%.*s)>::launch(%.*s); return; }",
-	    nt, types, nt, types, ns, k->self.data, nn, nn ? k->names.data : "");
+	must_addf(&head,
+		  " if (__builtin_expect(%s, 0)) { if (!__gpusim_inside) ::gpusim_cuda::kernel<void (*)(%.*s), "
+		  "static_cast<void (*)(%.*s)>(&%.*s)%s>::launch(%.*s); return; }",
+		  is == BODY_THREADS ? "__gpusim_inside != 1" : "!__gpusim_inside", nt, types, nt, types, ns,
+		  k->self.data, is == BODY_THREADS ? "" : ", 1", nn,
+		  nn ? k->names.data : "");
 	rewrite_before(r, body + 1, head.data);
 	buf_fini(&head);
 }
@@ -158,6 +165,7 @@ enum rc
 rewrite_kernel(struct rewrite *r, size_t i)
 {
 	struct kernel k = {0};
+	enum body is;
 	size_t body;
 
 	r->device = true;
@@ -174,7 +182,9 @@ rewrite_kernel(struct rewrite *r, size_t i)
 		rewrite_copy(r, k.name, k.name_end, &k.self);
 		add_template(r, i, &k);
 		params(r, k.open + 1, k.close, false, &k.types, &k.names);
-		add_head(r, body, &k);
+		is = rewrite_body_is(r, k.open, body, k.of_types);
+		add_launch(r, body, &k, is);
+		rewrite_body(r, body, is);
 	}
 	buf_fini(&k.types);
 	buf_fini(&k.names);
