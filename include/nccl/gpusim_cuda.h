@@ -66,6 +66,8 @@ extern __thread struct __gpusim_state __gpusim_state;
 unsigned __gpusim_barrier(int predicate,
 			  unsigned *trues); /* of the block; returns how many took part */
 unsigned long long __gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg);
+void *__gpusim_slots(
+    unsigned n); /* for n variables of each thread, of at most 16 bytes; NULL: out of memory */
 void __gpusim_nanosleep(unsigned ns);
 
 /*
@@ -107,6 +109,7 @@ enum {
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -287,6 +290,162 @@ each_thread(const F &body)
 		for (unsigned y = 0; y < in.size.y; y++)
 			for (unsigned x = 0; x < in.size.x; x++)
 				one_thread(body, uint3{x, y, z}, in);
+}
+
+/* ---- strided loops in rounds: round m is step m of every thread */
+
+inline unsigned
+number_of(const uint3 thread, const dim3 size)
+{
+	return (thread.z * size.y + thread.y) * size.x + thread.x;
+}
+
+/* A loop's variable after some steps; it wraps as after single ones. */
+template <class T, class S>
+inline T
+advance(T from, unsigned long steps, S step)
+{
+	return static_cast<T>(from + static_cast<T>(steps) * static_cast<T>(step));
+}
+
+/* Variable n of a thread, between rounds. */
+template <class T>
+inline void
+put(void *slots, unsigned long thread, const T &v, unsigned n)
+{
+	(reinterpret_cast<T *>(static_cast<char *>(slots) + n * 16384))[thread] = v;
+}
+
+template <class T>
+inline void
+get(void *slots, unsigned long thread, T &v, unsigned n)
+{
+	v = (reinterpret_cast<T *>(static_cast<char *>(slots) + n * 16384))[thread];
+}
+
+/* What the threads of a block note about a round. */
+struct rounds {
+	void *slots;
+	bool all, any; /* threads whose loops go on */
+	bool numbers;  /* the variables are */
+	long first;    /* the loop's variable of thread 0 */
+	bool in_row;   /* thread n has first + n, and nothing wraps */
+
+	template <class T>
+	void
+	note(bool more, T i, unsigned long thread)
+	{
+		all &= more;
+		any |= more;
+		if (thread == 0) {
+			first = static_cast<long>(i);
+			in_row = i <= std::numeric_limits<T>::max() - 1024;
+		}
+		in_row &= static_cast<long>(i) == first + static_cast<long>(thread);
+	}
+};
+
+template <class T>
+inline void
+put_first(rounds &r, unsigned long thread, const T &v, unsigned n)
+{
+	if constexpr (std::is_arithmetic<T>::value)
+		put(r.slots, thread, v, n);
+	else
+		r.numbers = false;
+}
+
+/* The loop's variable of a thread, if all are in a row. */
+template <class T>
+inline T
+in_row(const rounds &r, const uint3 thread)
+{
+	const T first = static_cast<T>(r.first);
+
+	if (first > std::numeric_limits<T>::max() - 1024)
+		__builtin_unreachable();
+	return static_cast<T>(first + static_cast<T>(thread.x));
+}
+
+enum { ROUND_BEGIN, ROUND_NOTE, ROUND_STEP, ROUND_STEP_IN_ROW };
+
+template <int how, class F>
+inline __attribute__((always_inline)) void
+round_of(const F &part, unsigned long round, rounds &r, unsigned long n, const uint3 thread,
+	 const indices &in)
+{
+	F own(part);
+
+	own(std::integral_constant<int, how>(), round, r, n, thread, in.block, in.size, in.grid);
+}
+
+template <int how, class F>
+inline __attribute__((always_inline)) void
+one_round(const F &part, unsigned long round, rounds &r, const indices &in)
+{
+	unsigned long n = 0;
+
+	for (unsigned z = 0; z < in.size.z; z++)
+		for (unsigned y = 0; y < in.size.y; y++, n += in.size.x)
+			for (unsigned x = 0; x < in.size.x; x++)
+				round_of<how>(part, round, r, n + x, uint3{x, y, z}, in);
+}
+
+/* The first and the last thread of a row answer for all: the condition is that the variable is below a bound. */
+template <class F>
+inline void
+note_ends(const F &part, unsigned long round, rounds &r, const indices &in)
+{
+	round_of<ROUND_NOTE>(part, round, r, 0, uint3{0, 0, 0}, in);
+	round_of<ROUND_NOTE>(part, round, r, in.size.x - 1, uint3{in.size.x - 1, 0, 0}, in);
+}
+
+/*
+ * Run rounds of a loop while all threads go on.
+ *
+ *	n	variables that it changes
+ *	bound	its condition is a bound of its variable, the same for all threads
+ *	ends	nothing follows it
+ */
+template <unsigned n, bool bound, class F>
+inline void
+run_rounds(const F &part, bool ends)
+{
+	const indices in;
+	rounds r = {n ? __gpusim_slots(n) : nullptr, true, false, true, 0, true};
+	unsigned long round = 0;
+	bool row = in.size.y == 1 && in.size.z == 1;
+
+	__gpusim_state.rounds = 0;
+	__gpusim_state.slots = nullptr;
+	if (!is_narrow(in.size, in.grid) || (n && !r.slots))
+		return;
+	if (in.block.x * in.size.x > 0x7ffffbff)
+		__builtin_unreachable();
+	if (n)
+		one_round<ROUND_BEGIN>(part, 0, r, in);
+	if (!r.numbers)
+		return;
+	for (;; round++) {
+		r.all = true;
+		r.any = false;
+		if (bound && row && round > 0)
+			note_ends(part, round, r, in);
+		else
+			one_round<ROUND_NOTE>(part, round, r, in);
+		row = row && r.in_row;
+		if (!r.all)
+			break;
+		if (row)
+			for (unsigned x = 0; x < in.size.x; x++)
+				round_of<ROUND_STEP_IN_ROW>(part, round, r, x, uint3{x, 0, 0}, in);
+		else
+			one_round<ROUND_STEP>(part, round, r, in);
+	}
+	__gpusim_state.rounds = round;
+	__gpusim_state.slots = r.slots;
+	if (ends && !r.any)
+		__gpusim_state.done = 1;
 }
 
 /* A block's dynamic shared memory, as a pointer to anything. */

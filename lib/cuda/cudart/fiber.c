@@ -217,15 +217,12 @@ ended(struct fiber_gang *g, uint32_t thread)
 static void
 run_block_part(struct fiber_gang *g)
 {
-	struct __gpusim_state *s = &__gpusim_state;
-
 	__gpusim_inside = 2;
 	*g->index = (struct fiber_index){UINT32_MAX, UINT32_MAX, UINT32_MAX};
-	s->done = 0;
 	g->grid->run(g->grid->args);
 	__gpusim_inside = 1;
 	g->phase = PHASE_THREADS;
-	if (s->done) {
+	if (__gpusim_state.done) {
 		g->live = 0;
 		g->next = g->nthreads;
 	}
@@ -360,6 +357,7 @@ run_blocks(struct fiber_gang *g, struct fiber_team *t)
 		if (atomic_load_explicit(&t->stop, memory_order_relaxed))
 			return FIBER_STOPPED;
 		place(g->grid, g->block);
+		__gpusim_state = (struct __gpusim_state){0};
 		g->phase = g->grid->flags & GPUSIM_KERNEL_BLOCK ? PHASE_BLOCK : PHASE_THREADS;
 		end = run_block(g);
 		if (end != FIBER_ENDED)
@@ -404,6 +402,7 @@ run_again(struct fiber_gang *g, struct fiber_team *t)
 {
 	(void)t;
 	place(g->grid, g->block);
+	__gpusim_state = (struct __gpusim_state){0};
 	g->phase = PHASE_THREADS;
 	return run_block(g);
 }
@@ -437,8 +436,10 @@ fiber_gang_free(struct fiber_gang *g)
 		munmap(f->map, FIBER_STACK + page());
 		f = next;
 	}
-	if (g)
+	if (g) {
 		drop_shared(g);
+		free(g->slots);
+	}
 	free(g);
 }
 
@@ -491,6 +492,21 @@ __gpusim_barrier(int predicate, unsigned *trues)
 	if (trues)
 		*trues = g ? g->passed_trues : predicate != 0;
 	return all;
+}
+
+#define SLOT 16 /* bytes */
+
+void *
+__gpusim_slots(unsigned n)
+{
+	struct fiber_gang *g = fiber_gang_here;
+
+	if (g->nslots < n) {
+		free(g->slots);
+		g->slots = aligned_alloc(64, (size_t)n * FIBER_THREADS_MAX * SLOT);
+		g->nslots = g->slots ? n : 0;
+	}
+	return g->slots;
 }
 
 void *

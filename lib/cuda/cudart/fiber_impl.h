@@ -130,6 +130,8 @@ struct fiber_gang {
 	uint64_t block;			    /* that runs, in order x, y, z */
 	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard page after it */
 	size_t shared_nbytes, shared_map_nbytes;
+	void *slots; /* __gpusim_slots */
+	unsigned nslots;
 };
 
 /* ---- for fiber_warp.c */

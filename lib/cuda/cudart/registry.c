@@ -142,16 +142,20 @@ registry_data(unsigned i, struct registry_data *out)
 	return there;
 }
 
-/* g++: "... [with P = {..}; void (* f)(P ...) = saxpy<float>]"; clang++: "[P = <..>, f = &saxpy<float>]". */
+/* g++: "... [with P = {..}; void (* f)(P ...) = saxpy<float>; unsigned int flags = 0]";
+ * clang++: "[P = <..>, f = &saxpy<float>, flags = 0]". */
 void
 registry_name(const struct __gpusim_kernel *k, char *out, size_t nbytes)
 {
 	const char *text = k->name ? k->name : "a kernel";
-	const char *at = strstr(text, "(P ...) = "), *also = strstr(text, " f = &");
+	const char *at = strstr(text, "(P ...) = "), *also = strstr(text, " f = &"), *end;
 	int n;
 
 	at = at ? at + 10 : also ? also + 6 : text;
 	n = (int)strlen(at);
+	end = strstr(at, also ? ", flags = " : "; unsigned int flags = ");
+	if (end)
+		n = (int)(end - at);
 	if (at != text && n && at[n - 1] == ']')
 		n--;
 	snprintf(out, nbytes, "%.*s", n, at);

@@ -3,6 +3,7 @@
  * for all threads of a block, with the thread's index as a parameter: then the compiler sees a loop, and may use the
  * processor's vectors. Any other body begins with copies of its indices, which stay in registers.
  */
+#include "base/must.h"
 #include "nvcc/rewrite_impl.h"
 
 /* Return true if a [ ] of the body captures nothing: its function cannot use the kernel's variables. */
@@ -20,7 +21,7 @@ is_bare_lambda(const struct rewrite *r, size_t i)
 static bool
 has_functions(const struct rewrite *r, size_t from, size_t to)
 {
-	static const char *const words[] = {"class",	    "struct",		  "union",
+	static const char *const words[] = {"class",	"struct",	"union",
 					    "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__"};
 
 	for (size_t i = from; i < to; i++) {
@@ -33,36 +34,32 @@ has_functions(const struct rewrite *r, size_t from, size_t to)
 	return false;
 }
 
-enum body
-rewrite_body_is(const struct rewrite *r, size_t open, size_t body, bool of_types)
-{
-	size_t close = token_close(&r->t, body);
+#define LOOP_END "}; ::gpusim_cuda::each_thread(__gpusim_body); "
 
-	if (!r->waits || has_functions(r, body, close) || waits_in(r->waits, open, close, of_types))
-		return BODY_THREADS;
-	return BODY_LOOP;
+static void
+make_loop(const struct rewrite *r, struct buf *head, struct buf *tail)
+{
+	must_addf(head, " auto __gpusim_body = [=](" REWRITE_INDICES ")%s -> void {",
+		  r->clang ? REWRITE_INLINE_CLANG : REWRITE_INLINE);
+	must_add(tail, LOOP_END, sizeof LOOP_END);
 }
 
-#define INDICES                                                                                \
-	"[[maybe_unused]] const ::uint3 threadIdx, [[maybe_unused]] const ::uint3 blockIdx, "  \
-	"[[maybe_unused]] const ::dim3 blockDim, [[maybe_unused]] const ::dim3 gridDim"
-
-void
-rewrite_body(struct rewrite *r, size_t body, enum body is)
+bool
+rewrite_body(struct rewrite *r, size_t open, size_t body, bool of_types, struct buf *head,
+	     struct buf *tail)
 {
 	size_t close = token_close(&r->t, body);
+	bool functions = has_functions(r, body, close), rounds;
+	bool loop = r->waits && !functions && !waits_in(r->waits, open, close, of_types);
 
-	if (is == BODY_THREADS) {
-		if (!has_functions(r, body, close))
-			rewrite_before(r, body + 1,
-				       " [[maybe_unused]] const ::uint3 threadIdx = ::threadIdx, blockIdx = ::blockIdx; "
-				       "[[maybe_unused]] const ::dim3 blockDim = ::blockDim, gridDim = ::gridDim;");
-		return;
-	}
-	/* Compilers disagree about the place of an attribute. */
-	rewrite_before(r, body + 1, " auto __gpusim_body = [=](" INDICES ")");
-	rewrite_before(r, body + 1,
-		       r->clang ? " __attribute__((always_inline)) mutable -> void {"
-				: " mutable __attribute__((always_inline)) -> void {");
-	rewrite_before(r, close, "}; ::gpusim_cuda::each_thread(__gpusim_body); ");
+	rounds = !functions && rewrite_rounds(r, open, body, of_types, loop, head);
+	if (loop)
+		make_loop(r, head, tail);
+	else if (!functions)
+		must_addf(
+		    head,
+		    " [[maybe_unused]] const ::uint3 threadIdx = ::threadIdx, blockIdx = "
+		    "::blockIdx; "
+		    "[[maybe_unused]] const ::dim3 blockDim = ::blockDim, gridDim = ::gridDim;");
+	return loop || rounds;
 }

@@ -75,23 +75,40 @@ void rewrite_ptx(struct rewrite *r, size_t i, bool device);
 /* Replace the asm statement at i if it is one of cub's. False: it is not. */
 bool rewrite_cub(struct rewrite *r, size_t i);
 
-/* How a kernel's body runs. */
-enum body {
-	BODY_THREADS, /* once a thread */
-	BODY_LOOP,    /* once a block, as a loop over its threads, none of which waits for another */
-};
+/* Parameters of a lambda that shadow the indices of a thread. */
+#define REWRITE_INDICES                                                                       \
+	"[[maybe_unused]] const ::uint3 threadIdx, [[maybe_unused]] const ::uint3 blockIdx, " \
+	"[[maybe_unused]] const ::dim3 blockDim, [[maybe_unused]] const ::dim3 gridDim"
+
+/* ) .. -> void {: compilers disagree about the place of an attribute. */
+#define REWRITE_INLINE	     " mutable __attribute__((always_inline))"
+#define REWRITE_INLINE_CLANG " __attribute__((always_inline)) mutable"
 
 /*
- * Find out how it can run.
+ * Change a kernel's body, so that as much as possible runs once a block, for all its threads.
  *
  *	open	the ( of its parameters
  *	body	its {
  *	of_types	it is a template with parameters that are types
+ *	head	appended to: the text after {, and after the launch
+ *	tail	appended to: the text before }, with its NUL; nothing: none
+ *
+ * True: it has a part that runs once a block.
  */
-enum body rewrite_body_is(const struct rewrite *r, size_t open, size_t body, bool of_types);
+bool rewrite_body(struct rewrite *r, size_t open, size_t body, bool of_types, struct buf *head,
+		  struct buf *tail);
 
-/* Change it so; the text before its first token is complete. */
-void rewrite_body(struct rewrite *r, size_t body, enum body is);
+/*
+ * If the body begins with a strided loop, let the part for all threads run it in rounds, and each thread's loop
+ * continue after them.
+ *
+ *	is_whole	no thread of the kernel waits for another
+ *	part	appended to: that part
+ *
+ * False: it has no such loop, and nothing is changed. Checked by: tests/unit/nvcc/t_rounds.c
+ */
+bool rewrite_rounds(struct rewrite *r, size_t open, size_t body, bool of_types, bool is_whole,
+		    struct buf *part);
 
 /*
  * A parameter of a template or function: [from, to).

@@ -145,19 +145,25 @@ find_body(const struct rewrite *r, size_t i)
 
 /* The kernel's first line: in the program it is a launch. */
 static void
-add_launch(struct rewrite *r, size_t body, const struct kernel *k, enum body is)
+add_launch(struct rewrite *r, size_t body, const struct kernel *k)
 {
-	struct buf head = {0};
+	struct buf text = {0}, head = {0}, tail = {0};
+	bool part = rewrite_body(r, k->open, body, k->of_types, &head, &tail);
 	int nt = (int)k->types.len, nn = (int)k->names.len, ns = (int)k->self.len;
 	const char *types = k->types.len ? k->types.data : "";
 
-	must_addf(&head,
-		  " if (__builtin_expect(%s, 0)) { if (!__gpusim_inside) ::gpusim_cuda::kernel<void (*)(%.*s), "
-		  "static_cast<void (*)(%.*s)>(&%.*s)%s>::launch(%.*s); return; }",
-		  is == BODY_THREADS ? "__gpusim_inside != 1" : "!__gpusim_inside", nt, types, nt, types, ns,
-		  k->self.data, is == BODY_THREADS ? "" : ", 1", nn,
-		  nn ? k->names.data : "");
-	rewrite_before(r, body + 1, head.data);
+	must_addf(&text,
+		  " if (__builtin_expect(%s, 0)) { if (!__gpusim_inside) "
+		  "::gpusim_cuda::kernel<void (*)(%.*s), static_cast<void (*)(%.*s)>(&%.*s)%s>"
+		  "::launch(%.*s); return; }%.*s",
+		  part ? "!__gpusim_inside" : "__gpusim_inside != 1", nt, types, nt, types, ns,
+		  k->self.data, part ? ", 1" : "", nn, nn ? k->names.data : "", (int)head.len,
+		  head.len ? head.data : "");
+	rewrite_before(r, body + 1, text.data);
+	if (tail.len)
+		rewrite_before(r, token_close(&r->t, body), tail.data);
+	buf_fini(&tail);
+	buf_fini(&text);
 	buf_fini(&head);
 }
 
@@ -165,7 +171,6 @@ enum rc
 rewrite_kernel(struct rewrite *r, size_t i)
 {
 	struct kernel k = {0};
-	enum body is;
 	size_t body;
 
 	r->device = true;
@@ -182,9 +187,7 @@ rewrite_kernel(struct rewrite *r, size_t i)
 		rewrite_copy(r, k.name, k.name_end, &k.self);
 		add_template(r, i, &k);
 		params(r, k.open + 1, k.close, false, &k.types, &k.names);
-		is = rewrite_body_is(r, k.open, body, k.of_types);
-		add_launch(r, body, &k, is);
-		rewrite_body(r, body, is);
+		add_launch(r, body, &k);
 	}
 	buf_fini(&k.types);
 	buf_fini(&k.names);

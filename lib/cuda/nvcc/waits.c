@@ -110,17 +110,31 @@ static void
 flag_roots(struct waits *w)
 {
 	static const char *const waiting[] = {
-	    "threadIdx", "__gpusim_thread_idx", "__gpusim_barrier", "__gpusim_warp",
-	    "__gpusim_nanosleep", "__gpusim_grid_barrier", "__gpusim_trap", "__gpusim_assert_fail",
-	    "__assert_fail", "printf", "vprintf", "asm", "__asm", "__asm__", "setjmp", "try", "goto",
+	    "threadIdx",
+	    "__gpusim_thread_idx",
+	    "__gpusim_barrier",
+	    "__gpusim_warp",
+	    "__gpusim_nanosleep",
+	    "__gpusim_grid_barrier",
+	    "__gpusim_trap",
+	    "__gpusim_assert_fail",
+	    "__assert_fail",
+	    "printf",
+	    "vprintf",
+	    "asm",
+	    "__asm",
+	    "__asm__",
+	    "setjmp",
+	    "try",
+	    "goto",
 	};
 	static const char *const known[] = {
-	    "if",	"for",	       "while",		"switch",     "return",	  "sizeof",
-	    "alignof",	"decltype",    "static_cast",	"const_cast", "alignas",  "__attribute__",
-	    "noexcept", "constexpr",   "static_assert", "bool",	      "char",	  "short",
-	    "int",	"long",	       "float",		"double",     "unsigned", "signed",
-	    "void",	"auto",	       "__restrict__",	"__restrict", "else",	  "do",
-	    "operator", "const",       "typename",	"catch",      "new",	  "reinterpret_cast",
+	    "if",	"for",	     "while",	      "switch",	    "return",	"sizeof",
+	    "alignof",	"decltype",  "static_cast",   "const_cast", "alignas",	"__attribute__",
+	    "noexcept", "constexpr", "static_assert", "bool",	    "char",	"short",
+	    "int",	"long",	     "float",	      "double",	    "unsigned", "signed",
+	    "void",	"auto",	     "__restrict__",  "__restrict", "else",	"do",
+	    "operator", "const",     "typename",      "catch",	    "new",	"reinterpret_cast",
 	};
 
 	flag(w, waiting, sizeof waiting / sizeof *waiting, WAITS);
@@ -150,7 +164,7 @@ is_one(const struct waits *w, size_t i, const char *const *v)
 static size_t
 over_attribute(const struct waits *w, size_t i)
 {
-	static const char *const words[] = {"__attribute__", "__attribute", "alignas", "decltype",
+	static const char *const words[] = {"__attribute__", "__attribute", "alignas",	"decltype",
 					    "noexcept",	     "__declspec",  "explicit", NULL};
 	size_t next = token_next(w->t, i);
 
@@ -186,7 +200,8 @@ add(struct waits *w, uint32_t name, size_t from, size_t to, bool member)
 		w->def_room = w->def_room ? 2 * w->def_room : 1024;
 		w->def = must_resize(w->def, w->def_room, sizeof *w->def);
 	}
-	w->def[w->ndefs++] = (struct definition){.name = name, .from = from, .to = to, .member = member};
+	w->def[w->ndefs++] =
+	    (struct definition){.name = name, .from = from, .to = to, .member = member};
 	w->name[name].flags |= KNOWN;
 }
 
@@ -202,7 +217,8 @@ begins_ground(const struct waits *w, size_t i)
 {
 	size_t next = token_next(w->t, i);
 
-	return is(w, i, "namespace") || (is(w, i, "extern") && next < w->t->n && w->t->v[next].kind == TOKEN_STRING);
+	return is(w, i, "namespace") ||
+	       (is(w, i, "extern") && next < w->t->n && w->t->v[next].kind == TOKEN_STRING);
 }
 
 static struct declares
@@ -341,7 +357,8 @@ find_definitions(struct waits *w)
 			k.depth -= k.depth > 0;
 			k.begin = i + 1;
 		} else if (*t->text == ';') {
-			declared(w, k.begin, i, k.depth > 0 && k.depth <= DEPTH && k.member[k.depth - 1]);
+			declared(w, k.begin, i,
+				 k.depth > 0 && k.depth <= DEPTH && k.member[k.depth - 1]);
 			k.begin = i + 1;
 		} else if (*t->text == '(' || *t->text == '[') {
 			i = token_close(w->t, i);
@@ -385,7 +402,8 @@ static void
 look_at_lambdas(struct waits *w)
 {
 	for (size_t i = 0; i + 1 < w->t->n && !w->members_wait; i++) {
-		size_t prev = is(w, i, "__gpusim_device__") ? token_prev(w->t, i) : SIZE_MAX, at = i;
+		size_t prev = is(w, i, "__gpusim_device__") ? token_prev(w->t, i) : SIZE_MAX,
+		       at = i;
 
 		if (prev != SIZE_MAX && is(w, prev, "__gpusim_host__"))
 			prev = token_prev(w->t, prev);
@@ -475,16 +493,16 @@ is_call_by_pointer(const struct waits *w, size_t i, bool of_types)
 		return true;
 	before = token_prev(w->t, open);
 	if (is(w, prev, "]")) /* but not [..](..) {..} */
-		return before != SIZE_MAX && (w->id[before] || is(w, before, ")") || is(w, before, "]"));
+		return before != SIZE_MAX &&
+		       (w->id[before] || is(w, before, ")") || is(w, before, "]"));
 	inside = token_next(w->t, open);
 	if (before != SIZE_MAX && is_one(w, before, words))
 		return false;
 	if (before != SIZE_MAX && w->id[before] && !is(w, before, "return"))
 		return true;
 	/* (type)(..) is a cast: its name is known, or ends with * */
-	return is(w, inside, "*") ||
-	       (!of_types && token_next(w->t, inside) == prev && w->id[inside] &&
-		!(w->name[w->id[inside]].flags & KNOWN));
+	return is(w, inside, "*") || (!of_types && token_next(w->t, inside) == prev &&
+				      w->id[inside] && !(w->name[w->id[inside]].flags & KNOWN));
 }
 
 bool
