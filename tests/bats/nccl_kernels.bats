@@ -82,6 +82,17 @@ with_header() {
 	assert_output 'by table'
 }
 
+@test "kernels that run as loops, and loops that run in rounds, give what threads give" {
+	local n
+	for n in 1 2 5; do
+		GPUSIM_THREADS=$n run nccl 1 k_loops
+		assert_status 0
+		assert_output 'as threads'
+	done
+	run nccl 1 k_loops fault
+	[[ $output == *'kernel faults, block (1,0,0) thread (48,0,0): an illegal address, 0x10'* ]]
+}
+
 @test "half, bfloat16 and both floats of 8 bits are exact" {
 	run nccl 1 k_floats
 	assert_status 0

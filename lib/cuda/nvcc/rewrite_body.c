@@ -55,7 +55,7 @@ rewrite_body(struct rewrite *r, size_t open, size_t body, bool of_types, struct 
 	rounds = !functions && rewrite_rounds(r, open, body, of_types, loop, head);
 	if (loop)
 		make_loop(r, head, tail);
-	else if (!functions)
+	else if (r->waits && !functions)
 		must_addf(
 		    head,
 		    " [[maybe_unused]] const ::uint3 threadIdx = ::threadIdx, blockIdx = "

@@ -29,10 +29,11 @@ gives(const char *source, const char *want)
 	struct err err = {0};
 	char a[4096], b[4096];
 	bool same;
-
 	/* ! in front: not -rdc=true */
-	if (rewrite(source + (*source == '!'), strlen(source) - (*source == '!'), "x.cu",
-		    *source != '!', &out, &err) != RC_OK) {
+	const struct rewrite_how how = {.separate = *source != '!'};
+
+	if (rewrite(source + (*source == '!'), strlen(source) - (*source == '!'), "x.cu", &how,
+		    &out, &err) != RC_OK) {
 		printf("#   '%s': %s\n", source, err.text);
 		buf_fini(&out);
 		return false;
@@ -51,7 +52,8 @@ contains(const char *source, const char *part)
 {
 	struct buf out = {0};
 	struct err err = {0};
-	bool good = rewrite(source, strlen(source), "x.cu", *source != '!', &out, &err) == RC_OK &&
+	const struct rewrite_how how = {.separate = *source != '!'};
+	bool good = rewrite(source, strlen(source), "x.cu", &how, &out, &err) == RC_OK &&
 		    memmem(out.data, out.len, part, strlen(part));
 
 	if (!good)
@@ -66,9 +68,9 @@ refuses(const char *source, const char *sentence)
 {
 	struct buf out = {0};
 	struct err err = {0};
+	const struct rewrite_how how = {.separate = *source != '!'};
 	bool good =
-	    rewrite(source, strlen(source), "x.cu", *source != '!', &out, &err) == RC_BADDATA &&
-	    strstr(err.text, sentence);
+	    rewrite(source, strlen(source), "x.cu", &how, &out, &err) == RC_BADDATA && strstr(err.text, sentence);
 
 	if (!good)
 		printf("#   '%s' gave '%s', not '%s'\n", source, err.text, sentence);
@@ -111,8 +113,8 @@ static const struct pair launches[] = {
 
 #define PLAIN(name) "::gpusim_cuda::plain<decltype(" #name ")>"
 #define HEAD(type, self, args)                                                              \
-	"if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(" type \
-	"), static_cast<void (*)(" type ")>(&" self ")>::launch(" args "); return; }"
+	"if (__builtin_expect(__gpusim_inside != 1, 0)) { if (!__gpusim_inside) "           \
+	"::gpusim_cuda::kernel<void (*)(" type "), static_cast<void (*)(" type ")>(&" self ")>::launch(" args "); return; }"
 
 static const struct pair kernels[] = {
     {G "k(int *a) { b; }", "void k(int *a) {" HEAD(PLAIN(a), "k", "a") "b; }"},
@@ -240,7 +242,7 @@ test_lines(void)
 	struct err err = {0};
 	unsigned in = 0, lines = 0;
 
-	rewrite(s, strlen(s), "x.cu", false, &out, &err);
+	rewrite(s, strlen(s), "x.cu", &(struct rewrite_how){0}, &out, &err);
 	for (const char *c = s; *c; c++)
 		in += *c == '\n';
 	for (size_t i = 0; i < out.len; i++)
