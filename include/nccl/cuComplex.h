@@ -12,7 +12,7 @@ typedef cuFloatComplex cuComplex;
 
 #define GPUSIM_COMPLEX static __inline__ __attribute__((unused)) __host__ __device__
 
-/* T: the pair; t: its parts' type; s: the suffix of names; abs: of t. A quotient is scaled by its divisor, so that it does
+/* T: the pair; t: its parts' type; s: the suffix of names. A quotient is scaled by its divisor, so that it does
  * not overflow where the result does not; a modulus by hypot. */
 #define GPUSIM_COMPLEX_TYPE(T, t, s, name)                                                         \
 	GPUSIM_COMPLEX T make_##name(t x, t y)                                                     \

@@ -1,6 +1,6 @@
 /*
- * cuda.h - names of the CUDA driver's interface that runtime programs also use. The driver's calls are not simulated: using
- * one is an error of the preprocessor, in .cu files and for a plain compiler.
+ * cuda.h - names of the CUDA driver's interface that runtime programs also use. The driver's calls are not simulated:
+ * using one is an error of the preprocessor, in .cu files and for a plain compiler.
  */
 #ifndef __cuda_cuda_h__
 #define __cuda_cuda_h__
@@ -32,7 +32,8 @@ typedef enum cudaError_enum {
 
 /* clang-format off */
 #define GPUSIM_NO_DRIVER(...) \
-	(_Pragma("GCC error \"the driver API (cu*) is not simulated; use the runtime's calls (cuda*)\"") CUDA_ERROR_NOT_SUPPORTED)
+	(_Pragma("GCC error \"the driver API (cu*) is not simulated; use the runtime's calls (cuda*)\"") \
+	     CUDA_ERROR_NOT_SUPPORTED)
 /* clang-format on */
 #include <gpusim_no_driver.h> /* a macro for each call; the Makefile writes them */
 

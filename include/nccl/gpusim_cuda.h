@@ -151,7 +151,8 @@ template <class T> struct plain_type<T *const __restrict__> {
 };
 template <class T> using plain = typename plain_type<T>::type;
 
-/* The memory of a __managed__ variable, with its initial value. Without devices it is the program's own: kernels cannot run. */
+/* The memory of a __managed__ variable, with its initial value. Without devices, where no kernel can run, it is the
+ * program's own. */
 template <class T>
 inline T &
 managed(T &initial)

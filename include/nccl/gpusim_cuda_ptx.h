@@ -1,6 +1,6 @@
 /*
- * gpusim_cuda_ptx.h - in .cu files: what bin/nvcc makes of PTX in asm statements. A function has an instruction's name, its
- * first type as T, and its operands in order; memory comes first. cuda_runtime.h includes it.
+ * gpusim_cuda_ptx.h - in .cu files: what bin/nvcc makes of PTX in asm statements. A function has an instruction's
+ * name, its first type as T, and its operands in order; memory comes first. cuda_runtime.h includes it.
  */
 #ifndef GPUSIM_CUDA_PTX_H
 #define GPUSIM_CUDA_PTX_H

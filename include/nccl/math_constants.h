@@ -1,6 +1,6 @@
 /*
- * math_constants.h - constants of floats (_F) and doubles, by CUDA's names. L2E is log2(e), L2T log2(10), LG2 log10(2), LGE log10(e),
- * LNT ln(10).
+ * math_constants.h - constants of floats (_F) and doubles, by CUDA's names. L2E is log2(e), L2T log2(10), LG2
+ * log10(2), LGE log10(e), LNT ln(10).
  */
 #ifndef __MATH_CONSTANTS_H__
 #define __MATH_CONSTANTS_H__
