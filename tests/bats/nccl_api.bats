@@ -73,6 +73,23 @@ says() {
 	says 3 nccl_process mismatch 'mismatch: as it should be'
 }
 
+@test "a device that is killed is ncclRemoteError on the other ranks, long before a heartbeat is missing" {
+	local way i
+	says 3 nccl_killed killed
+	for way in 0 1; do
+		mkdir "$way"
+		export GPUSIM_COORD=ipc://$T/$way/coord GPUSIM_P2P_DISABLE=$way
+		ready "coord$way" gpucoord --listen "$GPUSIM_COORD" --heartbeat 200s --missed 3/3 --op-timeout 900s --comm-timeout 1800s \
+			--state none
+		for i in 0 1 2; do
+			ready "dev$way$i" gpudev --listen "ipc://$T/$way/dev$i" --ordinal $i -m 64M
+		done
+		LD_LIBRARY_PATH=$NCCL_HOME_HERE/lib run bounded "$PROGRAMS/nccl_killed"
+		assert_status 0
+		assert_equal "${lines[-1]}" killed
+	done
+}
+
 @test "NCCL_DEBUG: lines in NCCL's form, in a file for each process" {
 	NCCL_DEBUG=INFO NCCL_DEBUG_FILE=$T/log.%p run nccl 2 nccl_premulsum
 	assert_status 0

@@ -124,10 +124,11 @@ enum gpusim_rc
 cmdq_bind_error(const struct cmdq_bind *b)
 {
 	const struct cmdq_comm *r = b->record;
+	/* This rank's own device wrote it, so what was out of reach is another rank. */
+	enum rc rc = r->rc && r->rc != RC_UNREACHABLE ? (enum rc)r->rc : RC_FAILED;
 
 	if (cmdq_bind_failed(b))
-		return client_fail(r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
-				   (int)sizeof r->text - 1, r->text);
+		return client_fail(rc, "%.*s", (int)sizeof r->text - 1, r->text);
 	if (!memfile_lives(b->area.file))
 		return client_fail(RC_UNREACHABLE, "device %016" PRIx64 " has ended", b->device.id);
 	return GPUSIM_OK;

@@ -44,8 +44,9 @@ failure(struct cmdq *q, enum gpusim_rc rc)
 		return cudaSuccess;
 	cuda_tell(gpusim_error());
 	switch (rc) {
-	case GPUSIM_UNREACHABLE:
-		return cudaErrorDevicesUnavailable;
+	case GPUSIM_UNREACHABLE: /* collectives report it for another rank */
+		return cmdq_page(q)->error.comm ? cudaErrorLaunchFailure
+						: cudaErrorDevicesUnavailable;
 	case GPUSIM_NOMEM:
 		return cudaErrorMemoryAllocation;
 	case GPUSIM_TIMEOUT:
