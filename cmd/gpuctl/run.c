@@ -74,7 +74,7 @@ is_pinned(const struct args *a)
 	       a->nranks <= (unsigned)CPU_COUNT(&set);
 }
 
-/* The threads of products of matrices in the command, which has as many streams as devices at least. */
+/* The threads of products of matrices and of grids in the command, which has as many streams as devices at least. */
 static void
 share_cores(const struct args *a)
 {
@@ -85,6 +85,7 @@ share_cores(const struct args *a)
 	if (n == 0 && sched_getaffinity(0, sizeof set, &set) == 0)
 		n = (unsigned)CPU_COUNT(&set) / a->nranks;
 	setenv("OPENBLAS_NUM_THREADS", show(text, n ? n : 1, ""), a->threads != 0);
+	setenv("GPUSIM_THREADS", text, a->threads != 0);
 }
 
 /* Add the options' kernels to $GPUSIM_KERNELS, for `gpuctl launch --list` in the command. */

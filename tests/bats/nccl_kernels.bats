@@ -82,6 +82,16 @@ with_header() {
 	assert_output 'by table'
 }
 
+@test "blocks of a grid wait for each other: cooperative launches, and counts that blocks read" {
+	run nccl 1 k_grid
+	assert_status 0
+	[ "${lines[-1]}" = 'all blocks' ] || { printf '%s\n' "$output" && false; }
+	[[ $output == *'grid.sync() in a launch that is not cooperative: use cudaLaunchCooperativeKernel'* ]]
+	GPUSIM_TIMEOUT=8s run nccl 1 k_grid stuck
+	[[ $output == *'kernel by_hand, block ('*'no block ends: 256 run at once, and may wait for others that have not begun'* ]]
+	[[ $output == *cudaErrorLaunchTimeout* ]]
+}
+
 @test "kernels that run as loops, and loops that run in rounds, give what threads give" {
 	local n
 	for n in 1 2 5; do

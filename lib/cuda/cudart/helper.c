@@ -187,7 +187,8 @@ make_shared(struct helper *h, int ordinal, struct err *err)
 	snprintf(h->shared->path, sizeof h->shared->path, "%s",
 		 cuda_device_at(ordinal)->space->path);
 	h->shared->threads = threads();
-	h->shared->stuck_ns = (cuda_timeout_ms() ? cuda_timeout_ms() : STUCK_MS) * NS_PER_MS;
+	h->shared->stuck_ns =
+	    (cuda_timeout_ms() ? cuda_timeout_ms() / 4 * 3 : STUCK_MS) * NS_PER_MS;
 	return RC_OK;
 }
 

@@ -14,15 +14,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
 #include "cudart/fiber.h"
 #include "mem/cmdq.h"
 
-#define SMALL	 8192 /* threads of a grid */
-#define WATCH_NS (100 * NS_PER_MS)
-#define CALM	 2 /* looks without progress before further blocks begin */
+#define SMALL	   8192 /* threads of a grid */
+#define WATCH_NS   (100 * NS_PER_MS)
+#define SPARE_NICE 10 /* of threads beyond those that a grid may have */
+#define CALM	   2  /* looks without progress before further blocks begin */
 
 /* A grid that runs. */
 struct run {
@@ -155,7 +158,14 @@ serve(void *first)
 {
 	struct helper_runner *r = helper_runner_new();
 	struct run *run = first;
+	bool spare;
 
+	/* Blocks that spin must not keep the device from its heartbeats. */
+	pthread_mutex_lock(&lock);
+	spare = run->joined >= run->all->threads;
+	pthread_mutex_unlock(&lock);
+	if (spare)
+		setpriority(PRIO_PROCESS, (id_t)gettid(), SPARE_NICE);
 	while (r) {
 		run_share(r, run);
 		pthread_mutex_lock(&lock);

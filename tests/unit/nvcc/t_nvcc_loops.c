@@ -8,10 +8,11 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define G	 "__gpusim_global__ void k(int *p, float *x, int n) "
 #define D	 "__gpusim_device__ "
-#define RUNTIME                                                                                  \
-	"unsigned __gpusim_barrier(int, unsigned *); static void __syncthreads() { "             \
-	"__gpusim_barrier(0, 0); } static int lane() { return threadIdx.x % 32; } "              \
-	"static int atomicAdd(int *p, int v) { return __atomic_fetch_add(p, v, 0); } static float " \
+#define RUNTIME                                                                               \
+	"unsigned __gpusim_barrier(int, unsigned *); static void __syncthreads() { "          \
+	"__gpusim_barrier(0, 0); } static int lane() { return threadIdx.x % 32; } "           \
+	"static int atomicAdd(int *p, int v) { return __atomic_fetch_add(p, v, 0); } static " \
+	"float "                                                                              \
 	"sqrtf(float v) { return v; }\n"
 
 static bool
@@ -66,8 +67,8 @@ static const char *const threads[] = {
     G "{ p[lane()] = 1; }",
     D "int self() { return threadIdx.x; } " G "{ p[self()] = 1; }",
     D "int f(int); " G "{ p[threadIdx.x] = f(n); }",
-    "typedef int (*fn)(int); " D "int w(int a) { __syncthreads(); return a; } " D "fn table[1] = {w}; " G
-    "{ p[threadIdx.x] = table[0](n); }",
+    "typedef int (*fn)(int); " D "int w(int a) { __syncthreads(); return a; } " D
+    "fn table[1] = {w}; " G "{ p[threadIdx.x] = table[0](n); }",
     "__gpusim_global__ void k(int (*f)(int), int *p) { p[threadIdx.x] = f(1); }",
     "__gpusim_global__ void k(int (*f)(int), int *p) { p[threadIdx.x] = (*f)(1); }",
     "struct S { void meet() { __syncthreads(); } }; " G "{ S s; s.meet(); }",
@@ -115,8 +116,10 @@ static const char *const no_rounds[] = {
     D "void bump(int &a) { a += 1; } " G "{ " FOR "{ bump(n); x[i] = n; } }",
     D "void bump(int &a) { a += 1; } " G "{ " FOR "{ bump(i); x[i] = n; } }",
     G "{ float *q = x; " FOR "{ q += 1; *q = i; } }",
-    G "{ int m = n; " "for (int i = threadIdx.x; i < m; i += 64) { m -= 1; x[i] = 0; } }",
-    G "{ int m = 64; " "for (int i = threadIdx.x; i < n; i += m) { m += 1; x[i] = 0; } }",
+    G "{ int m = n; "
+      "for (int i = threadIdx.x; i < m; i += 64) { m -= 1; x[i] = 0; } }",
+    G "{ int m = 64; "
+      "for (int i = threadIdx.x; i < n; i += m) { m += 1; x[i] = 0; } }",
     G "{ for (float i = threadIdx.x; i < n; i += 64) x[(int)i] = 0; }",
     G "{ __gpusim_shared__ float s[64]; for (int i = threadIdx.x; i < n; i += 64) s[i] = 0; }",
     G "{ int *q = &n; " FOR "x[i] = *q; }",
