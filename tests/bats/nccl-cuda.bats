@@ -170,3 +170,26 @@ holds_nothing() { [ "$(used_bytes)" -eq 0 ]; }
 	assert_output 'cudaErrorNoKernelImageForDevice'
 	[[ $stderr == "libcudart (gpusim): NVIDIA's nvcc has compiled the program's kernels, for GPUs: build"* ]]
 }
+
+# traced JQ - a value of the trace's events
+traced() { python3 -c "import json; t = [e for e in json.load(open('nv.json'))]; print($1)"; }
+
+@test "cuda: NVTX's ranges, marks and names are in the trace" {
+	needs python3
+	run nccl 1 --trace=nv.json cu_nvtx
+	assert_status 0
+	assert_match 'all is well'
+	python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" nv.json
+	ranges="e in t if e.get('cat') == 'range'"
+	assert_equal "$(traced "sorted({e['name'] for $ranges})")" \
+		"['between threads', 'crosses', 'deep', 'here', 'inner \"quoted\"', 'net: layer', 'other thread', 'outer', 'registered', 'wide, cut after thirty-one byte']"
+	assert_equal "$(traced "[e['args'] for $ranges and e['name'] == 'net: layer']" | tr -d ' ')" \
+		"[{'category':7,'colour':'#00ff80'},{'category':7,'colour':'#00ff80'}]"
+	assert_equal "$(traced "[e['ph'] for $ranges and e['name'] in ('between threads', 'crosses')]")" "['b', 'e', 'b', 'e']"
+	assert_equal "$(traced "len([1 for $ranges and e['name'] == 'deep'])")" 64
+	assert_equal "$(traced "len({e['tid'] for $ranges})")" 2
+	inside=$(traced "[(a['ts'] <= b['ts'] and b['ts'] + b['dur'] <= a['ts'] + a['dur'] and a['tid'] == b['tid']) for a in t for b in t if a.get('name') == 'outer' and b.get('name') == 'inner \"quoted\"']")
+	assert_equal "$inside" '[True]'
+	assert_equal "$(traced "[e['args']['name'] for e in t if e['name'] == 'thread_name' and 'copies' in e['args']['name']]")" \
+		"['copies (queue 2)']"
+}

@@ -27,6 +27,12 @@ struct multiply_add { /* associative, not commutative: (x -> a x + b) after each
 enum { RANK, SIZE, META_RANK, META_SIZE, SHFL, UP, DOWN, XOR, WIDE, BALLOT, ANY, ALL, MATCH, SAME, SUM, FSUM, MIN, MAX,
        ORDERED, INCLUSIVE, EXCLUSIVE, NOTES };
 
+__device__ static int
+smaller(int a, int b)
+{
+	return b < a ? b : a;
+}
+
 __host__ __device__ static unsigned
 mixed(unsigned x)
 {
@@ -60,6 +66,8 @@ note(const G &g, unsigned v, unsigned *out)
 	out[SUM] = cg::reduce(g, v, cg::plus<unsigned>());
 	out[FSUM] = cg::reduce(g, (float)(v % 1000), cg::plus<float>());
 	out[MIN] = cg::reduce(g, (int)v, cg::less<int>());
+	if (cg::reduce(g, (int)v, smaller) != (int)out[MIN])
+		__trap();
 	out[MAX] = cg::reduce(g, (int)v, cg::greater<int>());
 	out[ORDERED] = f.x + 31 * f.y;
 	out[INCLUSIVE] = cg::inclusive_scan(g, v);

@@ -5,7 +5,7 @@
 #ifndef COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
 #define COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
 
-#include "../cooperative_groups.h"
+#include <cooperative_groups.h>
 
 #ifdef __GPUSIM_NVCC__
 

@@ -2,7 +2,7 @@
 #ifndef COOPERATIVE_GROUPS_REDUCE_H
 #define COOPERATIVE_GROUPS_REDUCE_H
 
-#include "../cooperative_groups.h"
+#include <cooperative_groups.h>
 
 #ifdef __GPUSIM_NVCC__
 
@@ -133,7 +133,7 @@ inline auto
 reduce(const Group &g, T &&v, Op &&op)
 {
 	typedef std::remove_cv_t<std::remove_reference_t<T>> value;
-	std::remove_cv_t<std::remove_reference_t<Op>> fold = op;
+	std::decay_t<Op> fold = op;
 
 	return details::reduce(details::plain(g), value(v), fold);
 }

@@ -2,7 +2,7 @@
 #ifndef COOPERATIVE_GROUPS_SCAN_H
 #define COOPERATIVE_GROUPS_SCAN_H
 
-#include "reduce.h"
+#include <cooperative_groups/reduce.h>
 
 #ifdef __GPUSIM_NVCC__
 

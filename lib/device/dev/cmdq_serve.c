@@ -178,6 +178,24 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 		       (int)sizeof x->text - 1, x->text);
 }
 
+static void
+run_note(struct queue *q, const struct cmdq_command *c)
+{
+	const struct cmdq_note *n = &c->u.note;
+	struct flight_range r = {.what = c->flags,
+				 .category = c->mark,
+				 .colour = n->colour,
+				 .begin = n->begin,
+				 .end = n->end,
+				 .pid = q->pid,
+				 .tid = n->tid};
+
+	_Static_assert(sizeof r.name == sizeof n->name, "one length");
+	memcpy(r.name, n->name, sizeof r.name);
+	r.name[sizeof r.name - 1] = '\0';
+	recorder_range(&q->recorder, &r);
+}
+
 static bool
 is_of_comm(const struct cmdq_command *c)
 {
@@ -213,6 +231,9 @@ run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 		return run_wait(q, &c->u.wait, err);
 	case CMDQ_EXTERN:
 		return run_extern(q, &c->u.ext, err);
+	case CMDQ_NOTE:
+		run_note(q, c);
+		return RC_OK;
 	}
 	return err_set(err, RC_INVAL, "unknown kind of command: %u", c->kind);
 }
@@ -251,7 +272,8 @@ word(const struct cmdq_command *c)
 {
 	static const char *const words[] = {
 	    [CMDQ_COPY] = "copy", [CMDQ_MEMSET] = "memset", [CMDQ_STAMP] = "stamp",
-	    [CMDQ_WAIT] = "wait", [CMDQ_EXTERN] = "kernel", [CMDQ_NOP] = "nop"};
+	    [CMDQ_WAIT] = "wait", [CMDQ_EXTERN] = "kernel", [CMDQ_NOP] = "nop",
+	    [CMDQ_NOTE] = "note"};
 
 	return c->kind < sizeof words / sizeof *words ? words[c->kind] : NULL;
 }

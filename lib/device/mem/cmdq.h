@@ -32,6 +32,7 @@ enum cmdq_kind {
 	CMDQ_STAMP,  /* the time, CLOCK_MONOTONIC ns as a u64, to address u.bytes.dst */
 	CMDQ_WAIT,   /* until queue u.wait.queue of this device has done u.wait.position commands */
 	CMDQ_EXTERN, /* work that a thread or helper of the client does: u.ext */
+	CMDQ_NOTE,   /* a record of the program for the device's recorder: u.note */
 };
 
 /* Flags of CMDQ_COLL and CMDQ_SENDRECV. */
@@ -67,6 +68,13 @@ struct cmdq_ext {
 	uint64_t n;   /* number of its work item on this queue, from 1 */
 };
 
+/* `flags` is enum flight_range_what, `mark` the category. */
+struct cmdq_note {
+	uint64_t begin, end; /* ticks */
+	uint32_t tid, colour;
+	char name[32]; /* ends in 0 */
+};
+
 struct cmdq_command {
 	uint8_t kind; /* enum cmdq_kind */
 	uint8_t flags;
@@ -80,6 +88,7 @@ struct cmdq_command {
 		struct cmdq_bytes bytes;
 		struct cmdq_wait wait;
 		struct cmdq_ext ext;
+		struct cmdq_note note;
 		uint64_t words[7];
 	} u;
 };

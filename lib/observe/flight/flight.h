@@ -49,6 +49,7 @@ enum flight_kind {
 	FLIGHT_PAUSE, /* struct flight_copy: a stream waited for an event, a queue, a process of the program */
 	FLIGHT_MARK, /* struct flight_mark: an instant event, followed by `ntext` records of text */
 	FLIGHT_TEXT, /* struct flight_text */
+	FLIGHT_RANGE, /* struct flight_range: a range or mark of a program's thread, by NVTX; a name */
 	FLIGHT_NKINDS
 };
 
@@ -171,6 +172,25 @@ struct flight_text {
 	char text[FLIGHT_TEXT_BYTES]; /* UTF-8 of a longer text may be cut anywhere */
 };
 
+enum flight_range_what {
+	FLIGHT_RANGE_NESTED =
+	    1,		     /* push and pop: it lies within or beside the others of its thread */
+	FLIGHT_RANGE_FREE,   /* begun and ended by any threads */
+	FLIGHT_RANGE_MARK,   /* begin is end */
+	FLIGHT_RANGE_THREAD, /* the name of the program's thread tid */
+	FLIGHT_RANGE_STREAM  /* the name of the ring's own stream */
+};
+
+struct flight_range {
+	uint8_t kind;
+	uint8_t what; /* enum flight_range_what */
+	uint16_t category;
+	uint32_t colour;	/* ARGB; 0: none */
+	uint64_t begin, end;	/* ticks */
+	uint32_t pid, tid;	/* of the program */
+	char name[FLIGHT_NAME]; /* cut; ends in 0 */
+};
+
 union flight_record {
 	uint8_t kind;
 	struct flight_op op;
@@ -179,6 +199,7 @@ union flight_record {
 	struct flight_copy copy;
 	struct flight_mark mark;
 	struct flight_text text;
+	struct flight_range range;
 	uint64_t words[8];
 };
 _Static_assert(sizeof(union flight_record) == 64, "one cache line");

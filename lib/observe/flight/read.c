@@ -202,6 +202,10 @@ makes_sense(union flight_record *r)
 		       strcmp(flight_mark_name(r->mark.what), "?") != 0;
 	case FLIGHT_TEXT:
 		return r->text.n <= FLIGHT_TEXT_BYTES;
+	case FLIGHT_RANGE:
+		clean(r->range.name, sizeof r->range.name);
+		return is_interval(r->range.begin, r->range.end) && r->range.what >= 1 &&
+		       r->range.what <= FLIGHT_RANGE_STREAM;
 	case FLIGHT_NONE:
 	case FLIGHT_NKINDS:
 		break;
@@ -477,7 +481,7 @@ flight_kind_name(unsigned kind)
 	static const char *const names[] = {
 	    [FLIGHT_OP] = "operation",	[FLIGHT_WAIT] = "wait", [FLIGHT_STEP] = "step",
 	    [FLIGHT_KERNEL] = "kernel", [FLIGHT_COPY] = "copy", [FLIGHT_PAUSE] = "pause",
-	    [FLIGHT_MARK] = "mark",	[FLIGHT_TEXT] = "text"};
+	    [FLIGHT_MARK] = "mark",	[FLIGHT_TEXT] = "text", [FLIGHT_RANGE] = "range"};
 
 	return WORD(names, kind);
 }

@@ -27,6 +27,7 @@ struct track {
 	char name[64];
 	struct lane *lane;
 	size_t nlanes;
+	uint32_t program; /* pid, whose ranges it has; 0: none yet */
 	/* Steps and waits whose operation has not ended, in their order. */
 	union flight_record *step;
 	size_t nsteps, room;

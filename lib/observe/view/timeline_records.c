@@ -627,6 +627,87 @@ write_mark(struct track *k, const struct flight_clock *clock, const union flight
 	return RC_OK;
 }
 
+/* ---- ranges of a program: a process of its own, with the program's threads */
+
+#define PROGRAMS 1000000u /* + its pid: other processes of a trace have small numbers */
+
+_Static_assert(offsetof(struct flight_range, begin) == offsetof(struct flight_step, begin),
+	       "one place");
+
+/* A name of a thread of the program, or of the ring's stream. */
+static enum rc
+write_range_name(struct track *k, const struct flight_range *r, struct err *err)
+{
+	char name[sizeof k->name];
+
+	if (r->what == FLIGHT_RANGE_THREAD) {
+		timeline_name(k->p->t, PROGRAMS + r->pid, r->tid, "thread_name", r->name);
+		return RC_OK;
+	}
+	snprintf(name, sizeof name, "%s (%.24s)", r->name, k->name);
+	memcpy(k->name, name, sizeof k->name);
+	if (k->nlanes)
+		timeline_name(k->p->t, k->p->pid, k->lane[0].tid, "thread_name", name);
+	else if (!add_lane(k))
+		return err_set(err, RC_NOMEM, "out of memory");
+	return RC_OK;
+}
+
+static void
+begin_range(struct track *k, const struct flight_range *r, char phase, uint64_t at_ns)
+{
+	struct trace_out *o = &k->p->t->out;
+
+	trace_begin(o, phase, PROGRAMS + r->pid, r->tid);
+	trace_us(o, "ts", at_ns);
+	trace_text(o, "cat", "range");
+	trace_text(o, "name", r->name);
+	if (phase == 'b' || phase == 'e')
+		trace_hex(o, "id", r->begin);
+	else if (phase == 'i')
+		trace_text(o, "s", "t");
+}
+
+static enum rc
+write_range(struct track *k, const struct flight_clock *c, const struct flight_range *r,
+	    struct err *err)
+{
+	struct trace_out *o = &k->p->t->out;
+	uint64_t b = timeline_ns(k->p->t, c, r->begin), e = timeline_ns(k->p->t, c, r->end);
+	char text[40];
+
+	if (r->what == FLIGHT_RANGE_THREAD || r->what == FLIGHT_RANGE_STREAM)
+		return write_range_name(k, r, err);
+	if (timeline_before(k->p->t, c, r->end))
+		return RC_OK;
+	if (k->program != r->pid) {
+		k->program = r->pid;
+		snprintf(text, sizeof text, "program %" PRIu32, r->pid);
+		timeline_name(k->p->t, PROGRAMS + r->pid, 0, "process_name", text);
+		timeline_order(k->p->t, PROGRAMS + r->pid, 0, "process_sort_index", 0);
+	}
+	begin_range(k, r,
+		    r->what == FLIGHT_RANGE_NESTED ? 'X'
+		    : r->what == FLIGHT_RANGE_MARK ? 'i'
+						   : 'b',
+		    b);
+	if (r->what == FLIGHT_RANGE_NESTED)
+		trace_us(o, "dur", e - b);
+	trace_args(o);
+	if (r->category)
+		trace_number(o, "category", r->category);
+	if (r->colour) {
+		snprintf(text, sizeof text, "#%06" PRIx32, r->colour & 0xffffff);
+		trace_text(o, "colour", text);
+	}
+	trace_end(o);
+	if (r->what == FLIGHT_RANGE_FREE) {
+		begin_range(k, r, 'e', e);
+		trace_end(o);
+	}
+	return RC_OK;
+}
+
 /* ---- a ring */
 
 /* The ring's track; a new one if another stream has taken the ring. NULL: out of memory. */
@@ -676,6 +757,9 @@ timeline_records(struct timeline_process *p, const struct timeline_ring *ring,
 			break;
 		case FLIGHT_MARK:
 			rc = write_mark(k, clock, r, n, i, err);
+			break;
+		case FLIGHT_RANGE:
+			rc = write_range(k, clock, &r[i].range, err);
 			break;
 		case FLIGHT_NONE:
 		case FLIGHT_TEXT:

@@ -36,6 +36,7 @@ record_ticks(const union flight_record *r)
 	case FLIGHT_KERNEL:
 	case FLIGHT_COPY:
 	case FLIGHT_PAUSE:
+	case FLIGHT_RANGE: /* its interval is there, too */
 		return r->step.end;
 	default:
 		return 0;

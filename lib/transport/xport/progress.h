@@ -167,6 +167,9 @@ void recorder_moved(struct recorder *m, uint64_t sent, uint64_t received);
 void recorder_kernel(struct recorder *m, const struct flight_kernel *k);
 void recorder_copy(struct recorder *m, const struct flight_copy *c);
 
+/* A program's range as it is; only its kind is filled in. */
+void recorder_range(struct recorder *m, const struct flight_range *r);
+
 /* Recorded only if it took 1 us or longer. */
 void recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, uint64_t begin);
 

@@ -367,6 +367,19 @@ recorder_copy(struct recorder *m, const struct flight_copy *c)
 }
 
 void
+recorder_range(struct recorder *m, const struct flight_range *r)
+{
+	struct flight_range *next;
+
+	if (!flight_on(&m->w))
+		return;
+	next = &flight_next(&m->w)->range;
+	*next = *r;
+	next->kind = FLIGHT_RANGE;
+	flight_put(&m->w);
+}
+
+void
 recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, uint64_t begin)
 {
 	if (!flight_on(&m->w) || flight_ns(&m->w, m->clock - begin) < LEAST_NS)
