@@ -218,6 +218,10 @@ static const struct option_row table[] = {
     {"nccl", NULL,
      "let programs written for NCCL find gpusim's libnccl and CUDA runtime; see gpusim-nccl(7)",
      AS_BOOL(nccl)},
+    {"memcheck", NULL,
+     "with --nccl: report wrong use of device memory, and exit with status 1 if there is any; "
+     "with --json as one JSON object for each finding",
+     AS_BOOL(memcheck)},
     {"mem", "SIZE", "memory of each device (default 256M; with --nccl 4G)", AS_BYTES(mem_bytes)},
     {"mem-file", "BASE", "keep the memory of device K in the file BASE.K", AS_ANY_STRING(mem_file)},
     {"recorder", "SIZE", "number of records kept for each stream of a device; 0: none",

@@ -37,7 +37,7 @@ struct args {
 	bool typed;		 /* --type or --raw was given */
 	enum gpusim_redop redop;
 	bool async, streaming, raw, all, json, batch, once, watch, list, simulate, follow, rewrite,
-	    allow_inject, insecure, nccl, each, label, replace;
+	    allow_inject, insecure, nccl, memcheck, each, label, replace;
 	uint64_t times;	      /* tables of top; 0: no end */
 	uint32_t interval_ms; /* between updates */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;

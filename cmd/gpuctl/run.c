@@ -1,11 +1,13 @@
 /* gpuctl run - run a command with devices of its own; see lib/clients/launch/launch.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/must.h"
@@ -88,6 +90,46 @@ share_cores(const struct args *a)
 	setenv("GPUSIM_THREADS", text, a->threads != 0);
 }
 
+/* Findings of --memcheck come into a file, which has no name once it is open. */
+static enum rc
+memcheck_begin(const struct args *a, FILE **out, struct err *err)
+{
+	char path[] = "/tmp/gpusim-memcheck-XXXXXX", link[64];
+	int fd;
+
+	*out = NULL;
+	if (!a->memcheck)
+		return RC_OK;
+	if (!a->nccl)
+		return err_set(err, RC_INVAL, "--memcheck: requires --nccl");
+	fd = mkstemp(path);
+	if (fd < 0 || unlink(path) != 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
+	    !(*out = fdopen(fd, "r")))
+		return err_set(err, RC_FAILED, "--memcheck: %s: %s", path, strerror(errno));
+	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)getpid(), fd);
+	setenv("GPUSIM_MEMCHECK", link, 1);
+	return RC_OK;
+}
+
+/* Returns the exit status. */
+static int
+memcheck_end(const struct args *a, FILE *f)
+{
+	char *line = NULL;
+	size_t size = 0, n = 0;
+
+	if (!f)
+		return EXIT_OK;
+	rewind(f);
+	for (; getline(&line, &size, f) > 0; n++)
+		if (a->json)
+			fputs(line, stdout);
+	fprintf(stderr, "gpuctl: run: memcheck: %zu finding%s\n", n, n == 1 ? "" : "s");
+	free(line);
+	fclose(f);
+	return n ? EXIT_FAILED : EXIT_OK;
+}
+
 /* Add the options' kernels to $GPUSIM_KERNELS, for `gpuctl launch --list` in the command. */
 static void
 name_kernels(const struct args *a)
@@ -163,7 +205,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
 	struct tracing tracing = {0};
-	int traced;
+	int traced, found;
+	FILE *findings;
 	char advice[80], mem[32], record[PATH_MAX];
 	struct launch_config cfg = {.ndevices = (int)a->nranks,
 				    .nspares = (int)a->spares,
@@ -211,6 +254,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 		return err->rc;
 	if (a->nccl)
 		share_cores(a);
+	if (memcheck_begin(a, &findings, err) != RC_OK)
+		return err->rc;
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
 	if (a->trace) {
@@ -225,5 +270,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	traced = tracing_end(&tracing);
 	if (cli->status == EXIT_OK)
 		cli->status = traced;
+	found = memcheck_end(a, findings);
+	if (cli->status == EXIT_OK)
+		cli->status = found;
 	return err->rc;
 }

@@ -5,56 +5,59 @@
 #ifndef CUDA_RUNTIME_CXX_H
 #define CUDA_RUNTIME_CXX_H
 
+/* Also without -O: a memory check names the line of the program, not this file. */
+#define GPUSIM_INLINE static inline __attribute__((always_inline))
+
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMalloc(T **ptr, size_t size)
 {
 	return ::cudaMalloc((void **)(void *)ptr, size);
 }
 
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMallocHost(T **ptr, size_t size, unsigned int flags = 0)
 {
 	return ::cudaHostAlloc((void **)(void *)ptr, size, flags);
 }
 
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaHostAlloc(T **ptr, size_t size, unsigned int flags)
 {
 	return ::cudaHostAlloc((void **)(void *)ptr, size, flags);
 }
 
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaHostGetDevicePointer(T **device, void *host, unsigned int flags)
 {
 	return ::cudaHostGetDevicePointer((void **)(void *)device, host, flags);
 }
 
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMallocManaged(T **ptr, size_t size, unsigned int flags = cudaMemAttachGlobal)
 {
 	return ::cudaMallocManaged((void **)(void *)ptr, size, flags);
 }
 
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMallocAsync(T **ptr, size_t size, cudaStream_t stream)
 {
 	return ::cudaMallocAsync((void **)(void *)ptr, size, stream);
 }
 
 template <class T>
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMallocPitch(T **ptr, size_t *pitch, size_t width, size_t height)
 {
 	return ::cudaMallocPitch((void **)(void *)ptr, pitch, width, height);
 }
 
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *error_node,
 		     char *log, size_t log_nbytes)
 {
@@ -66,7 +69,7 @@ cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *
 }
 
 /* As before CUDA 12. */
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphNode_t *error_node,
 		    enum cudaGraphExecUpdateResult *result)
 {
@@ -81,21 +84,21 @@ cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphNode_t *er
 }
 
 /* As from CUDA 13 on. */
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMemPrefetchAsync(const void *ptr, size_t count, struct cudaMemLocation location,
 		     unsigned int flags, cudaStream_t stream = 0)
 {
 	return ::cudaMemPrefetchAsync_v2(ptr, count, location, flags, stream);
 }
 
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaMemAdvise(const void *ptr, size_t count, enum cudaMemoryAdvise advice,
 	      struct cudaMemLocation location)
 {
 	return ::cudaMemAdvise_v2(ptr, count, advice, location);
 }
 
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
 		 const cudaGraphEdgeData *data, size_t ndependencies,
 		 struct cudaGraphNodeParams *params)
@@ -103,7 +106,7 @@ cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t
 	return ::cudaGraphAddNode_v2(node, graph, dependencies, data, ndependencies, params);
 }
 
-static inline cudaError_t
+GPUSIM_INLINE cudaError_t
 cudaEventCreate(cudaEvent_t *event, unsigned int flags)
 {
 	return ::cudaEventCreateWithFlags(event, flags);

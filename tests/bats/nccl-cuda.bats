@@ -67,6 +67,40 @@ bounds() {
 	assert_output well
 }
 
+# checked WAY SENTENCE - k_memcheck WAY has this one finding
+checked() {
+	in_cluster 1 --memcheck k_memcheck "$1"
+	assert_status 1
+	[[ $stderr == *"memcheck: $2"* ]] || { printf '%s\n' "$1: $stderr" && false; }
+	[[ $stderr == *'memcheck: 1 finding'* ]] || { printf '%s\n' "$1: $stderr" && false; }
+}
+
+@test "cuda: --memcheck finds each wrong use of memory, and nothing in a right program" {
+	need_cuda
+	checked reduce 'out-of-bounds: recvbuff of ncclAllReduce: 16 bytes at offset 0 of a 4-byte allocation, 12 too many'
+	checked sent 'uninitialised: sendbuff of ncclAllReduce: 16 bytes of a 100-byte allocation'
+	checked copy 'out-of-bounds: the destination of a copy: 104 bytes at offset 0 of a 100-byte allocation, 4 too many'
+	checked memset 'out-of-bounds: a memset: 100 bytes at offset 4 of a 100-byte allocation, 4 too many'
+	checked fresh 'uninitialised: a copy to the host: 48 bytes of a 100-byte allocation, from offset 52 on'
+	checked computed 'uninitialised: a copy to the host: 15 numbers'
+	checked kernel 'out-of-bounds: kernel put wrote behind a 100-byte allocation, 4 bytes after its end'
+	checked freed 'use-after-free: the source of a copy: 0x'
+	checked touched 'kernel: kernel put, block (0,0,0) thread (0,0,0): an illegal address, 0x'
+	checked twice 'double-free: 0x'
+	checked inside 'invalid-free: 0x'
+	checked leak 'leak: 3 allocations, 1200 bytes, were not freed'
+	if command -v addr2line >/dev/null; then
+		[[ $stderr == *', allocated at k_memcheck.cu:'[0-9]* ]]
+	fi
+	in_cluster 1 --memcheck k_memcheck clean
+	assert_status 0
+	[[ $stderr == *'memcheck: 0 findings'* ]]
+	# A program's own failure keeps its status; --json prints the findings.
+	in_cluster 1 --memcheck --json k_memcheck kernel 5
+	assert_status 5
+	jq -e '.kind == "out-of-bounds" and (.message | contains("kernel put")) and .pid > 0' <<<"$output"
+}
+
 @test "cuda: a program's own touch of device memory faults, of managed and pinned memory does not" {
 	in_cluster 1 cu_touch device
 	assert_status 139

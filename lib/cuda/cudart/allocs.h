@@ -28,11 +28,13 @@ struct memory {
 	uint64_t addr;	/* a device's: the device's address of base */
 	uint64_t owned; /* a device's, with pages of its own: the address to free */
 	unsigned flags;
-	bool leaving;		/* cudaFreeAsync was called, and its stream has not reached it */
-	uint64_t open;		/* bit by ordinal: its kernels may use it without peer access */
-	bool own;		/* the library's */
-	struct chunk *chunk;	/* memory that it is a part of; NULL: it has its own pages */
-	uint32_t export;	/* its number among exported memory, from 1; 0: none */
+	bool leaving;	     /* cudaFreeAsync was called, and its stream has not reached it */
+	uint64_t open;	     /* bit by ordinal: its kernels may use it without peer access */
+	bool overrun;	     /* a call that went over its end was reported */
+	const void *site;    /* with GPUSIM_MEMCHECK: the place in the program that allocated it */
+	bool own;	     /* the library's */
+	struct chunk *chunk; /* memory that it is a part of; NULL: it has its own pages */
+	uint32_t export;     /* its number among exported memory, from 1; 0: none */
 	struct ipc_memory *ipc; /* opened memory of another process */
 	struct pool *pool;	/* of cudaMallocAsync; NULL: none */
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cudart/cuda_impl.h"
+#include "cudart/memcheck.h"
 
 #define SHORT_BYTES (256u << 10)
 #define BATCH	    64 /* commands appended at a time */
@@ -75,6 +76,17 @@ fits(const struct side *s, bool device)
 	return device ? s->m.kind != MEMORY_PAGEABLE : s->m.kind != MEMORY_DEVICE;
 }
 
+static void
+check_sides(const struct box *b)
+{
+	size_t n;
+
+	if (span(b, b->dpitch, b->dslice, &n))
+		memcheck_range("the destination of a copy", b->dst, n);
+	if (span(b, b->spitch, b->sslice, &n))
+		memcheck_range("the source of a copy", b->src, n);
+}
+
 cudaError_t
 copy_check(const struct box *b)
 {
@@ -90,6 +102,8 @@ copy_check(const struct box *b)
 	if ((b->height > 1 || b->depth > 1) && (b->dpitch < b->width || b->spitch < b->width))
 		return cudaErrorInvalidPitchValue;
 	e = look(b, &dst, &src);
+	if (memcheck_on())
+		check_sides(b);
 	if (e == cudaSuccess && b->kind != cudaMemcpyDefault &&
 	    (!fits(&dst,
 		   b->kind == cudaMemcpyHostToDevice || b->kind == cudaMemcpyDeviceToDevice) ||
@@ -147,9 +161,13 @@ copy_now(const struct box *box)
 	    look_with(memory_find_late, &b, &dst, &src) == cudaSuccess ? GPUSIM_OK : GPUSIM_INVAL;
 
 	for (size_t z = 0; z < b.depth; z++)
-		for (size_t y = 0; y < b.height && rc == GPUSIM_OK; y++)
+		for (size_t y = 0; y < b.height && rc == GPUSIM_OK; y++) {
+			if (memcheck_on() && !on_device(&dst))
+				memcheck_written("a copy to the host", b.site,
+						 b.src + z * b.sslice + y * b.spitch, b.width);
 			rc = move(&dst, b.dst, z * b.dslice + y * b.dpitch, &src, b.src,
 				  z * b.sslice + y * b.spitch, b.width);
+		}
 	return rc;
 }
 
@@ -356,6 +374,7 @@ line(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
 			    .width = n,
 			    .height = 1,
 			    .depth = 1,
+			    .site = memcheck_site(),
 			    .kind = kind};
 }
 

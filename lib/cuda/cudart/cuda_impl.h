@@ -208,6 +208,7 @@ cudaError_t memory_enter(const struct memory *m);
 void memory_remove(const void *base);
 void memory_export(const void *base, uint32_t number);
 void memory_end(const void *base);
+void memory_overrun(const void *base); /* a call that goes over its end was reported */
 /* Free it for good, once no work uses it. */
 void memory_release(const struct memory *m);
 /* Set the peers that may use all memory of a pool. */
@@ -249,7 +250,8 @@ struct box {
 	size_t dpitch, spitch, dslice, sslice; /* bytes to the next row, the next slice */
 	size_t width, height, depth;
 	enum cudaMemcpyKind kind;
-	void *staged; /* src, if it is the library's copy of it */
+	const void *site; /* with GPUSIM_MEMCHECK: of the call */
+	void *staged;	  /* src, if it is the library's copy of it */
 };
 
 /* What a library enqueues: hooks.h. */

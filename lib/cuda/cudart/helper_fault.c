@@ -6,6 +6,7 @@
 
 #include "cudart/fiber.h"
 #include "cudart/helper_impl.h"
+#include "cudart/memcheck.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
 
@@ -106,6 +107,7 @@ helper_fault_note(const struct helper_fault *f, struct helper_shared *all, struc
 		 block[0], block[1], block[2], thread[0], thread[1], thread[2], f->why);
 	memcpy(x->text, text, sizeof x->text - 1);
 	x->text[sizeof x->text - 1] = '\0';
+	memcheck_report("kernel", work, NULL, "%s", text);
 	atomic_store(&x->rc, GPUSIM_FAILED);
 	atomic_compare_exchange_strong(&all->error, &none, code);
 }

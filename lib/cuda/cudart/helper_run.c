@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "cudart/fiber.h"
+#include "cudart/memcheck.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
 
@@ -85,6 +86,8 @@ serve(void *arg)
 		tell_kernel(w, &w->queue->work[go % HELPER_WORKS]);
 		space_enter();
 		run_work(w, &w->queue->work[go % HELPER_WORKS]);
+		if (memcheck_on())
+			memcheck_kernel(w->page->ext[0].kernel.name);
 		space_leave();
 		cmdq_publish(&x->done, &x->device_sleeps, go);
 	}

@@ -70,6 +70,11 @@ void gpusim_cuda_tell(const char *sentence);
 /* Return true if the stream is being captured: then nothing runs before a launch. */
 bool gpusim_cuda_is_capturing(cudaStream_t stream);
 
+/* Report wrong use of a buffer by an NCCL call, with GPUSIM_MEMCHECK; reads: also bytes that were never written,
+ * once the stream reaches the call. */
+void gpusim_cuda_memcheck(const char *call, const char *which, const void *p, size_t nbytes,
+			  cudaStream_t stream, bool reads);
+
 /* Clear errors of a communicator on all queues of this process: it was aborted, revoked or destroyed. */
 void gpusim_cuda_forgive(uint64_t comm);
 

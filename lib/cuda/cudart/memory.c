@@ -12,6 +12,7 @@
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
 #include "cudart/ipc.h"
+#include "cudart/memcheck.h"
 
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -83,18 +84,22 @@ cudaError_t
 memory_allocate(struct device *d, struct memory m, void **out)
 {
 	bool opened = m.kind == MEMORY_MANAGED || is_unified();
-	enum pages pages = opened || m.own ? PAGES_OWN : PAGES_SHARED;
+	enum pages pages = opened || m.own || memcheck_on() ? PAGES_OWN : PAGES_SHARED;
 	cudaError_t e;
 
 	m.ordinal = d->ordinal;
+	m.site = memcheck_site();
 	pool_collect();
 	ipc_collect();
 	while (pages_take(d, pages, &m) != GPUSIM_OK)
-		if (m.asked > d->space->nbytes || !pool_make_room(d->ordinal))
+		if (m.asked > d->space->nbytes ||
+		    (!memcheck_flush(d->ordinal) && !pool_make_room(d->ordinal)))
 			return cudaErrorMemoryAllocation;
 	e = opened ? open_pages(d, &m) : cudaSuccess;
-	if (e == cudaSuccess)
+	if (e == cudaSuccess) {
+		memcheck_fill(&m);
 		e = memory_enter(&m);
+	}
 	if (e == cudaSuccess)
 		*out = m.base;
 	else
@@ -221,6 +226,14 @@ memory_export(const void *base, uint32_t number)
 }
 
 void
+memory_overrun(const void *base)
+{
+	pthread_rwlock_wrlock(&table_lock);
+	at(base)->overrun = true;
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void
 memory_end(const void *base)
 {
 	pthread_rwlock_wrlock(&table_lock);
@@ -242,7 +255,10 @@ void
 memory_release(const struct memory *m)
 {
 	memory_remove(m->base);
-	give(m);
+	if (memcheck_keep(m))
+		helper_forget(m->base, m->nbytes, m->asked);
+	else
+		give(m);
 }
 
 void
@@ -269,8 +285,10 @@ cudaFree(void *ptr)
 	if (e != cudaSuccess || !ptr)
 		return cuda_done(e);
 	e = memory_leave(ptr, &m);
-	if (e != cudaSuccess)
+	if (e != cudaSuccess) {
+		memcheck_bad_free(ptr);
 		return cuda_done(e);
+	}
 	/* Enqueued work may still use it. */
 	order_drain_device(cuda_device_at(m.ordinal));
 	e = cuda_sticky(cuda_device_at(m.ordinal));
@@ -309,6 +327,7 @@ memory_forget_all(struct device *d)
 	pool_forget(d->ordinal);
 	while (take_any(d, &m))
 		give(&m);
+	memcheck_flush(d->ordinal);
 }
 
 cudaError_t
@@ -455,6 +474,7 @@ memory_add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags
 			   .nbytes = nbytes,
 			   .asked = nbytes,
 			   .kind = kind,
+			   .site = memcheck_site(),
 			   .ordinal = cuda_current()->ordinal,
 			   .flags = flags};
 	cudaError_t e = memory_enter(&m);

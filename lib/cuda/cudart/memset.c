@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cudart/cuda_impl.h"
+#include "cudart/memcheck.h"
 
 #define BATCH	 64
 #define BUFFERED (64u << 10)
@@ -48,6 +49,9 @@ memset_check(const struct cudaMemsetParams *p)
 		return cudaErrorInvalidValue;
 	if (p->width && p->height > 1 && p->pitch / p->elementSize < p->width)
 		return cudaErrorInvalidPitchValue;
+	if (memcheck_on() && p->width && p->height)
+		memcheck_range("a memset", p->dst,
+			       (p->height - 1) * p->pitch + p->width * p->elementSize);
 	return look(p, &m, &addr);
 }
 

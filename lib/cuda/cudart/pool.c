@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "cudart/cuda_impl.h"
+#include "cudart/memcheck.h"
 
 enum { REUSES = 3 };
 
@@ -162,6 +163,8 @@ take_from(struct pool *p, size_t size, struct CUstream_st *s, void **out)
 	cudaError_t e;
 
 	*out = reuse(p, size, s);
+	if (*out && memcheck_on() && memory_find(*out, size, &m, NULL) == cudaSuccess)
+		memcheck_fill(&m);
 	if (*out)
 		return cudaSuccess;
 	e = memory_allocate(cuda_device_at(p->ordinal), m, out);
@@ -498,6 +501,8 @@ cudaFreeAsync(void *ptr, cudaStream_t stream)
 	if (e == cudaSuccess)
 		e = memory_leave(ptr, &l->memory);
 	if (e != cudaSuccess) {
+		if (l)
+			memcheck_bad_free(ptr);
 		free(l);
 		return cuda_done(e);
 	}

@@ -111,6 +111,9 @@ void space_sync(void);
 /* In a fault's handler. True: the address is in an allocation that is mapped now; continue. */
 bool space_fault(const void *p);
 
+/* The allocation that begins at an address. False: none. */
+bool space_entry(const void *base, struct memory *out);
+
 /* What is at or near an address, for a message: ", 12 bytes after the 400-byte allocation at 0x..."; or "". */
 void space_describe(const void *p, char *text, size_t size);
 

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cudart/memcheck.h"
 #include "cudart/space.h"
 #include "mem/cmdq.h"
 #include "mem/devmem_file.h"
@@ -83,6 +84,15 @@ around(const void *p, struct memory *left, struct memory *right)
 	} while (atomic_load(&a->changes) != n);
 }
 
+bool
+space_entry(const void *base, struct memory *out)
+{
+	struct memory right;
+
+	around(base, out, &right);
+	return out->base == base;
+}
+
 /* ---- mapping */
 
 static bool
@@ -131,6 +141,7 @@ map(const struct memory *m, const unsigned char *page)
 	if (m->kind != MEMORY_DEVICE && m->kind != MEMORY_MANAGED)
 		return false;
 	fd = file_of(m->ordinal, &err);
+	memcheck_mapped(m);
 	return fd >= 0 && mmap(first, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			       (off_t)devmem_file_offset(addr)) != MAP_FAILED;
 }
@@ -163,6 +174,7 @@ space_fault(const void *p)
 static void
 unmap(void *p, uint64_t nbytes)
 {
+	memcheck_unmapped(p, nbytes);
 	if (space_is_pinned(p))
 		(void)!mprotect(p, nbytes, PROT_NONE);
 	else
@@ -228,6 +240,7 @@ space_helper_begin(int ordinal, struct err *err)
 {
 	helper.ordinal = ordinal;
 	memset(helper.fd, 0, sizeof helper.fd);
+	memcheck_helper();
 	unmap_all();
 	atomic_store(&slot()->running, 0);
 	atomic_store(&slot()->seen, atomic_load(&space_shared()->freed));

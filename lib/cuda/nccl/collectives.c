@@ -91,6 +91,7 @@ find(const struct call *a, const char *which, const void *p, uint64_t nelem, str
 
 	if (nelem == 0)
 		return ncclSuccess;
+	gpusim_cuda_memcheck(a->name, which, p, nbytes, a->stream, which[0] == 's');
 	found = gpusim_cuda_find(p, nbytes, &at);
 	if (__builtin_expect(!found || at.ordinal != a->comm->ordinal, 0)) {
 		if (found)
