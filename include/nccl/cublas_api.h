@@ -138,85 +138,56 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int cols, int size, const void *de
 				    void *b, int ldb, cudaStream_t stream);
 
 /* BLAS by the letter of its type, S: float, D: double. */
-#define GPUSIM_CUBLAS(L, l, T)                                                                     \
-	cublasStatus_t cublas##L##nrm2_v2(cublasHandle_t h, int n, const T *x, int incx,           \
-					  T *result);                                              \
-	cublasStatus_t cublas##L##asum_v2(cublasHandle_t h, int n, const T *x, int incx,           \
-					  T *result);                                              \
-	/* The first place of the largest or smallest absolute value, from 1. */                   \
-	cublasStatus_t cublasI##l##amax_v2(cublasHandle_t h, int n, const T *x, int incx,          \
-					   int *result);                                           \
-	cublasStatus_t cublasI##l##amin_v2(cublasHandle_t h, int n, const T *x, int incx,          \
-					   int *result);                                           \
-	cublasStatus_t cublas##L##dot_v2(cublasHandle_t h, int n, const T *x, int incx,            \
-					 const T *y, int incy, T *result);                         \
-	cublasStatus_t cublas##L##scal_v2(cublasHandle_t h, int n, const T *alpha, T *x,           \
-					  int incx);                                               \
-	cublasStatus_t cublas##L##axpy_v2(cublasHandle_t h, int n, const T *alpha, const T *x,     \
-					  int incx, T *y, int incy);                               \
-	cublasStatus_t cublas##L##copy_v2(cublasHandle_t h, int n, const T *x, int incx, T *y,     \
-					  int incy);                                               \
-	cublasStatus_t cublas##L##swap_v2(cublasHandle_t h, int n, T *x, int incx, T *y,           \
-					  int incy);                                               \
-	cublasStatus_t cublas##L##rot_v2(cublasHandle_t h, int n, T *x, int incx, T *y, int incy,  \
-					 const T *c, const T *s);                                  \
-	cublasStatus_t cublas##L##gemv_v2(cublasHandle_t h, cublasOperation_t trans, int m, int n, \
-					  const T *alpha, const T *a, int lda, const T *x,         \
-					  int incx, const T *beta, T *y, int incy);                \
-	cublasStatus_t cublas##L##ger_v2(cublasHandle_t h, int m, int n, const T *alpha,           \
-					 const T *x, int incx, const T *y, int incy, T *a,         \
-					 int lda);                                                 \
-	cublasStatus_t cublas##L##gemm_v2(cublasHandle_t h, cublasOperation_t transa,              \
-					  cublasOperation_t transb, int m, int n, int k,           \
-					  const T *alpha, const T *a, int lda, const T *b,         \
-					  int ldb, const T *beta, T *c, int ldc);                  \
-	cublasStatus_t cublas##L##gemmBatched(                                                     \
-	    cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
-	    int k, const T *alpha, const T *const a[], int lda, const T *const b[], int ldb,       \
-	    const T *beta, T *const c[], int ldc, int batch);                                      \
-	cublasStatus_t cublas##L##gemmStridedBatched(                                              \
-	    cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, int m, int n,    \
-	    int k, const T *alpha, const T *a, int lda, long long stridea, const T *b, int ldb,    \
-	    long long strideb, const T *beta, T *c, int ldc, long long stridec, int batch);        \
-	cublasStatus_t cublas##L##geam(cublasHandle_t h, cublasOperation_t transa,                 \
-				       cublasOperation_t transb, int m, int n, const T *alpha,     \
-				       const T *a, int lda, const T *beta, const T *b, int ldb,    \
-				       T *c, int ldc);                                             \
-	cublasStatus_t cublas##L##dgmm(cublasHandle_t h, cublasSideMode_t side, int m, int n,      \
-				       const T *a, int lda, const T *x, int incx, T *c, int ldc);  \
-	cublasStatus_t cublas##L##trsm_v2(cublasHandle_t h, cublasSideMode_t side,                 \
-					  cublasFillMode_t uplo, cublasOperation_t trans,          \
-					  cublasDiagType_t diag, int m, int n, const T *alpha,     \
-					  const T *a, int lda, T *b, int ldb);                     \
-	cublasStatus_t cublas##L##syrk_v2(cublasHandle_t h, cublasFillMode_t uplo,                 \
-					  cublasOperation_t trans, int n, int k, const T *alpha,   \
-					  const T *a, int lda, const T *beta, T *c, int ldc);      \
-	cublasStatus_t cublas##L##symm_v2(cublasHandle_t h, cublasSideMode_t side,                 \
-					  cublasFillMode_t uplo, int m, int n, const T *alpha,     \
-					  const T *a, int lda, const T *b, int ldb, const T *beta, \
-					  T *c, int ldc);                                          \
-	/* LU of each n x n matrix in place; pivots NULL: without exchanges of rows. */            \
-	cublasStatus_t cublas##L##getrfBatched(cublasHandle_t h, int n, T *const a[], int lda,     \
-					       int *pivots, int *info, int batch);
+/* clang-format off */
+#define GPUSIM_CUBLAS_GEMM(L, gemm, T) \
+	cublasStatus_t cublas##L##gemm(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, int m, int n, \
+	    int k, const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc); \
+	cublasStatus_t cublas##L##gemmBatched(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, \
+	    int m, int n, int k, const T *alpha, const T *const a[], int lda, const T *const b[], int ldb, const T *beta, \
+	    T *const c[], int ldc, int batch); \
+	cublasStatus_t cublas##L##gemmStridedBatched(cublasHandle_t h, cublasOperation_t transa, \
+	    cublasOperation_t transb, int m, int n, int k, const T *alpha, const T *a, int lda, long long stridea, \
+	    const T *b, int ldb, long long strideb, const T *beta, T *c, int ldc, long long stridec, int batch);
+/* I_amax, I_amin: the first place of the largest or smallest absolute value, from 1. getrfBatched: LU of each n x n
+ * matrix in place; pivots NULL: without exchanges of rows. */
+#define GPUSIM_CUBLAS(L, l, T) \
+	cublasStatus_t cublas##L##nrm2_v2(cublasHandle_t h, int n, const T *x, int incx, T *result); \
+	cublasStatus_t cublas##L##asum_v2(cublasHandle_t h, int n, const T *x, int incx, T *result); \
+	cublasStatus_t cublasI##l##amax_v2(cublasHandle_t h, int n, const T *x, int incx, int *result); \
+	cublasStatus_t cublasI##l##amin_v2(cublasHandle_t h, int n, const T *x, int incx, int *result); \
+	cublasStatus_t cublas##L##dot_v2(cublasHandle_t h, int n, const T *x, int incx, const T *y, int incy, T *result); \
+	cublasStatus_t cublas##L##scal_v2(cublasHandle_t h, int n, const T *alpha, T *x, int incx); \
+	cublasStatus_t cublas##L##axpy_v2(cublasHandle_t h, int n, const T *alpha, const T *x, int incx, T *y, int incy); \
+	cublasStatus_t cublas##L##copy_v2(cublasHandle_t h, int n, const T *x, int incx, T *y, int incy); \
+	cublasStatus_t cublas##L##swap_v2(cublasHandle_t h, int n, T *x, int incx, T *y, int incy); \
+	cublasStatus_t cublas##L##rot_v2(cublasHandle_t h, int n, T *x, int incx, T *y, int incy, const T *c, const T *s); \
+	cublasStatus_t cublas##L##gemv_v2(cublasHandle_t h, cublasOperation_t trans, int m, int n, const T *alpha, \
+	    const T *a, int lda, const T *x, int incx, const T *beta, T *y, int incy); \
+	cublasStatus_t cublas##L##ger_v2(cublasHandle_t h, int m, int n, const T *alpha, const T *x, int incx, const T *y, \
+	    int incy, T *a, int lda); \
+	cublasStatus_t cublas##L##geam(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, int m, int n, \
+	    const T *alpha, const T *a, int lda, const T *beta, const T *b, int ldb, T *c, int ldc); \
+	cublasStatus_t cublas##L##dgmm(cublasHandle_t h, cublasSideMode_t side, int m, int n, const T *a, int lda, \
+	    const T *x, int incx, T *c, int ldc); \
+	cublasStatus_t cublas##L##trsm_v2(cublasHandle_t h, cublasSideMode_t side, cublasFillMode_t uplo, \
+	    cublasOperation_t trans, cublasDiagType_t diag, int m, int n, const T *alpha, const T *a, int lda, T *b, \
+	    int ldb); \
+	cublasStatus_t cublas##L##syrk_v2(cublasHandle_t h, cublasFillMode_t uplo, cublasOperation_t trans, int n, int k, \
+	    const T *alpha, const T *a, int lda, const T *beta, T *c, int ldc); \
+	cublasStatus_t cublas##L##symm_v2(cublasHandle_t h, cublasSideMode_t side, cublasFillMode_t uplo, int m, int n, \
+	    const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc); \
+	cublasStatus_t cublas##L##getrfBatched(cublasHandle_t h, int n, T *const a[], int lda, int *pivots, int *info, \
+	    int batch);
+/* clang-format on */
 GPUSIM_CUBLAS(S, s, float)
 GPUSIM_CUBLAS(D, d, double)
+GPUSIM_CUBLAS_GEMM(S, gemm_v2, float)
+GPUSIM_CUBLAS_GEMM(D, gemm_v2, double)
+GPUSIM_CUBLAS_GEMM(H, gemm, __half)
 #undef GPUSIM_CUBLAS
+#undef GPUSIM_CUBLAS_GEMM
 
 /* Products whose matrices are f64, or f32, f16 or bf16 (computed in f32 and rounded once). */
-cublasStatus_t cublasHgemm(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb,
-			   int m, int n, int k, const __half *alpha, const __half *a, int lda,
-			   const __half *b, int ldb, const __half *beta, __half *c, int ldc);
-cublasStatus_t cublasHgemmBatched(cublasHandle_t h, cublasOperation_t transa,
-				  cublasOperation_t transb, int m, int n, int k,
-				  const __half *alpha, const __half *const a[], int lda,
-				  const __half *const b[], int ldb, const __half *beta,
-				  __half *const c[], int ldc, int batch);
-cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t h, cublasOperation_t transa,
-					 cublasOperation_t transb, int m, int n, int k,
-					 const __half *alpha, const __half *a, int lda,
-					 long long stridea, const __half *b, int ldb,
-					 long long strideb, const __half *beta, __half *c, int ldc,
-					 long long stridec, int batch);
 cublasStatus_t cublasSgemmEx(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb,
 			     int m, int n, int k, const float *alpha, const void *a,
 			     cudaDataType atype, int lda, const void *b, cudaDataType btype,

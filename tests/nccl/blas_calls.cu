@@ -4,29 +4,29 @@
 #define NAN_ (0.0 / 0.0)
 
 template <class T> struct Blas;
-#define BLAS(L, l, T)                                                                                          \
-	template <> struct Blas<T> {                                                                           \
-		static constexpr auto nrm2 = cublas##L##nrm2_v2;                                               \
-		static constexpr auto asum = cublas##L##asum_v2;                                               \
-		static constexpr auto amax = cublasI##l##amax_v2;                                              \
-		static constexpr auto amin = cublasI##l##amin_v2;                                              \
-		static constexpr auto dot = cublas##L##dot_v2;                                                 \
-		static constexpr auto scal = cublas##L##scal_v2;                                               \
-		static constexpr auto axpy = cublas##L##axpy_v2;                                               \
-		static constexpr auto copy = cublas##L##copy_v2;                                               \
-		static constexpr auto swap = cublas##L##swap_v2;                                               \
-		static constexpr auto rot = cublas##L##rot_v2;                                                 \
-		static constexpr auto gemv = cublas##L##gemv_v2;                                               \
-		static constexpr auto ger = cublas##L##ger_v2;                                                 \
-		static constexpr auto geam = cublas##L##geam;                                                  \
-		static constexpr auto dgmm = cublas##L##dgmm;                                                  \
-		static constexpr auto trsm = cublas##L##trsm_v2;                                               \
-		static constexpr auto syrk = cublas##L##syrk_v2;                                               \
-		static constexpr auto symm = cublas##L##symm_v2;                                               \
-		static constexpr auto gemm = cublas##L##gemm_v2;                                               \
-		static constexpr auto gemmBatched = cublas##L##gemmBatched;                                    \
-		static constexpr auto gemmStridedBatched = cublas##L##gemmStridedBatched;                      \
-		static constexpr auto getrfBatched = cublas##L##getrfBatched;                                  \
+#define BLAS(L, l, T)                                                                     \
+	template <> struct Blas<T> {                                                      \
+		static constexpr auto nrm2 = cublas##L##nrm2_v2;                          \
+		static constexpr auto asum = cublas##L##asum_v2;                          \
+		static constexpr auto amax = cublasI##l##amax_v2;                         \
+		static constexpr auto amin = cublasI##l##amin_v2;                         \
+		static constexpr auto dot = cublas##L##dot_v2;                            \
+		static constexpr auto scal = cublas##L##scal_v2;                          \
+		static constexpr auto axpy = cublas##L##axpy_v2;                          \
+		static constexpr auto copy = cublas##L##copy_v2;                          \
+		static constexpr auto swap = cublas##L##swap_v2;                          \
+		static constexpr auto rot = cublas##L##rot_v2;                            \
+		static constexpr auto gemv = cublas##L##gemv_v2;                          \
+		static constexpr auto ger = cublas##L##ger_v2;                            \
+		static constexpr auto geam = cublas##L##geam;                             \
+		static constexpr auto dgmm = cublas##L##dgmm;                             \
+		static constexpr auto trsm = cublas##L##trsm_v2;                          \
+		static constexpr auto syrk = cublas##L##syrk_v2;                          \
+		static constexpr auto symm = cublas##L##symm_v2;                          \
+		static constexpr auto gemm = cublas##L##gemm_v2;                          \
+		static constexpr auto gemmBatched = cublas##L##gemmBatched;               \
+		static constexpr auto gemmStridedBatched = cublas##L##gemmStridedBatched; \
+		static constexpr auto getrfBatched = cublas##L##getrfBatched;             \
 	};
 BLAS(S, s, float)
 BLAS(D, d, double)
@@ -35,12 +35,13 @@ static cublasHandle_t h;
 static const cublasOperation_t ops[] = {CUBLAS_OP_N, CUBLAS_OP_T};
 
 /* alpha or beta, of the host or the device, as the pointer mode is. */
-template <class T>
-struct scalar {
+template <class T> struct scalar {
 	T v;
 	on_device<T> d;
 
-	scalar(T x) : v(x), d({x}) {}
+	scalar(T x) : v(x), d({x})
+	{
+	}
 	operator const T *() const
 	{
 		cublasPointerMode_t mode;
@@ -69,7 +70,8 @@ static void
 vectors(int n, int incx, int incy)
 {
 	using B = Blas<T>;
-	auto x = numbers<T>((size_t)(n - 1) * abs(incx) + 1), y = numbers<T>((size_t)(n - 1) * abs(incy) + 1);
+	auto x = numbers<T>((size_t)(n - 1) * abs(incx) + 1),
+	     y = numbers<T>((size_t)(n - 1) * abs(incy) + 1);
 	auto xi = [&](int i) -> T & { return x[(size_t)(incx < 0 ? i - n + 1 : i) * incx]; };
 	auto yi = [&](int i) -> T & { return y[(size_t)(incy < 0 ? i - n + 1 : i) * incy]; };
 	on_device<T> dx(x), dy(y);
@@ -84,12 +86,16 @@ vectors(int n, int incx, int incy)
 		most = fabs(xi(i)) > fabs(xi(most)) ? i : most;
 		least = fabs(xi(i)) < fabs(xi(least)) ? i : least;
 	}
-	CHECK(alike(result<T>([&](T *r) { return B::dot(h, n, dx.p, incx, dy.p, incy, r); }), dot, n));
+	CHECK(alike(result<T>([&](T *r) { return B::dot(h, n, dx.p, incx, dy.p, incy, r); }), dot,
+		    n));
 	if (incx > 0) {
-		CHECK(alike(result<T>([&](T *r) { return B::nrm2(h, n, dx.p, incx, r); }), sqrt(squares), n));
+		CHECK(alike(result<T>([&](T *r) { return B::nrm2(h, n, dx.p, incx, r); }),
+			    sqrt(squares), n));
 		CHECK(alike(result<T>([&](T *r) { return B::asum(h, n, dx.p, incx, r); }), sum, n));
-		CHECK(result<int>([&](int *r) { return B::amax(h, n, dx.p, incx, r); }) == most + 1);
-		CHECK(result<int>([&](int *r) { return B::amin(h, n, dx.p, incx, r); }) == least + 1);
+		CHECK(result<int>([&](int *r) { return B::amax(h, n, dx.p, incx, r); }) ==
+		      most + 1);
+		CHECK(result<int>([&](int *r) { return B::amin(h, n, dx.p, incx, r); }) ==
+		      least + 1);
 		OK(B::scal(h, n, scalar<T>(a), dx.p, incx));
 		for (int i = 0; i < n; i++)
 			xi(i) *= a;
@@ -127,7 +133,8 @@ matrix_vector(int m, int n, int pad, int incx, int incy)
 	for (auto op : ops)
 		for (double beta : {0.0, 0.5}) {
 			int nx = op ? m : n, ny = op ? n : m;
-			auto x = numbers<T>((size_t)(nx - 1) * incx + 1), y = numbers<T>((size_t)(ny - 1) * incy + 1);
+			auto x = numbers<T>((size_t)(nx - 1) * incx + 1),
+			     y = numbers<T>((size_t)(ny - 1) * incy + 1);
 			auto want = wide(y);
 
 			for (int i = 0; i < ny; i++) {
@@ -135,12 +142,14 @@ matrix_vector(int m, int n, int pad, int incx, int incy)
 
 				for (int k = 0; k < nx; k++)
 					v += at(wide(a), ld, op, i, k) * x[(size_t)k * incx];
-				want[(size_t)i * incy] = -2 * v + (beta ? beta * y[(size_t)i * incy] : 0);
+				want[(size_t)i * incy] =
+				    -2 * v + (beta ? beta * y[(size_t)i * incy] : 0);
 				if (!beta)
 					y[(size_t)i * incy] = (T)NAN_;
 			}
 			on_device<T> dx(x), dy(y);
-			OK(B::gemv(h, op, m, n, scalar<T>(-2), da.p, ld, dx.p, incx, scalar<T>(beta), dy.p, incy));
+			OK(B::gemv(h, op, m, n, scalar<T>(-2), da.p, ld, dx.p, incx,
+				   scalar<T>(beta), dy.p, incy));
 			CHECK(alike(dy.get(), want, 16.0 * nx));
 		}
 	auto x = numbers<T>((size_t)(m - 1) * incx + 1), y = numbers<T>((size_t)(n - 1) * incy + 1);
@@ -163,10 +172,12 @@ products(int m, int n, int k, int pad, double alpha, double beta)
 
 	for (auto ta : ops)
 		for (auto tb : ops) {
-			int lda = (ta ? k : m) + pad + !k, ldb = (tb ? n : k) + pad + !k, ldc = m + pad;
-			size_t sa = (size_t)lda * (ta ? m : k) + 1, sb = (size_t)ldb * (tb ? k : n) + 2,
-			       sc = (size_t)ldc * n + 3;
-			auto a = numbers<T>(sa * batch), b = numbers<T>(sb * batch), c = numbers<T>(sc * batch);
+			int lda = (ta ? k : m) + pad + !k, ldb = (tb ? n : k) + pad + !k,
+			    ldc = m + pad;
+			size_t sa = (size_t)lda * (ta ? m : k) + 1,
+			       sb = (size_t)ldb * (tb ? k : n) + 2, sc = (size_t)ldc * n + 3;
+			auto a = numbers<T>(sa * batch), b = numbers<T>(sb * batch),
+			     c = numbers<T>(sc * batch);
 			auto wa = wide(a), wb = wide(b), want = wide(c);
 			std::vector<const T *> pa, pb;
 			std::vector<T *> pc;
@@ -174,10 +185,12 @@ products(int m, int n, int k, int pad, double alpha, double beta)
 			for (int s = 0; s < batch; s++)
 				for (int j = 0; j < n; j++)
 					for (int i = 0; i < m; i++) {
-						double v = 0, &to = want[s * sc + (size_t)j * ldc + i];
+						double v = 0,
+						       &to = want[s * sc + (size_t)j * ldc + i];
 
 						for (int l = 0; l < k; l++)
-							v += at(wa, lda, ta, i, l, s * sa) * at(wb, ldb, tb, l, j, s * sb);
+							v += at(wa, lda, ta, i, l, s * sa) *
+							     at(wb, ldb, tb, l, j, s * sb);
 						to = alpha * v + (beta ? beta * to : 0);
 						if (!beta)
 							c[s * sc + (size_t)j * ldc + i] = (T)NAN_;
@@ -185,16 +198,20 @@ products(int m, int n, int k, int pad, double alpha, double beta)
 			on_device<T> da(a), db(b), dc(c), dd(c), de(c);
 			scalar<T> al(alpha), be(beta);
 			for (int s = 0; s < batch; s++) {
-				OK(B::gemm(h, ta, tb, m, n, k, al, da.p + s * sa, lda, db.p + s * sb, ldb, be, dc.p + s * sc, ldc));
+				OK(B::gemm(h, ta, tb, m, n, k, al, da.p + s * sa, lda,
+					   db.p + s * sb, ldb, be, dc.p + s * sc, ldc));
 				pa.push_back(da.p + s * sa);
 				pb.push_back(db.p + s * sb);
 				pc.push_back(de.p + s * sc);
 			}
-			OK(B::gemmStridedBatched(h, ta, tb, m, n, k, al, da.p, lda, sa, db.p, ldb, sb, be, dd.p, ldc, sc, batch));
+			OK(B::gemmStridedBatched(h, ta, tb, m, n, k, al, da.p, lda, sa, db.p, ldb,
+						 sb, be, dd.p, ldc, sc, batch));
 			on_device<const T *> dpa(pa), dpb(pb);
 			on_device<T *> dpc(pc);
-			OK(B::gemmBatched(h, ta, tb, m, n, k, al, dpa.p, lda, dpb.p, ldb, be, dpc.p, ldc, batch));
-			CHECK(alike(dc.get(), want, 16.0 * k) && alike(dd.get(), want, 16.0 * k) && alike(de.get(), want, 16.0 * k));
+			OK(B::gemmBatched(h, ta, tb, m, n, k, al, dpa.p, lda, dpb.p, ldb, be, dpc.p,
+					  ldc, batch));
+			CHECK(alike(dc.get(), want, 16.0 * k) && alike(dd.get(), want, 16.0 * k) &&
+			      alike(de.get(), want, 16.0 * k));
 		}
 }
 
@@ -208,28 +225,33 @@ sums(int m, int n, int pad)
 		for (auto tb : ops)
 			for (double beta : {0.0, 2.0}) {
 				int lda = (ta ? n : m) + pad, ldb = (tb ? n : m) + 1, ldc = m + 2;
-				auto a = numbers<T>((size_t)lda * (ta ? m : n)), b = numbers<T>((size_t)ldb * (tb ? m : n)),
+				auto a = numbers<T>((size_t)lda * (ta ? m : n)),
+				     b = numbers<T>((size_t)ldb * (tb ? m : n)),
 				     c = numbers<T>((size_t)ldc * n);
 				auto want = wide(c);
 
 				for (int j = 0; j < n; j++)
 					for (int i = 0; i < m; i++)
 						want[(size_t)j * ldc + i] =
-						    -at(wide(a), lda, ta, i, j) + (beta ? beta * at(wide(b), ldb, tb, i, j) : 0);
+						    -at(wide(a), lda, ta, i, j) +
+						    (beta ? beta * at(wide(b), ldb, tb, i, j) : 0);
 				if (!beta)
 					b.assign(b.size(), (T)NAN_);
 				on_device<T> da(a), db(b), dc(c);
-				OK(B::geam(h, ta, tb, m, n, scalar<T>(-1), da.p, lda, scalar<T>(beta), db.p, ldb, dc.p, ldc));
+				OK(B::geam(h, ta, tb, m, n, scalar<T>(-1), da.p, lda,
+					   scalar<T>(beta), db.p, ldb, dc.p, ldc));
 				CHECK(alike(dc.get(), want, 16));
 			}
 	for (auto side : {CUBLAS_SIDE_LEFT, CUBLAS_SIDE_RIGHT}) {
-		auto a = numbers<T>((size_t)(m + pad) * n), x = numbers<T>(2 * (size_t)(m + n)), c = numbers<T>((size_t)m * n);
+		auto a = numbers<T>((size_t)(m + pad) * n), x = numbers<T>(2 * (size_t)(m + n)),
+		     c = numbers<T>((size_t)m * n);
 		auto want = wide(c);
 
 		for (int j = 0; j < n; j++)
 			for (int i = 0; i < m; i++)
 				want[(size_t)j * m + i] =
-				    (double)a[(size_t)j * (m + pad) + i] * x[2 * (size_t)(side == CUBLAS_SIDE_LEFT ? i : j)];
+				    (double)a[(size_t)j * (m + pad) + i] *
+				    x[2 * (size_t)(side == CUBLAS_SIDE_LEFT ? i : j)];
 		on_device<T> da(a), dx(x), dc(c);
 		OK(B::dgmm(h, side, m, n, da.p, m + pad, dx.p, 2, dc.p, m));
 		CHECK(alike(dc.get(), want, 8));
@@ -246,46 +268,71 @@ triangles(int m, int n)
 	for (auto uplo : {CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER})
 		for (auto side : {CUBLAS_SIDE_LEFT, CUBLAS_SIDE_RIGHT}) {
 			int o = side == CUBLAS_SIDE_LEFT ? m : n, lda = o + 1;
-			auto inside = [&](int i, int j) { return uplo == CUBLAS_FILL_MODE_LOWER ? i >= j : i <= j; };
+			auto inside = [&](int i, int j) {
+				return uplo == CUBLAS_FILL_MODE_LOWER ? i >= j : i <= j;
+			};
 			std::vector<T> a((size_t)lda * o, (T)NAN_);
 			for (int j = 0; j < o; j++)
 				for (int i = 0; i < o; i++)
 					if (inside(i, j))
-						a[(size_t)j * lda + i] = (T)(number() / 8 + (i == j ? 3 : 0));
+						a[(size_t)j * lda + i] =
+						    (T)(number() / 8 + (i == j ? 3 : 0));
 			auto b = numbers<T>((size_t)m * n), c = numbers<T>((size_t)m * n);
 			on_device<T> da(a);
 			for (auto op : ops)
 				for (auto diag : {CUBLAS_DIAG_NON_UNIT, CUBLAS_DIAG_UNIT}) {
 					on_device<T> db(b);
 
-					OK(B::trsm(h, side, uplo, op, diag, m, n, scalar<T>(2), da.p, lda, db.p, m));
+					OK(B::trsm(h, side, uplo, op, diag, m, n, scalar<T>(2),
+						   da.p, lda, db.p, m));
 					auto x = wide(db.get());
 					double worst = 0;
 					for (int j = 0; j < n; j++)
 						for (int i = 0; i < m; i++) {
 							double v = 0;
 							for (int k = 0; k < o; k++) {
-								int r = side == CUBLAS_SIDE_LEFT ? i : k, s = side == CUBLAS_SIDE_LEFT ? k : j;
+								int r = side == CUBLAS_SIDE_LEFT
+									    ? i
+									    : k,
+								    s = side == CUBLAS_SIDE_LEFT
+									    ? k
+									    : j;
 								if (op)
 									std::swap(r, s);
-								double e = r == s && diag == CUBLAS_DIAG_UNIT ? 1
-									   : inside(r, s)	      ? (double)a[(size_t)s * lda + r]
-													      : 0;
-								v += e * (side == CUBLAS_SIDE_LEFT ? x[(size_t)j * m + k] : x[(size_t)k * m + i]);
+								double e =
+								    r == s &&
+									    diag == CUBLAS_DIAG_UNIT
+									? 1
+								    : inside(r, s)
+									? (double)
+									      a[(size_t)s * lda + r]
+									: 0;
+								v += e *
+								     (side == CUBLAS_SIDE_LEFT
+									  ? x[(size_t)j * m + k]
+									  : x[(size_t)k * m + i]);
 							}
-							worst = fmax(worst, fabs(v - 2.0 * b[(size_t)j * m + i]));
+							worst = fmax(
+							    worst,
+							    fabs(v - 2.0 * b[(size_t)j * m + i]));
 						}
 					CHECK(worst < epsilon<T>() * 1000);
 				}
 			on_device<T> db(b), dc(c);
 			auto want = wide(c);
-			OK(B::symm(h, side, uplo, m, n, scalar<T>(2), da.p, lda, db.p, m, scalar<T>(-1), dc.p, m));
-			auto sym = [&](int i, int j) { return (double)(inside(i, j) ? a[(size_t)j * lda + i] : a[(size_t)i * lda + j]); };
+			OK(B::symm(h, side, uplo, m, n, scalar<T>(2), da.p, lda, db.p, m,
+				   scalar<T>(-1), dc.p, m));
+			auto sym = [&](int i, int j) {
+				return (double)(inside(i, j) ? a[(size_t)j * lda + i]
+							     : a[(size_t)i * lda + j]);
+			};
 			for (int j = 0; j < n; j++)
 				for (int i = 0; i < m; i++) {
 					double v = 0;
 					for (int k = 0; k < o; k++)
-						v += side == CUBLAS_SIDE_LEFT ? sym(i, k) * b[(size_t)j * m + k] : b[(size_t)k * m + i] * sym(k, j);
+						v += side == CUBLAS_SIDE_LEFT
+							 ? sym(i, k) * b[(size_t)j * m + k]
+							 : b[(size_t)k * m + i] * sym(k, j);
 					want[(size_t)j * m + i] = 2 * v - want[(size_t)j * m + i];
 				}
 			CHECK(alike(dc.get(), want, 64.0 * o));
@@ -294,7 +341,8 @@ triangles(int m, int n)
 		for (auto op : ops)
 			for (double beta : {0.0, 1.0}) {
 				int lda = (op ? m : n) + 2;
-				auto a = numbers<T>((size_t)lda * (op ? n : m)), c = numbers<T>((size_t)n * n);
+				auto a = numbers<T>((size_t)lda * (op ? n : m)),
+				     c = numbers<T>((size_t)n * n);
 				auto want = wide(c);
 
 				for (int j = 0; j < n; j++)
@@ -303,13 +351,16 @@ triangles(int m, int n)
 						if (uplo == CUBLAS_FILL_MODE_LOWER ? i < j : i > j)
 							continue;
 						for (int k = 0; k < m; k++)
-							v += at(wide(a), lda, op, i, k) * at(wide(a), lda, op, j, k);
-						want[(size_t)j * n + i] = v + (beta ? c[(size_t)j * n + i] : 0);
+							v += at(wide(a), lda, op, i, k) *
+							     at(wide(a), lda, op, j, k);
+						want[(size_t)j * n + i] =
+						    v + (beta ? c[(size_t)j * n + i] : 0);
 						if (!beta)
 							c[(size_t)j * n + i] = (T)NAN_;
 					}
 				on_device<T> da(a), dc(c);
-				OK(B::syrk(h, uplo, op, n, m, scalar<T>(1), da.p, lda, scalar<T>(beta), dc.p, n));
+				OK(B::syrk(h, uplo, op, n, m, scalar<T>(1), da.p, lda,
+					   scalar<T>(beta), dc.p, n));
 				CHECK(alike(dc.get(), want, 16.0 * m));
 			}
 }
@@ -323,7 +374,8 @@ factors(int n)
 	auto a = numbers<T>((size_t)n * n * batch);
 	on_device<T> da(a);
 	on_device<T *> pa({da.p, da.p + n * n});
-	on_device<int> pivots(std::vector<int>((size_t)n * batch)), info(std::vector<int>(batch, 9));
+	on_device<int> pivots(std::vector<int>((size_t)n * batch)),
+	    info(std::vector<int>(batch, 9));
 
 	OK(B::getrfBatched(h, n, pa.p, n, pivots.p, info.p, batch));
 	auto lu = wide(da.get());
@@ -334,12 +386,15 @@ factors(int n)
 
 		for (int r = 0; r < n; r++) /* exchange the rows of a */
 			for (int j = 0; j < n; j++)
-				std::swap(a[(size_t)(s * n + j) * n + r], a[(size_t)(s * n + j) * n + p[s * n + r] - 1]);
+				std::swap(a[(size_t)(s * n + j) * n + r],
+					  a[(size_t)(s * n + j) * n + p[s * n + r] - 1]);
 		for (int j = 0; j < n; j++)
 			for (int i = 0; i < n; i++) {
 				double v = 0;
 				for (int k = 0; k <= (i < j ? i : j); k++)
-					v += (k == i ? 1 : at(lu, n, false, i, k, (size_t)s * n * n)) * at(lu, n, false, k, j, (size_t)s * n * n);
+					v += (k == i ? 1
+						     : at(lu, n, false, i, k, (size_t)s * n * n)) *
+					     at(lu, n, false, k, j, (size_t)s * n * n);
 				worst = fmax(worst, fabs(v - a[(size_t)(s * n + j) * n + i]));
 			}
 		CHECK(worst < epsilon<T>() * 100);
@@ -363,7 +418,8 @@ mixed(cudaDataType t, cudaDataType tc, int m, int n, int k)
 			float alpha = 1, beta = 3;
 
 			for (auto &x : a)
-				x = (T)(float)(int)(number() * 4); /* their sums are integers below 2^24 */
+				x = (T)(float)(int)(number() *
+						    4); /* their sums are integers below 2^24 */
 			for (auto &x : b)
 				x = (T)(float)(int)(number() * 4);
 			auto wa = wide(a), wb = wide(b);
@@ -376,7 +432,8 @@ mixed(cudaDataType t, cudaDataType tc, int m, int n, int k)
 				}
 			on_device<T> da(a), db(b);
 			on_device<C> dc(c);
-			OK(cublasGemmEx(h, ta, tb, m, n, k, scalar<float>(alpha), da.p, t, lda, db.p, t, ldb, scalar<float>(beta), dc.p, tc, ldc,
+			OK(cublasGemmEx(h, ta, tb, m, n, k, scalar<float>(alpha), da.p, t, lda,
+					db.p, t, ldb, scalar<float>(beta), dc.p, tc, ldc,
 					CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 			CHECK(wide(dc.get()) == wide(want));
 		}
@@ -393,16 +450,20 @@ halves()
 		for (int i = 0; i < 2; i++) {
 			double v = 0;
 			for (int l = 0; l < 3; l++)
-				v += (double)(float)a[(size_t)l * 2 + i] * (double)(float)b[(size_t)j * 3 + l];
+				v += (double)(float)a[(size_t)l * 2 + i] *
+				     (double)(float)b[(size_t)j * 3 + l];
 			want[(size_t)j * 2 + i] = v + 0.5 * (double)(float)c[(size_t)j * 2 + i];
 		}
 	on_device<__half> da(a), db(b), dc(c), dd(c), done({one}), dhalf({half});
 	cublasPointerMode_t mode;
 	OK(cublasGetPointerMode(h, &mode));
 	bool host = mode == CUBLAS_POINTER_MODE_HOST;
-	OK(cublasHgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, host ? &one : done.p, da.p, 2, db.p, 3, host ? &half : dhalf.p, dc.p, 2));
-	OK(cublasGemmStridedBatchedEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, host ? &one : done.p, da.p, CUDA_R_16F, 2, 0, db.p, CUDA_R_16F, 3, 0,
-				      host ? &half : dhalf.p, dd.p, CUDA_R_16F, 2, 4, 1, CUBLAS_COMPUTE_16F, CUBLAS_GEMM_DEFAULT_TENSOR_OP));
+	OK(cublasHgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, host ? &one : done.p, da.p, 2, db.p, 3,
+		       host ? &half : dhalf.p, dc.p, 2));
+	OK(cublasGemmStridedBatchedEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, host ? &one : done.p,
+				      da.p, CUDA_R_16F, 2, 0, db.p, CUDA_R_16F, 3, 0,
+				      host ? &half : dhalf.p, dd.p, CUDA_R_16F, 2, 4, 1,
+				      CUBLAS_COMPUTE_16F, CUBLAS_GEMM_DEFAULT_TENSOR_OP));
 	CHECK(alike(dc.get(), want) && alike(dd.get(), want));
 }
 

@@ -27,14 +27,16 @@ in_order(int device, bool blocking)
 	float *a, *c, one = 1, zero = 0, last = 0;
 
 	CUDA(cudaSetDevice(device));
-	CUDA(cudaStreamCreateWithFlags(&stream, blocking ? cudaStreamDefault : cudaStreamNonBlocking));
+	CUDA(cudaStreamCreateWithFlags(&stream,
+				       blocking ? cudaStreamDefault : cudaStreamNonBlocking));
 	OK(cublasCreate(&h));
 	OK(cublasSetStream(h, stream));
 	CUDA(cudaMalloc(&a, n * n * sizeof *a));
 	CUDA(cudaMalloc(&c, n * n * sizeof *c));
 	for (int i = 1; i <= rounds; i++) {
 		fill<<<1, 1, 0, stream>>>(a, n * n, (float)i);
-		OK(cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_T, n, n, n, &one, a, n, a, n, &zero, c, n));
+		OK(cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_T, n, n, n, &one, a, n, a, n, &zero, c,
+			       n));
 		add<<<1, 1, 0, stream>>>(c, n * n, 1);
 		fill<<<1, 1, 0, stream>>>(a, n * n, -1);
 		OK(cublasSasum(h, n * n, c, 1, &last)); /* waits for the stream */
@@ -104,8 +106,10 @@ wrong()
 	IS(NOT_INITIALIZED, cublasSdot(h, 1, &one, 1, &one, 1, &r));
 	OK(cublasCreate(&h));
 	on_device<float> x(host), y(host);
-	auto gemm = [&](int m, int n, int k, const float *a, int lda, const float *alpha = nullptr) {
-		return cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, alpha ? alpha : &one, a, lda, x.p, k ? k : 1, &zero, y.p, m ? m : 1);
+	auto gemm = [&](int m, int n, int k, const float *a, int lda,
+			const float *alpha = nullptr) {
+		return cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, alpha ? alpha : &one, a,
+				   lda, x.p, k ? k : 1, &zero, y.p, m ? m : 1);
 	};
 
 	OK(gemm(4, 4, 4, x.p, 4));
@@ -113,8 +117,10 @@ wrong()
 	IS(INVALID_VALUE, gemm(-1, 4, 4, x.p, 4));
 	IS(INVALID_VALUE, gemm(4, 4, 4, x.p, 3));
 	IS(INVALID_VALUE, gemm(4, 4, 4, x.p, 4, x.p)); /* alpha of the device */
-	IS(INVALID_VALUE, cublasSgemm(h, (cublasOperation_t)7, CUBLAS_OP_N, 1, 1, 1, &one, x.p, 1, x.p, 1, &zero, y.p, 1));
-	IS(EXECUTION_FAILED, gemm(11, 1, 64, x.p, 11));	/* too short, whatever the granularity of allocations is */
+	IS(INVALID_VALUE, cublasSgemm(h, (cublasOperation_t)7, CUBLAS_OP_N, 1, 1, 1, &one, x.p, 1,
+				      x.p, 1, &zero, y.p, 1));
+	IS(EXECUTION_FAILED,
+	   gemm(11, 1, 64, x.p, 11)); /* too short, whatever the granularity of allocations is */
 	IS(EXECUTION_FAILED, gemm(4, 4, 4, host.data(), 4)); /* the host's */
 	IS(EXECUTION_FAILED, gemm(4, 4, 4, nullptr, 4));
 	IS(INVALID_VALUE, cublasSdot(h, 1, x.p, 1, x.p, 1, nullptr));
@@ -128,13 +134,15 @@ wrong()
 	IS(INVALID_VALUE, cublasSetPointerMode(h, (cublasPointerMode_t)5));
 	IS(NOT_SUPPORTED, cublasCgemm(h, 1));
 	IS(NOT_SUPPORTED, cublasCgemm(h, 1)); /* said once */
-	IS(NOT_SUPPORTED, cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x.p, CUDA_R_8I, 1, x.p, CUDA_R_8I, 1, &zero, y.p, CUDA_R_32I, 1,
+	IS(NOT_SUPPORTED, cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x.p, CUDA_R_8I,
+				       1, x.p, CUDA_R_8I, 1, &zero, y.p, CUDA_R_32I, 1,
 				       CUBLAS_COMPUTE_32I, CUBLAS_GEMM_DEFAULT));
-	OK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x.p, CUDA_R_32F, 1, x.p, CUDA_R_32F, 1, &zero, y.p, CUDA_R_32F, 1, CUDA_R_32F,
-			CUBLAS_GEMM_DEFAULT));
+	OK(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x.p, CUDA_R_32F, 1, x.p,
+			CUDA_R_32F, 1, &zero, y.p, CUDA_R_32F, 1, CUDA_R_32F, CUBLAS_GEMM_DEFAULT));
 	OK(cublasGetVersion(h, &version));
 	CHECK(version == CUBLAS_VERSION && cublasGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED)[0]);
-	CHECK(!strcmp(cublasGetStatusName(CUBLAS_STATUS_MAPPING_ERROR), "CUBLAS_STATUS_MAPPING_ERROR"));
+	CHECK(!strcmp(cublasGetStatusName(CUBLAS_STATUS_MAPPING_ERROR),
+		      "CUBLAS_STATUS_MAPPING_ERROR"));
 	/* Pinned and managed memory. */
 	CUDA(cudaMallocHost((void **)&pinned, 64));
 	pinned[0] = 3;
@@ -176,7 +184,8 @@ bad_batch()
 	on_device<float *> good({x.p, x.p}), bad({x.p, (float *)nullptr});
 
 	OK(cublasCreate(&h));
-	OK(cublasSgemmBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, good.p, 4, bad.p, 4, &zero, good.p, 4, 2));
+	OK(cublasSgemmBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, good.p, 4, bad.p, 4,
+			      &zero, good.p, 4, 2));
 	printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* NVML beside the CUDA runtime and the coordinator's own account. With an argument: print what `gpuctl devices` does. */
+/* NVML beside the CUDA runtime. With an argument: print ids and memory, as `gpuctl devices` has them. */
 #include <nvml.h>
 #include <stdbool.h>
 #include <string.h>

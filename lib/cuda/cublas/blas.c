@@ -83,53 +83,25 @@ multiply(const struct product *p, struct matrix a, struct matrix b, struct matri
 #define SMALL  s
 #define REAL   float
 #define TYPE   TYPE_F32
+#define GEMM   gemm_v2
 #include "cublas/real.inc"
 
 #define LETTER D
 #define SMALL  d
 #define REAL   double
 #define TYPE   TYPE_F64
+#define GEMM   gemm_v2
 #include "cublas/real.inc"
 
-/* ------------------------------------------------------------------ products of half precision and mixed types */
+#define LETTER H
+#define SMALL  h
+#define REAL   __half
+#define TYPE   TYPE_F16
+#define GEMM   gemm
+#define ONLY_GEMM
+#include "cublas/real.inc"
 
-static const enum type halves[4] = {TYPE_F16, TYPE_F16, TYPE_F16, TYPE_F16};
-
-cublasStatus_t
-cublasHgemm(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
-	    int k, const __half *alpha, const __half *a, int lda, const __half *b, int ldb,
-	    const __half *beta, __half *c, int ldc)
-{
-	struct product p = {"cublasHgemm", h, {transa, transb}, m, n, k, alpha, beta, false};
-
-	return multiply(&p, (struct matrix){a, lda, 0}, (struct matrix){b, ldb, 0},
-			(struct matrix){c, ldc, 0}, 1, halves, TYPE_F16);
-}
-
-cublasStatus_t
-cublasHgemmStridedBatched(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb,
-			  int m, int n, int k, const __half *alpha, const __half *a, int lda,
-			  long long stridea, const __half *b, int ldb, long long strideb,
-			  const __half *beta, __half *c, int ldc, long long stridec, int batch)
-{
-	struct product p = {
-	    "cublasHgemmStridedBatched", h, {transa, transb}, m, n, k, alpha, beta, false};
-
-	return multiply(&p, (struct matrix){a, lda, stridea}, (struct matrix){b, ldb, strideb},
-			(struct matrix){c, ldc, stridec}, batch, halves, TYPE_F16);
-}
-
-cublasStatus_t
-cublasHgemmBatched(cublasHandle_t h, cublasOperation_t transa, cublasOperation_t transb, int m,
-		   int n, int k, const __half *alpha, const __half *const a[], int lda,
-		   const __half *const b[], int ldb, const __half *beta, __half *const c[], int ldc,
-		   int batch)
-{
-	struct product p = {"cublasHgemmBatched", h, {transa, transb}, m, n, k, alpha, beta, true};
-
-	return multiply(&p, (struct matrix){a, lda, 0}, (struct matrix){b, ldb, 0},
-			(struct matrix){c, ldc, 0}, batch, halves, TYPE_F16);
-}
+/* ------------------------------------------------------------------ products of mixed types */
 
 static cublasStatus_t
 mixed(const struct product *p, struct matrix a, cudaDataType ta, struct matrix b, cudaDataType tb,

@@ -412,40 +412,40 @@ cublasGetCudartVersion(void)
 	return CUDART_VERSION;
 }
 
-#define STATUSES(ROW)                                                                       \
-	ROW(SUCCESS, "success")                                                             \
-	ROW(NOT_INITIALIZED, "the library was not initialized")                             \
-	ROW(ALLOC_FAILED, "the resource allocation failed")                                 \
-	ROW(INVALID_VALUE, "an unsupported value or parameter was passed to the function")  \
-	ROW(ARCH_MISMATCH, "the function requires an architectural feature that is absent") \
-	ROW(MAPPING_ERROR, "an access to GPU memory space failed")                          \
-	ROW(EXECUTION_FAILED, "the function failed to launch on the GPU")                   \
-	ROW(INTERNAL_ERROR, "an internal operation failed")                                 \
-	ROW(NOT_SUPPORTED, "the requested functionality is not supported")                  \
-	ROW(LICENSE_ERROR, "the functionality requested requires a license that is not there")
+static const struct {
+	cublasStatus_t status;
+	const char *name, *text;
+} statuses[] = {
+#define ROW(name, text)                                            \
+	{                                                          \
+		CUBLAS_STATUS_##name, "CUBLAS_STATUS_" #name, text \
+	}
+    ROW(SUCCESS, "success"),
+    ROW(NOT_INITIALIZED, "the library was not initialized"),
+    ROW(ALLOC_FAILED, "the resource allocation failed"),
+    ROW(INVALID_VALUE, "an unsupported value or parameter was passed to the function"),
+    ROW(ARCH_MISMATCH, "the function requires an architectural feature that is absent"),
+    ROW(MAPPING_ERROR, "an access to GPU memory space failed"),
+    ROW(EXECUTION_FAILED, "the function failed to launch on the GPU"),
+    ROW(INTERNAL_ERROR, "an internal operation failed"),
+    ROW(NOT_SUPPORTED, "the requested functionality is not supported"),
+    ROW(LICENSE_ERROR, "the functionality requested requires a license that is not there"),
+};
 
 const char *
 cublasGetStatusName(cublasStatus_t status)
 {
-	switch (status) {
-#define ROW(name, text)            \
-	case CUBLAS_STATUS_##name: \
-		return "CUBLAS_STATUS_" #name;
-		STATUSES(ROW)
-#undef ROW
-	}
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+		if (statuses[i].status == status)
+			return statuses[i].name;
 	return "unrecognized status";
 }
 
 const char *
 cublasGetStatusString(cublasStatus_t status)
 {
-	switch (status) {
-#define ROW(name, text)            \
-	case CUBLAS_STATUS_##name: \
-		return text;
-		STATUSES(ROW)
-#undef ROW
-	}
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+		if (statuses[i].status == status)
+			return statuses[i].text;
 	return "unrecognized status";
 }

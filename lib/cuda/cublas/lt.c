@@ -295,22 +295,17 @@ static const char name[] = "cublasLtMatmul";
 static bool
 is_epilogue(unsigned e)
 {
-	switch (e) {
-	case CUBLASLT_EPILOGUE_DEFAULT:
-	case CUBLASLT_EPILOGUE_RELU:
-	case CUBLASLT_EPILOGUE_BIAS:
-	case CUBLASLT_EPILOGUE_RELU_BIAS:
-	case CUBLASLT_EPILOGUE_GELU:
-	case CUBLASLT_EPILOGUE_GELU_BIAS:
-	case CUBLASLT_EPILOGUE_GELU_AUX:
-	case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
-	case CUBLASLT_EPILOGUE_DGELU:
-	case CUBLASLT_EPILOGUE_BGRADA:
-	case CUBLASLT_EPILOGUE_BGRADB:
-		return true;
-	default:
-		return false;
-	}
+	static const unsigned v[] = {CUBLASLT_EPILOGUE_DEFAULT,	 CUBLASLT_EPILOGUE_RELU,
+				     CUBLASLT_EPILOGUE_BIAS,	 CUBLASLT_EPILOGUE_RELU_BIAS,
+				     CUBLASLT_EPILOGUE_GELU,	 CUBLASLT_EPILOGUE_GELU_BIAS,
+				     CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+				     CUBLASLT_EPILOGUE_DGELU,	 CUBLASLT_EPILOGUE_BGRADA,
+				     CUBLASLT_EPILOGUE_BGRADB};
+
+	for (size_t i = 0; i < sizeof v / sizeof v[0]; i++)
+		if (v[i] == e)
+			return true;
+	return false;
 }
 
 /* What is not supported; NULL: everything is. */

@@ -436,8 +436,8 @@ has_word(const struct rewrite *r, const char *text)
 }
 
 enum rc
-rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how, struct buf *out,
-	struct err *err)
+rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how,
+	struct buf *out, struct err *err)
 {
 	struct rewrite r = {.separate = how->separate, .err = err};
 	enum rc rc = tokens_read(text, nbytes, name, &r.t, err);

@@ -38,7 +38,7 @@ struct rewrite_how {
  *
  * RC_BADDATA: "FILE:LINE: error: reason". Checked by: tests/unit/nvcc/t_nvcc.c
  */
-enum rc rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how, struct buf *out,
-		struct err *err);
+enum rc rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how,
+		struct buf *out, struct err *err);
 
 #endif

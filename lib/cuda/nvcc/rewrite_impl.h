@@ -34,10 +34,10 @@ struct rewrite {
 	struct edit *edit; /* one a token */
 	struct scope scope[REWRITE_DEPTH];
 	unsigned depth;
-	size_t begin;	   /* of the declaration or statement */
-	bool device, host; /* marked __device__, __host__ */
-	bool own;	   /* the declaration has become static */
-	bool separate;	   /* -rdc=true */
+	size_t begin;	     /* of the declaration or statement */
+	bool device, host;   /* marked __device__, __host__ */
+	bool own;	     /* the declaration has become static */
+	bool separate;	     /* -rdc=true */
 	struct waits *waits; /* NULL: no kernel becomes a loop */
 	bool clang;	     /* the compiler that the source is for */
 	struct err *err;

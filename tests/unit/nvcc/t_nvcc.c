@@ -69,8 +69,8 @@ refuses(const char *source, const char *sentence)
 	struct buf out = {0};
 	struct err err = {0};
 	const struct rewrite_how how = {.separate = *source != '!'};
-	bool good =
-	    rewrite(source, strlen(source), "x.cu", &how, &out, &err) == RC_BADDATA && strstr(err.text, sentence);
+	bool good = rewrite(source, strlen(source), "x.cu", &how, &out, &err) == RC_BADDATA &&
+		    strstr(err.text, sentence);
 
 	if (!good)
 		printf("#   '%s' gave '%s', not '%s'\n", source, err.text, sentence);
@@ -112,9 +112,10 @@ static const struct pair launches[] = {
 };
 
 #define PLAIN(name) "::gpusim_cuda::plain<decltype(" #name ")>"
-#define HEAD(type, self, args)                                                              \
-	"if (__builtin_expect(__gpusim_inside != 1, 0)) { if (!__gpusim_inside) "           \
-	"::gpusim_cuda::kernel<void (*)(" type "), static_cast<void (*)(" type ")>(&" self ")>::launch(" args "); return; }"
+#define HEAD(type, self, args)                                                             \
+	"if (__builtin_expect(__gpusim_inside != 1, 0)) { if (!__gpusim_inside) "          \
+	"::gpusim_cuda::kernel<void (*)(" type "), static_cast<void (*)(" type ")>(&" self \
+	")>::launch(" args "); return; }"
 
 static const struct pair kernels[] = {
     {G "k(int *a) { b; }", "void k(int *a) {" HEAD(PLAIN(a), "k", "a") "b; }"},
