@@ -217,6 +217,7 @@ sum(cg::thread_group g, int *room, int v)
 __global__ void
 bases(int *out, const int *in)
 {
+#if __CUDA_ARCH__ >= 700
 	__shared__ int room[128], copied[128];
 	cg::thread_block block = cg::this_thread_block();
 	int t = block.thread_rank(), all = sum(block, room, t);
@@ -241,6 +242,7 @@ bases(int *out, const int *in)
 		__trap();
 	if (cg::invoke_one_broadcast(warp, [t] { return t; }) != t / 32 * 32)
 		__trap();
+#endif
 }
 
 /* Tiles of several warps, while each warp ends at a time of its own. */

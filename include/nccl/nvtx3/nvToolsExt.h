@@ -5,6 +5,8 @@
 #ifndef NVTOOLSEXT_V3
 #define NVTOOLSEXT_V3
 
+#pragma GCC system_header /* a C compiler that is asked to be strict minds "return" of nothing */
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,14 +23,14 @@ typedef uint64_t nvtxRangeId_t;
 typedef struct nvtxDomainRegistration_st *nvtxDomainHandle_t;
 typedef struct nvtxStringRegistration_st *nvtxStringHandle_t;
 
-typedef enum nvtxColorType_t { NVTX_COLOR_UNKNOWN, NVTX_COLOR_ARGB } nvtxColorType_t;
-typedef enum nvtxMessageType_t {
+enum { NVTX_COLOR_UNKNOWN, NVTX_COLOR_ARGB };
+enum {
 	NVTX_MESSAGE_UNKNOWN,
 	NVTX_MESSAGE_TYPE_ASCII,
 	NVTX_MESSAGE_TYPE_UNICODE,
 	NVTX_MESSAGE_TYPE_REGISTERED
-} nvtxMessageType_t;
-typedef enum nvtxPayloadType_t {
+};
+enum {
 	NVTX_PAYLOAD_UNKNOWN,
 	NVTX_PAYLOAD_TYPE_UNSIGNED_INT64,
 	NVTX_PAYLOAD_TYPE_INT64,
@@ -36,7 +38,7 @@ typedef enum nvtxPayloadType_t {
 	NVTX_PAYLOAD_TYPE_UNSIGNED_INT32,
 	NVTX_PAYLOAD_TYPE_INT32,
 	NVTX_PAYLOAD_TYPE_FLOAT
-} nvtxPayloadType_t;
+};
 
 typedef union nvtxMessageValue_t {
 	const char *ascii;
@@ -47,7 +49,7 @@ typedef union nvtxMessageValue_t {
 typedef struct nvtxEventAttributes_v2 {
 	uint16_t version, size;
 	uint32_t category;
-	int32_t colorType; /* nvtxColorType_t */
+	int32_t colorType; /* NVTX_COLOR_ARGB */
 	uint32_t color;
 	int32_t payloadType;
 	int32_t reserved0;
@@ -59,7 +61,7 @@ typedef struct nvtxEventAttributes_v2 {
 		int32_t iValue;
 		float fValue;
 	} payload;
-	int32_t messageType; /* nvtxMessageType_t */
+	int32_t messageType; /* NVTX_MESSAGE_TYPE_ASCII ... */
 	nvtxMessageValue_t message;
 } nvtxEventAttributes_v2, nvtxEventAttributes_t;
 #define NVTX_EVENT_ATTRIB_STRUCT_SIZE ((uint16_t)sizeof(nvtxEventAttributes_t))
@@ -108,99 +110,46 @@ gpusim_nvtx_ex(int what, nvtxDomainHandle_t domain, const nvtxEventAttributes_t 
 			   colour, category);
 }
 
-/* A range or mark in its five forms. */
-#define GPUSIM_NVTX_FORMS(name, type, what)                                   \
-	GPUSIM_NVTX type nvtxDomain##name##Ex(nvtxDomainHandle_t domain,      \
-					      const nvtxEventAttributes_t *a) \
-	{                                                                     \
-		return (type)gpusim_nvtx_ex(what, domain, a);                 \
-	}                                                                     \
-	GPUSIM_NVTX type nvtx##name##Ex(const nvtxEventAttributes_t *a)       \
-	{                                                                     \
-		return (type)gpusim_nvtx_ex(what, NULL, a);                   \
-	}                                                                     \
-	GPUSIM_NVTX type nvtx##name##A(const char *text)                      \
-	{                                                                     \
-		return (type)gpusim_nvtx(what, 0, NULL, text, 0, 0);          \
-	}                                                                     \
-	GPUSIM_NVTX type nvtx##name##W(const wchar_t *text)                   \
-	{                                                                     \
-		return (type)gpusim_nvtx_wide(what, 0, NULL, text, 0, 0);     \
+#define GPUSIM_NVTX_IS(type, name, parameters, value) \
+	GPUSIM_NVTX type name parameters              \
+	{                                             \
+		return (type)(value);                 \
 	}
+/* A range or mark in its forms. */
+#define GPUSIM_NVTX_FORMS(name, type, what)                                         \
+	GPUSIM_NVTX_IS(type, nvtxDomain##name##Ex,                                  \
+		       (nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a), \
+		       gpusim_nvtx_ex(what, domain, a))                             \
+	GPUSIM_NVTX_IS(type, nvtx##name##Ex, (const nvtxEventAttributes_t *a),      \
+		       gpusim_nvtx_ex(what, NULL, a))                               \
+	GPUSIM_NVTX_IS(type, nvtx##name##A, (const char *text),                     \
+		       gpusim_nvtx(what, 0, NULL, text, 0, 0))                      \
+	GPUSIM_NVTX_IS(type, nvtx##name##W, (const wchar_t *text),                  \
+		       gpusim_nvtx_wide(what, 0, NULL, text, 0, 0))
 GPUSIM_NVTX_FORMS(RangePush, int, GPUSIM_NVTX_PUSH)
 GPUSIM_NVTX_FORMS(RangeStart, nvtxRangeId_t, GPUSIM_NVTX_START)
 GPUSIM_NVTX_FORMS(Mark, void, GPUSIM_NVTX_MARK)
-#undef GPUSIM_NVTX_FORMS
+GPUSIM_NVTX_IS(int, nvtxDomainRangePop, (nvtxDomainHandle_t domain),
+	       gpusim_nvtx(GPUSIM_NVTX_POP, 0, domain, NULL, 0, 0))
+GPUSIM_NVTX_IS(int, nvtxRangePop, (void), gpusim_nvtx(GPUSIM_NVTX_POP, 0, NULL, NULL, 0, 0))
+GPUSIM_NVTX_IS(void, nvtxRangeEnd, (nvtxRangeId_t id),
+	       gpusim_nvtx(GPUSIM_NVTX_END, id, NULL, NULL, 0, 0))
+GPUSIM_NVTX_IS(void, nvtxDomainRangeEnd, (nvtxDomainHandle_t domain, nvtxRangeId_t id),
+	       gpusim_nvtx(GPUSIM_NVTX_END, id, domain, NULL, 0, 0))
+GPUSIM_NVTX_IS(void, nvtxInitialize, (const void *reserved), reserved)
 
-GPUSIM_NVTX int
-nvtxDomainRangePop(nvtxDomainHandle_t domain)
-{
-	return (int)gpusim_nvtx(GPUSIM_NVTX_POP, 0, domain, NULL, 0, 0);
-}
-
-GPUSIM_NVTX int
-nvtxRangePop(void)
-{
-	return nvtxDomainRangePop(NULL);
-}
-
-GPUSIM_NVTX void
-nvtxRangeEnd(nvtxRangeId_t id)
-{
-	gpusim_nvtx(GPUSIM_NVTX_END, id, NULL, NULL, 0, 0);
-}
-
-GPUSIM_NVTX void
-nvtxDomainRangeEnd(nvtxDomainHandle_t domain, nvtxRangeId_t id)
-{
-	(void)domain;
-	nvtxRangeEnd(id);
-}
-
-GPUSIM_NVTX void
-nvtxInitialize(const void *reserved)
-{
-	(void)reserved;
-}
-
-/* ---- names: of domains, strings, threads; names of categories are not shown */
-
-GPUSIM_NVTX nvtxDomainHandle_t
-nvtxDomainCreateA(const char *name)
-{
-	return (nvtxDomainHandle_t)strdup(name);
-}
-
-GPUSIM_NVTX void
-nvtxDomainDestroy(nvtxDomainHandle_t domain)
-{
-	(void)domain; /* open ranges may still name it */
-}
-
-GPUSIM_NVTX nvtxStringHandle_t
-nvtxDomainRegisterStringA(nvtxDomainHandle_t domain, const char *string)
-{
-	(void)domain;
-	return (nvtxStringHandle_t)strdup(string);
-}
-
-GPUSIM_NVTX void
-nvtxNameCategoryA(uint32_t category, const char *name)
-{
-	(void)category, (void)name;
-}
-
-GPUSIM_NVTX void
-nvtxDomainNameCategoryA(nvtxDomainHandle_t domain, uint32_t category, const char *name)
-{
-	(void)domain, (void)category, (void)name;
-}
-
-GPUSIM_NVTX void
-nvtxNameOsThreadA(uint32_t thread, const char *name)
-{
-	gpusim_nvtx(GPUSIM_NVTX_THREAD, thread, NULL, name, 0, 0);
-}
+/* Names: of domains (which stay, as open ranges may name them), strings, threads; of categories they are not shown. */
+GPUSIM_NVTX_IS(nvtxDomainHandle_t, nvtxDomainCreateA, (const char *name), strdup(name))
+GPUSIM_NVTX_IS(void, nvtxDomainDestroy, (nvtxDomainHandle_t domain), domain)
+GPUSIM_NVTX_IS(nvtxStringHandle_t, nvtxDomainRegisterStringA,
+	       (nvtxDomainHandle_t domain, const char *string), ((void)domain, strdup(string)))
+GPUSIM_NVTX_IS(void, nvtxNameCategoryA, (uint32_t category, const char *name),
+	       ((void)category, name))
+GPUSIM_NVTX_IS(void, nvtxDomainNameCategoryA,
+	       (nvtxDomainHandle_t domain, uint32_t category, const char *name),
+	       ((void)domain, (void)category, name))
+GPUSIM_NVTX_IS(void, nvtxNameOsThreadA, (uint32_t thread, const char *name),
+	       gpusim_nvtx(GPUSIM_NVTX_THREAD, thread, NULL, name, 0, 0))
 
 #define nvtxRangePush		 nvtxRangePushA
 #define nvtxRangeStart		 nvtxRangeStartA

@@ -6,23 +6,10 @@
 
 #include <cuda_runtime_api.h>
 
-GPUSIM_NVTX void
-nvtxNameCudaStreamA(cudaStream_t stream, const char *name)
-{
-	gpusim_nvtx(GPUSIM_NVTX_STREAM, (uint64_t)(uintptr_t)stream, NULL, name, 0, 0);
-}
-
-GPUSIM_NVTX void
-nvtxNameCudaDeviceA(int device, const char *name)
-{
-	(void)device, (void)name;
-}
-
-GPUSIM_NVTX void
-nvtxNameCudaEventA(cudaEvent_t event, const char *name)
-{
-	(void)event, (void)name;
-}
+GPUSIM_NVTX_IS(void, nvtxNameCudaStreamA, (cudaStream_t stream, const char *name),
+	       gpusim_nvtx(GPUSIM_NVTX_STREAM, (uint64_t)(uintptr_t)stream, NULL, name, 0, 0))
+GPUSIM_NVTX_IS(void, nvtxNameCudaDeviceA, (int device, const char *name), ((void)device, name))
+GPUSIM_NVTX_IS(void, nvtxNameCudaEventA, (cudaEvent_t event, const char *name), ((void)event, name))
 
 #define nvtxNameCudaStream nvtxNameCudaStreamA
 #define nvtxNameCudaDevice nvtxNameCudaDeviceA

@@ -128,8 +128,8 @@ add_marks(const struct nvcc *n, struct words *w)
 #define MARK(name) "-D__" #name "__=__gpusim_" #name "__",
 	words_add(w, NVCC_MARKS "-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=12",
 		  "-D__CUDACC_VER_MINOR__=4", "-D__CUDACC_VER_BUILD__=0", "-D__GPUSIM_NVCC__",
-		  "-D__launch_bounds__(...)=", "-D__maxnreg__(...)=", "-D__cluster_dims__(...)=",
-		  "-D__grid_constant__=");
+		  "-D" NVCC_ARCH_MACRO "=" NVCC_ARCH, "-D__launch_bounds__(...)=",
+		  "-D__maxnreg__(...)=", "-D__cluster_dims__(...)=", "-D__grid_constant__=");
 	/* libcu++ waits in loops, not in the kernel of the system. */
 	words_add(w, "-D_LIBCUDACXX_HAS_NO_PLATFORM_WAIT",
 		  "-D_LIBCUDACXX_HAS_NO_THREAD_CONTENTION_TABLE");
@@ -141,10 +141,20 @@ add_marks(const struct nvcc *n, struct words *w)
 }
 
 static void
-add_depends(const struct nvcc *n, const char *object, struct words *w)
+depends_path(const struct nvcc *n, const char *object, struct words *w)
 {
 	const char *ext = extension(object);
 
+	if (n->depends_file)
+		words_add(w, n->depends_file);
+	else
+		words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
+			   object);
+}
+
+static void
+add_depends(const struct nvcc *n, const char *object, struct words *w)
+{
 	if (!n->depends)
 		return;
 	words_add(w, n->depends);
@@ -157,11 +167,7 @@ add_depends(const struct nvcc *n, const char *object, struct words *w)
 	if (n->targets.n == 0)
 		words_add(w, "-MT", object);
 	words_add(w, "-MF");
-	if (n->depends_file)
-		words_add(w, n->depends_file);
-	else
-		words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
-			   object);
+	depends_path(n, object, w);
 }
 
 static void
@@ -200,29 +206,6 @@ add_preprocessor(struct job *j, bool cu, struct words *w)
 
 /* ---- steps */
 
-/* Preprocess to a file; to NULL: to standard output. */
-static enum rc
-preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
-{
-	struct words w = {0};
-	enum rc rc;
-
-	command_begin(j->n, &w);
-	if (j->n->phase != NVCC_DEPENDS)
-		words_add(&w, "-E");
-	add_common(j, cu, &w);
-	add_preprocessor(j, cu, &w);
-	add_depends(j->n, object, &w);
-	if (cu)
-		words_add(&w, "-x", "c++");
-	words_add(&w, source);
-	if (to)
-		words_add(&w, "-o", to);
-	rc = command_run(j->n, &w, j->err);
-	words_fini(&w);
-	return rc;
-}
-
 static enum rc
 write_whole(struct job *j, const char *path, const struct buf *text)
 {
@@ -235,6 +218,91 @@ write_whole(struct job *j, const char *path, const struct buf *text)
 		e = errno;
 	}
 	return good ? RC_OK : err_set(j->err, RC_FAILED, "%s: %s", path, strerror(e));
+}
+
+/*
+ * A source that compares __CUDA_ARCH__ is preprocessed as a copy, with -iquote for what its folder has.
+ * *copy [out]: "": none is needed.
+ */
+static enum rc
+arch_copy(struct job *j, const char *source, char *copy, size_t room)
+{
+	struct buf in = {0}, out = {0};
+	enum rc rc = j->n->dry ? RC_OK : file_bytes(source, SIZE_MAX, &in, j->err);
+
+	*copy = '\0';
+	if (rc == RC_OK && in.len && arch_directives(&in)) {
+		snprintf(copy, room, "%s/%u.cu", j->temp, j->ntemp++);
+		must_addf(&out, "# 1 \"%s\"\n", source);
+		must_add(&out, in.data, in.len);
+		rc = write_whole(j, copy, &out);
+	}
+	buf_fini(&in);
+	buf_fini(&out);
+	return rc;
+}
+
+/* A list of dependencies names the source, not its copy. */
+static enum rc
+name_source(struct job *j, const char *object, const char *copy, const char *source)
+{
+	struct buf in = {0}, out = {0};
+	struct words w = {0};
+	const char *at, *end;
+	enum rc rc;
+
+	depends_path(j->n, object, &w);
+	rc = file_bytes(w.v[0], SIZE_MAX, &in, j->err);
+	at = in.data, end = in.data + in.len;
+	for (const char *s; rc == RC_OK && (s = memmem(at, (size_t)(end - at), copy, strlen(copy)));
+	     at = s + strlen(copy)) {
+		must_add(&out, at, (size_t)(s - at));
+		must_add(&out, source, strlen(source));
+	}
+	if (rc == RC_OK) {
+		must_add(&out, at, (size_t)(end - at));
+		unlink(w.v[0]);
+		rc = write_whole(j, w.v[0], &out);
+	}
+	buf_fini(&in);
+	buf_fini(&out);
+	words_fini(&w);
+	return rc;
+}
+
+/* Preprocess to a file; to NULL: to standard output. */
+static enum rc
+preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
+{
+	const char *slash = strrchr(source, '/');
+	struct words w = {0};
+	char copy[320] = "";
+	enum rc rc = RC_OK;
+
+	if (cu && j->n->phase != NVCC_DEPENDS && (rc = temp_folder(j)) == RC_OK)
+		rc = arch_copy(j, source, copy, sizeof copy);
+	if (rc != RC_OK)
+		return rc;
+	command_begin(j->n, &w);
+	if (j->n->phase != NVCC_DEPENDS)
+		words_add(&w, "-E");
+	add_common(j, cu, &w);
+	if (*copy)
+		words_add(&w, "-iquote");
+	if (*copy)
+		words_addf(&w, "%.*s", slash ? (int)(slash - source) + 1 : 1, slash ? source : ".");
+	add_preprocessor(j, cu, &w);
+	add_depends(j->n, object, &w);
+	if (cu)
+		words_add(&w, "-x", "c++");
+	words_add(&w, *copy ? copy : source);
+	if (to)
+		words_add(&w, "-o", to);
+	rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	if (rc == RC_OK && *copy && j->n->depends)
+		rc = name_source(j, object, copy, source);
+	return rc;
 }
 
 static enum rc
