@@ -40,6 +40,11 @@ build_programs() {
 	want mpich 'mpich libmpich-dev' peers/mpi_allreduce.c mpicc.mpich "${c[@]}"
 	want nccl_call 'openmpi-bin libopenmpi-dev' peers/nccl_call.c mpicc.openmpi "${c[@]}" -I"$build/nccl/include" \
 		-L"$build/nccl/lib" -lnccl -lcudart
+	if ! [ -x "$programs/kernels" ] || [ -n "$(find "$here" "$build/nccl" -newer "$programs/kernels" -name '*.[ch]*')" ]; then
+		rm -f "$programs/kernels"
+		"$build/nccl/bin/nvcc" -O3 -o "$programs/kernels" "$here/kernels.cu" "$here/kernels_loops.c" 2>"$tmp/build.log" ||
+			missing+=('kernels (g++)')
+	fi
 	want gloo 'libgloo-dev' peers/gloo_allreduce.cc c++ -lgloo -pthread
 	if [ -e "$here/peers/mnist_loop.c" ]; then
 		want mnist_loop 'libopenblas-dev zlib1g-dev' peers/mnist_loop.c cc "${c[@]}" \

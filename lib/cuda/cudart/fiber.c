@@ -501,6 +501,8 @@ __gpusim_slots(unsigned n)
 {
 	struct fiber_gang *g = fiber_gang_here;
 
+	if (!g)
+		return NULL;
 	if (g->nslots < n) {
 		free(g->slots);
 		g->slots = aligned_alloc(64, (size_t)n * FIBER_THREADS_MAX * SLOT);

@@ -181,7 +181,7 @@ add_common(struct job *j, bool cu, struct words *w)
 		words_add(w, "-g");
 	/* nvcc optimises device code unless it is debugged. */
 	if (cu && !n->optimised)
-		words_add(w, n->debug ? "-O0" : "-O2");
+		words_add(w, n->debug ? "-O0" : "-O3");
 }
 
 static void

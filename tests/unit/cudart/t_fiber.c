@@ -1,4 +1,6 @@
 /* The threads of a block on one system thread: order, barriers, warps, exits, deadlocks, shared memory. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +195,81 @@ test_waiting(void)
 	   "a thread that naps lets the others run");
 }
 
+/* ---- blocks and gangs */
+
+static atomic_uint both[64];
+
+static void
+count_block(void *const *args)
+{
+	(void)args;
+	atomic_fetch_add(&both[__gpusim_block_idx.x], 1);
+	__gpusim_barrier(0, NULL);
+}
+
+static void *
+other_gang(void *arg)
+{
+	struct fiber_gang *g = fiber_gang_new();
+	const struct fiber_grid grid = {
+	    .grid = {64, 1, 1}, .block = {40, 1, 1}, .run = count_block};
+
+	fiber_run(g, &grid, arg);
+	fiber_gang_free(g);
+	return NULL;
+}
+
+static void
+test_team(void)
+{
+	struct fiber_team team = {0};
+	pthread_t t[2];
+	bool right = true;
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&t[i], NULL, other_gang, &team);
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 0; i < 64; i++)
+		right = right && atomic_load(&both[i]) == 40;
+	ok(right && atomic_load(&team.ended) == 64, "gangs share a grid: each block runs once");
+	team = (struct fiber_team){.stop = 1};
+	other_gang(&team);
+	ok(atomic_load(&team.ended) == 0 && atomic_load(&both[0]) == 40,
+	   "a grid that is stopped begins no block");
+}
+
+/* A kernel with a part for all threads of a block: the first block is left to single threads. */
+static void
+in_parts(void *const *args)
+{
+	(void)args;
+	if (__gpusim_inside == 2) {
+		bad += __gpusim_thread_idx.x != UINT32_MAX;
+		__gpusim_state.done = __gpusim_block_idx.x > 0;
+		__gpusim_state.rounds = 7;
+		bad +=
+		    !__gpusim_slots(2) || !__gpusim_slots(3) || (uintptr_t)__gpusim_slots(1) % 64;
+		nseen += 100;
+		return;
+	}
+	bad += __gpusim_block_idx.x > 0 || __gpusim_state.rounds != 7;
+	__gpusim_barrier(0, NULL);
+	nseen++;
+}
+
+static void
+test_parts(void)
+{
+	struct fiber_grid g = {
+	    .grid = {3, 1, 1}, .block = {5, 1, 1}, .run = in_parts, .flags = GPUSIM_KERNEL_BLOCK};
+
+	nseen = bad = 0;
+	__gpusim_inside = 1;
+	ok(fiber_run(gang, &g, NULL) == FIBER_ENDED && nseen == 305 && bad == 0,
+	   "a kernel's part for all threads runs first, and may leave nothing");
+}
+
 static void
 shared(void *const *args)
 {
@@ -232,6 +309,8 @@ main(void)
 	test_warps();
 	test_waiting();
 	test_shared();
+	test_team();
+	test_parts();
 	fiber_gang_free(gang);
 	return tap_done();
 }
