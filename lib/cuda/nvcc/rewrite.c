@@ -268,7 +268,7 @@ asm_(struct rewrite *r, size_t i)
 {
 	const struct scope *s = r->depth > 0 ? &r->scope[r->depth - 1] : NULL;
 
-	if (s && s->marked && !rewrite_cub(r, i))
+	if (s && s->marked)
 		rewrite_ptx(r, i, s->device);
 	return RC_OK;
 }

@@ -1,12 +1,7 @@
 /* PTX that cub and thrust use: statements of several instructions, and rare ones, by their whole text. */
 #include "nvcc/rewrite_impl.h"
 
-#include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/must.h"
 
 #define SHFL(way, to, from, mask) \
 	".reg.predp;shfl.sync." way ".b32" to "|p," from ",%2,%3,%" mask ";"
@@ -47,73 +42,23 @@ static const struct {
      "match_bit"},
 };
 
-/* Concatenate the strings at i, without blanks. Returns the index after them. */
-static size_t
-read_text(const struct rewrite *r, size_t i, char *out, size_t room)
-{
-	size_t n = 0;
-
-	for (; r->t.v[i].kind == TOKEN_STRING; i = token_next(&r->t, i)) {
-		const struct token *t = &r->t.v[i];
-
-		for (size_t k = 1; k + 1 < t->len && n + 1 < room; k++) {
-			if (t->text[k] == '\\' && k + 2 < t->len && strchr("nt", t->text[k + 1]))
-				k++;
-			else if (!isspace((unsigned char)t->text[k]))
-				out[n++] = t->text[k];
-		}
-	}
-	out[n] = '\0';
-	return i;
-}
-
-/* "constraint"(expression), ...: the expressions, one after the other. */
-static void
-add_operands(struct rewrite *r, size_t i, size_t close, struct buf *out)
-{
-	unsigned n = 0;
-
-	for (; i < close; i = token_next(&r->t, i)) {
-		if (!rewrite_is(r, i, "("))
-			continue;
-		must_addf(out, "%s", n++ ? ", " : "");
-		rewrite_copy(r, i, token_close(&r->t, i) + 1, out);
-		i = token_close(&r->t, i);
-	}
-}
-
+/* Without blanks, is it the known text? */
 static bool
 matches(const char *known_text, const char *text)
 {
-	size_t n = strcspn(known_text, "*");
-
-	return known_text[n] ? strncmp(known_text, text, n) == 0 : strcmp(known_text, text) == 0;
+	for (; *known_text && *known_text != '*'; text++)
+		if (*text == *known_text)
+			known_text++;
+		else if (*text != ' ')
+			return false;
+	return *known_text || text[strspn(text, " ")] == '\0';
 }
 
-bool
-rewrite_cub(struct rewrite *r, size_t i)
+const char *
+rewrite_cub(const char *text)
 {
-	size_t open = token_next(&r->t, i), at, close;
-	struct buf call = {0};
-	char text[400];
-
-	while (rewrite_is(r, open, "volatile") || rewrite_is(r, open, "__volatile__"))
-		open = token_next(&r->t, open);
-	if (!rewrite_is(r, open, "("))
-		return false;
-	close = token_close(&r->t, open);
-	at = read_text(r, token_next(&r->t, open), text, sizeof text);
-	for (size_t k = 0; k < sizeof known / sizeof *known && !call.len; k++)
+	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
 		if (matches(known[k].text, text))
-			must_addf(&call, "::gpusim_cuda::cub_%s(", known[k].function);
-	if (!call.len)
-		return false;
-	add_operands(r, at, close, &call);
-	must_add(&call, ")", 2);
-	rewrite_before(r, i, call.data);
-	for (size_t k = i; k <= close; k++)
-		if (token_counts(&r->t.v[k]))
-			r->edit[k].instead = "";
-	buf_fini(&call);
-	return true;
+			return known[k].function;
+	return NULL;
 }

@@ -321,13 +321,25 @@ add_refusal(size_t i, const char *text, struct buf *out)
 	must_addf(out, "'\"))); __gpusim_ptx_%zu(); } while (0)", i);
 }
 
+static void
+add_whole(struct rewrite *r, const char *function, const struct operands *o, struct buf *out)
+{
+	out->len = 0;
+	must_addf(out, "::gpusim_cuda::cub_%s(", function);
+	for (size_t i = 0; i < o->n; i++) {
+		must_addf(out, "%s", i ? ", " : "");
+		rewrite_copy(r, o->v[i].open, o->v[i].close + 1, out);
+	}
+	must_addf(out, ")");
+}
+
 void
 rewrite_ptx(struct rewrite *r, size_t i, bool device)
 {
 	size_t open = token_next(&r->t, i), close, at;
 	struct operands o = {.n = 0};
 	struct buf calls = {0};
-	char text[400];
+	char text[600];
 
 	while (rewrite_is(r, open, "volatile") || rewrite_is(r, open, "__volatile__"))
 		open = token_next(&r->t, open);
@@ -337,9 +349,14 @@ rewrite_ptx(struct rewrite *r, size_t i, bool device)
 	at = read_text(r, token_next(&r->t, open), text, sizeof text);
 	read_operands(r, at, close, &o);
 	if (!add_calls(r, text, &o, &calls)) {
-		if (!device)
+		const char *whole = rewrite_cub(text);
+
+		if (!whole && !device)
 			goto out;
-		add_refusal(i, text, &calls);
+		if (whole)
+			add_whole(r, whole, &o, &calls);
+		else
+			add_refusal(i, text, &calls);
 	}
 	must_add(&calls, "", 1);
 	rewrite_before(r, i, calls.data);
