@@ -63,6 +63,12 @@ with_header() {
 	assert_output 'as named'
 }
 
+@test "kernels and functions of a device have __CUDA_ARCH__, the program does not" {
+	run nccl 1 k_arch
+	assert_status 0
+	assert_output 'for a device'
+}
+
 @test "__managed__ variables belong to the program and to kernels of all devices" {
 	run nccl 2 k_managed
 	assert_status 0

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/must.h"
+#include "nvcc/arch.h"
 #include "nvcc/rewrite.h"
 
 struct job {
@@ -22,6 +23,7 @@ struct job {
 	const char *home;
 	char temp[256]; /* a folder; "": none yet */
 	unsigned ntemp;
+	bool arch;	      /* the pass that defines __CUDA_ARCH__, and writes no dependencies */
 	bool permissive;      /* the source includes headers that g++ refuses otherwise */
 	struct words objects; /* one for each input: itself, or its object */
 	struct err *err;
@@ -128,8 +130,8 @@ add_marks(const struct nvcc *n, struct words *w)
 #define MARK(name) "-D__" #name "__=__gpusim_" #name "__",
 	words_add(w, NVCC_MARKS "-D__CUDACC__", "-D__NVCC__", "-D__CUDACC_VER_MAJOR__=12",
 		  "-D__CUDACC_VER_MINOR__=4", "-D__CUDACC_VER_BUILD__=0", "-D__GPUSIM_NVCC__",
-		  "-D" NVCC_ARCH_MACRO "=" NVCC_ARCH, "-D__launch_bounds__(...)=",
-		  "-D__maxnreg__(...)=", "-D__cluster_dims__(...)=", "-D__grid_constant__=");
+		  "-D__launch_bounds__(...)=", "-D__maxnreg__(...)=", "-D__cluster_dims__(...)=",
+		  "-D__grid_constant__=");
 	/* libcu++ waits in loops, not in the kernel of the system. */
 	words_add(w, "-D_LIBCUDACXX_HAS_NO_PLATFORM_WAIT",
 		  "-D_LIBCUDACXX_HAS_NO_THREAD_CONTENTION_TABLE");
@@ -141,20 +143,10 @@ add_marks(const struct nvcc *n, struct words *w)
 }
 
 static void
-depends_path(const struct nvcc *n, const char *object, struct words *w)
+add_depends(const struct nvcc *n, const char *object, struct words *w)
 {
 	const char *ext = extension(object);
 
-	if (n->depends_file)
-		words_add(w, n->depends_file);
-	else
-		words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
-			   object);
-}
-
-static void
-add_depends(const struct nvcc *n, const char *object, struct words *w)
-{
 	if (!n->depends)
 		return;
 	words_add(w, n->depends);
@@ -167,7 +159,11 @@ add_depends(const struct nvcc *n, const char *object, struct words *w)
 	if (n->targets.n == 0)
 		words_add(w, "-MT", object);
 	words_add(w, "-MF");
-	depends_path(n, object, w);
+	if (n->depends_file)
+		words_add(w, n->depends_file);
+	else
+		words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
+			   object);
 }
 
 static void
@@ -206,6 +202,32 @@ add_preprocessor(struct job *j, bool cu, struct words *w)
 
 /* ---- steps */
 
+/* Preprocess to a file; to NULL: to standard output. */
+static enum rc
+preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
+{
+	struct words w = {0};
+	enum rc rc;
+
+	command_begin(j->n, &w);
+	if (j->n->phase != NVCC_DEPENDS)
+		words_add(&w, "-E");
+	add_common(j, cu, &w);
+	add_preprocessor(j, cu, &w);
+	if (j->arch)
+		words_add(&w, "-D__CUDA_ARCH__=900");
+	else
+		add_depends(j->n, object, &w);
+	if (cu)
+		words_add(&w, "-x", "c++");
+	words_add(&w, source);
+	if (to)
+		words_add(&w, "-o", to);
+	rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
 static enum rc
 write_whole(struct job *j, const char *path, const struct buf *text)
 {
@@ -220,88 +242,28 @@ write_whole(struct job *j, const char *path, const struct buf *text)
 	return good ? RC_OK : err_set(j->err, RC_FAILED, "%s: %s", path, strerror(e));
 }
 
-/*
- * A source that compares __CUDA_ARCH__ is preprocessed as a copy, with -iquote for what its folder has.
- * *copy [out]: "": none is needed.
- */
+/* The preprocessed source; where it asks for __CUDA_ARCH__, merged with what a device runs. */
 static enum rc
-arch_copy(struct job *j, const char *source, char *copy, size_t room)
+read_preprocessed(struct job *j, const char *source, const char *from, struct buf *out)
 {
-	struct buf in = {0}, out = {0};
-	enum rc rc = j->n->dry ? RC_OK : file_bytes(source, SIZE_MAX, &in, j->err);
+	char second[330];
+	struct buf host = {0}, device = {0};
+	enum rc rc = file_bytes(from, SIZE_MAX, &host, j->err);
 
-	*copy = '\0';
-	if (rc == RC_OK && in.len && arch_directives(&in)) {
-		snprintf(copy, room, "%s/%u.cu", j->temp, j->ntemp++);
-		must_addf(&out, "# 1 \"%s\"\n", source);
-		must_add(&out, in.data, in.len);
-		rc = write_whole(j, copy, &out);
-	}
-	buf_fini(&in);
-	buf_fini(&out);
-	return rc;
-}
-
-/* A list of dependencies names the source, not its copy. */
-static enum rc
-name_source(struct job *j, const char *object, const char *copy, const char *source)
-{
-	struct buf in = {0}, out = {0};
-	struct words w = {0};
-	const char *at, *end;
-	enum rc rc;
-
-	depends_path(j->n, object, &w);
-	rc = file_bytes(w.v[0], SIZE_MAX, &in, j->err);
-	at = in.data, end = in.data + in.len;
-	for (const char *s; rc == RC_OK && (s = memmem(at, (size_t)(end - at), copy, strlen(copy)));
-	     at = s + strlen(copy)) {
-		must_add(&out, at, (size_t)(s - at));
-		must_add(&out, source, strlen(source));
-	}
-	if (rc == RC_OK) {
-		must_add(&out, at, (size_t)(end - at));
-		unlink(w.v[0]);
-		rc = write_whole(j, w.v[0], &out);
-	}
-	buf_fini(&in);
-	buf_fini(&out);
-	words_fini(&w);
-	return rc;
-}
-
-/* Preprocess to a file; to NULL: to standard output. */
-static enum rc
-preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
-{
-	const char *slash = strrchr(source, '/');
-	struct words w = {0};
-	char copy[320] = "";
-	enum rc rc = RC_OK;
-
-	if (cu && j->n->phase != NVCC_DEPENDS && (rc = temp_folder(j)) == RC_OK)
-		rc = arch_copy(j, source, copy, sizeof copy);
-	if (rc != RC_OK)
+	if (rc != RC_OK || !arch_matters(&host)) {
+		*out = host;
 		return rc;
-	command_begin(j->n, &w);
-	if (j->n->phase != NVCC_DEPENDS)
-		words_add(&w, "-E");
-	add_common(j, cu, &w);
-	if (*copy)
-		words_add(&w, "-iquote");
-	if (*copy)
-		words_addf(&w, "%.*s", slash ? (int)(slash - source) + 1 : 1, slash ? source : ".");
-	add_preprocessor(j, cu, &w);
-	add_depends(j->n, object, &w);
-	if (cu)
-		words_add(&w, "-x", "c++");
-	words_add(&w, *copy ? copy : source);
-	if (to)
-		words_add(&w, "-o", to);
-	rc = command_run(j->n, &w, j->err);
-	words_fini(&w);
-	if (rc == RC_OK && *copy && j->n->depends)
-		rc = name_source(j, object, copy, source);
+	}
+	snprintf(second, sizeof second, "%s.arch", from);
+	j->arch = true;
+	rc = preprocess(j, source, true, second, NULL);
+	j->arch = false;
+	if (rc == RC_OK)
+		rc = file_bytes(second, SIZE_MAX, &device, j->err);
+	if (rc == RC_OK)
+		arch_merge(&host, &device, source, out);
+	buf_fini(&host);
+	buf_fini(&device);
 	return rc;
 }
 
@@ -315,7 +277,7 @@ rewrite_file(struct job *j, const char *source, const char *from, const char *to
 
 	if (j->n->dry)
 		return RC_OK;
-	rc = file_bytes(from, SIZE_MAX, &in, j->err);
+	rc = read_preprocessed(j, source, from, &in);
 	/* cub's classes give members the names of the classes that they are made of. */
 	j->permissive = rc == RC_OK && memmem(in.data, in.len, mark, strlen(mark));
 	if (rc == RC_OK)

@@ -4,21 +4,12 @@
 #ifndef NVCC_COMPILE_H
 #define NVCC_COMPILE_H
 
-#include "base/buf.h"
 #include "nvcc/options.h"
 
 /* Run the steps of a command line. * home the folder with include and lib * RC_INVAL: the command
  * line is invalid. RC_BADDATA: a source is rejected, "FILE:LINE: error: ...". RC_FAILED: the host
  * compiler has failed and printed the reason, and the message is empty; or it cannot be started. */
 enum rc nvcc_run(const struct nvcc *n, const char *home, struct err *err);
-
-/* What stands for __CUDA_ARCH__ in directives that compare it, and its value. */
-#define NVCC_ARCH_MACRO "__GPUSIM_SM__"
-#define NVCC_ARCH	"900"
-
-/* Put that macro into such directives (#if, #elif) of a source. Returns true if there were any. Checked by:
- * tests/unit/nvcc/t_nvcc.c */
-bool arch_directives(struct buf *text);
 
 /* ---- running the host compiler */
 

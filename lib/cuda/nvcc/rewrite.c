@@ -453,3 +453,31 @@ rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_
 	fini(&r);
 	return rc;
 }
+
+void
+rewrite_places(const char *text, size_t nbytes, const char *name,
+	       void (*fn)(void *arg, const char *file, unsigned line, enum rewrite_place place),
+	       void *arg)
+{
+	struct err err;
+	struct rewrite r = {.err = &err};
+	enum rc rc = tokens_read(text, nbytes, name, &r.t, &err);
+	unsigned file = 0, line = 0;
+
+	r.edit = must_alloc(r.t.n, sizeof *r.edit);
+	for (size_t i = 0; rc == RC_OK && i + 1 < r.t.n; i++) {
+		const struct token *t = &r.t.v[i];
+
+		if (token_counts(t) && (t->file != file || t->line != line)) {
+			file = t->file;
+			line = t->line;
+			if (!r.t.file[file].system)
+				fn(arg, r.t.file[file].name, line,
+				   rewrite_at_ground(&r)	 ? REWRITE_GROUND
+				   : r.scope[r.depth - 1].device ? REWRITE_DEVICE
+								 : REWRITE_HOST);
+		}
+		rc = token(&r, i);
+	}
+	fini(&r);
+}

@@ -41,4 +41,14 @@ struct rewrite_how {
 enum rc rewrite(const char *text, size_t nbytes, const char *name, const struct rewrite_how *how,
 		struct buf *out, struct err *err);
 
+/* Where a line stands: in a function of the program, or of program and device; outside of functions; in a kernel or a
+ * function of a device alone. */
+enum rewrite_place { REWRITE_HOST, REWRITE_GROUND, REWRITE_DEVICE };
+
+/* Call fn for the first token of each line of the user's files, by the preprocessed text; up to an error in it. */
+void rewrite_places(const char *text, size_t nbytes, const char *name,
+		    void (*fn)(void *arg, const char *file, unsigned line,
+			       enum rewrite_place place),
+		    void *arg);
+
 #endif

@@ -2,8 +2,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/must.h"
-#include "nvcc/compile.h"
 #include "nvcc/rewrite.h"
 #include "nvcc/token.h"
 #include "tap.h"
@@ -234,33 +232,6 @@ static const struct pair refused[] = {
     {"void f() { extern __gpusim_shared__ int x; }", "needs an array"},
 };
 
-/* Directives that compare __CUDA_ARCH__ get ours; the others, and code, keep it. */
-static void
-test_arch(void)
-{
-	static const char source[] =
-	    "#if __CUDA_ARCH__ >= 700\n#elif (__CUDA_ARCH__) == 800\n#endif\n"
-	    " # if defined(__CUDA_ARCH__) && \\\n 600 <= __CUDA_ARCH__\n#endif\n"
-	    "#ifdef __CUDA_ARCH__\n#endif\n#if !defined(__CUDA_ARCH__)\n#endif\nint a = "
-	    "__CUDA_ARCH__ > 1;\n";
-	static const char want[] =
-	    "#if __GPUSIM_SM__ >= 700\n#elif (__GPUSIM_SM__) == 800\n#endif\n"
-	    " # if defined(__GPUSIM_SM__) && \\\n 600 <= __GPUSIM_SM__\n#endif\n"
-	    "#ifdef __CUDA_ARCH__\n#endif\n#if !defined(__CUDA_ARCH__)\n#endif\nint a = "
-	    "__CUDA_ARCH__ > 1;\n";
-	struct buf text = {0}, other = {0};
-
-	must_add(&text, source, sizeof source - 1);
-	ok(arch_directives(&text) && text.len == sizeof want - 1 &&
-	       memcmp(text.data, want, text.len) == 0,
-	   "directives that compare the architecture");
-	must_add(&other, source, 0);
-	must_add(&other, "#ifdef __CUDA_ARCH__\n#endif", 28);
-	ok(!arch_directives(&other), "a source that does not needs no copy");
-	buf_fini(&text);
-	buf_fini(&other);
-}
-
 /* Line numbers are kept: the compiler's messages name the user's lines. */
 static void
 test_lines(void)
@@ -293,6 +264,5 @@ main(void)
 	check(whole, COUNT(whole), gives, "what belongs to its file");
 	check(refused, COUNT(refused), refuses, "refusals with file and line");
 	test_lines();
-	test_arch();
 	return tap_done();
 }
