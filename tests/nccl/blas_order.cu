@@ -42,12 +42,18 @@ in_order(int device, bool blocking)
 		OK(cublasSasum(h, n * n, c, 1, &last)); /* waits for the stream */
 		CHECK(last == (float)(n * i * i + 1) * n * n);
 	}
-	/* Memory may be freed as soon as its last use is enqueued. */
-	fill<<<1, 1, 0, stream>>>(a, n * n, 2);
-	OK(cublasSaxpy(h, n * n, &one, a, 1, c, 1));
-	CUDA(cudaFree(a));
-	OK(cublasSasum(h, n * n, c, 1, &last));
-	CHECK(last == (float)(n * rounds * rounds + 3) * n * n);
+	/* Memory may be freed as soon as its last use is enqueued: its pointers in an array, too. */
+	{
+		fill<<<1, 1, 0, stream>>>(a, n * n, 2);
+		on_device<const float *> da({a});
+		on_device<float *> dc({c});
+		fill<<<1, 1, 0, stream>>>(a, n * n, 2);
+		OK(cublasSgemmBatched(h, CUBLAS_OP_N, CUBLAS_OP_T, n, n, n, &one, da.p, n, da.p, n, &zero, dc.p, n, 1));
+		OK(cublasSaxpy(h, n * n, &one, a, 1, c, 1));
+		CUDA(cudaFree(a));
+		OK(cublasSasum(h, n * n, c, 1, &last));
+		CHECK(last == (float)(4 * n + 2) * n * n);
+	}
 	CUDA(cudaFree(c));
 	OK(cublasDestroy(h));
 	CUDA(cudaStreamDestroy(stream));

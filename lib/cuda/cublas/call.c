@@ -145,7 +145,7 @@ is_of_host(const void *p, size_t size)
 {
 	struct gpusim_cuda_place place;
 
-	return p && (!gpusim_cuda_find(p, size, &place) || gpusim_cuda_touch(p, size) == p);
+	return p && (!gpusim_cuda_find(p, size, &place) || gpusim_cuda_touch(p, size, false) == p);
 }
 
 static void
@@ -209,7 +209,7 @@ place(struct call *c, struct err *err)
 	for (int i = 0; i < OPERANDS; i++) {
 		struct operand *x = &c->x[i];
 
-		if (x->nbytes && !(x->at = gpusim_cuda_touch(x->p, x->nbytes)))
+		if (x->nbytes && !(x->at = gpusim_cuda_touch(x->p, x->nbytes, false)))
 			return err_set(err, RC_INVAL,
 				       "%s: %zu bytes at %p are not in one allocation that a "
 				       "kernel can access",
@@ -222,7 +222,7 @@ void *
 call_of_array(const struct call *c, enum which w, int i, size_t nbytes, struct err *err)
 {
 	void *const *array = c->x[w].at;
-	void *at = gpusim_cuda_touch(array[i], nbytes);
+	void *at = gpusim_cuda_touch(array[i], nbytes, true);
 
 	if (!at)
 		err_set(err, RC_INVAL,
@@ -268,6 +268,8 @@ await(const struct cublasContext *h)
 static bool
 check(const struct cublasContext *h, struct call *c, cublasStatus_t *out)
 {
+	static const char *const names[OPERANDS] = {"a",     "b",    "c",    "d",
+						    "alpha", "beta", "bias", "aux"};
 	struct err err = {0};
 
 	*out = c->status;
@@ -280,6 +282,10 @@ check(const struct cublasContext *h, struct call *c, cublasStatus_t *out)
 					    "cublasSetPointerMode(CUBLAS_POINTER_MODE_DEVICE)");
 		return false;
 	}
+	for (int i = 0; i < OPERANDS; i++)
+		if (c->x[i].nbytes)
+			gpusim_cuda_memcheck(c->name, names[i], c->x[i].p, c->x[i].nbytes,
+					     h->stream, false);
 	if (place(c, &err) != RC_OK) {
 		gpusim_cuda_tell(err.text);
 		*out = CUBLAS_STATUS_EXECUTION_FAILED;

@@ -157,7 +157,8 @@ fill(const struct device *d, struct cudaDeviceProp *p)
 	p->l2CacheSize = 1 << 20;
 	p->major = 9;
 	p->deviceOverlap = p->asyncEngineCount = 1;
-	p->cooperativeLaunch = p->canMapHostMemory = p->concurrentKernels = p->unifiedAddressing = 1;
+	p->cooperativeLaunch = p->canMapHostMemory = p->concurrentKernels = p->unifiedAddressing =
+	    1;
 	p->pciBusID = d->space->place + 1;
 	p->multiGpuBoardGroupID = d->ordinal;
 	p->streamPrioritiesSupported = p->managedMemory = p->concurrentManagedAccess = 1;

@@ -61,8 +61,10 @@ cudaError_t gpusim_cuda_work(cudaStream_t stream, int ordinal, const char *name,
  * This process's own pointer to memory that kernels can access: device, managed, pinned or registered memory. The
  * program's mapping of device memory is never the address that CUDA gave. NULL: the range is in no allocation, or
  * (with a message in gpusim_error()) the disk has no room for it.
+ *
+ *	late	the work was enqueued before, so memory that is being freed is still there
  */
-void *gpusim_cuda_touch(const void *p, size_t nbytes);
+void *gpusim_cuda_touch(const void *p, size_t nbytes, bool late);
 
 /* Print a message to standard error that CUDA's error codes cannot carry, once. */
 void gpusim_cuda_tell(const char *sentence);

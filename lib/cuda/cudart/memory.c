@@ -420,14 +420,15 @@ gpusim_cuda_find(const void *p, size_t nbytes, struct gpusim_cuda_place *out)
 }
 
 void *
-gpusim_cuda_touch(const void *p, size_t nbytes)
+gpusim_cuda_touch(const void *p, size_t nbytes, bool late)
 {
 	struct memory m = {0};
 	const struct space_device *d;
 	uint64_t addr = 0;
 	void *at;
 
-	if (cuda_enter() != cudaSuccess || memory_find(p, nbytes, &m, &addr) != cudaSuccess ||
+	if (cuda_enter() != cudaSuccess ||
+	    (late ? memory_find_late : memory_find)(p, nbytes, &m, &addr) != cudaSuccess ||
 	    m.kind == MEMORY_PAGEABLE)
 		return NULL;
 	if (m.kind != MEMORY_DEVICE)
