@@ -268,10 +268,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	}
 	cli->status = launch_run(&cfg, a->rest, err);
 	traced = tracing_end(&tracing);
-	if (cli->status == EXIT_OK)
-		cli->status = traced;
 	found = memcheck_end(a, findings);
 	if (cli->status == EXIT_OK)
-		cli->status = found;
+		cli->status = traced ? traced : found;
 	return err->rc;
 }

@@ -77,7 +77,8 @@ memcheck_site(void)
 	return NULL;
 }
 
-/* By addr2line, if it is installed: "file:line", or else the function. Calls in our headers are inlined; they are passed. */
+/* By addr2line, if it is installed: "file:line", or else the function. Calls in our headers are inlined, and
+ * skipped. */
 static bool
 ask_addr2line(const char *object, size_t off, char *out, size_t size)
 {

@@ -1,9 +1,9 @@
 /*
  * Memory of devices: allocating, freeing, and classifying pointers.
  *
- * Design notes. The table of allocations (in memory that helpers read) is behind a read-write lock, which is never held while a call
- * waits. An allocation is a lease of the connection, so it ends with the process. Managed memory, and with
- * GPUSIM_UNIFIED=1 all memory, is opened for the program's own access, in whole pages.
+ * Design notes. The table of allocations, in memory that helpers read, is behind a read-write lock, which
+ * is never held while a call waits. An allocation is a lease of the connection, so it ends with the process.
+ * Managed memory, and with GPUSIM_UNIFIED=1 all memory, is opened for the program's own access, in whole pages.
  */
 #include <stdlib.h>
 #include <string.h>
