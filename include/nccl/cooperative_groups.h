@@ -20,34 +20,25 @@ namespace cooperative_groups
 		return (type)(__VA_ARGS__); \
 	}
 
+/* A function of one expression. */
+#define GPUSIM_GROUP_DO(type, name, parameters, ...) \
+	type name parameters                         \
+	{                                            \
+		return __VA_ARGS__;                  \
+	}
+
 namespace details
 {
 
 enum class kind : unsigned char { block, lanes, warps, grid };
 
-inline unsigned
-block_rank()
-{
-	return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-}
-
-inline unsigned
-block_size()
-{
-	return blockDim.x * blockDim.y * blockDim.z;
-}
-
-inline unsigned long long
-grid_blocks()
-{
-	return (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
-}
-
-inline unsigned long long
-grid_rank()
-{
-	return ((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-}
+GPUSIM_GROUP_DO(inline unsigned, block_rank, (),
+		(threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x)
+GPUSIM_GROUP_DO(inline unsigned, block_size, (), blockDim.x *blockDim.y *blockDim.z)
+GPUSIM_GROUP_DO(inline unsigned long long, grid_blocks, (),
+		(unsigned long long)gridDim.x *gridDim.y *gridDim.z)
+GPUSIM_GROUP_DO(inline unsigned long long, grid_rank, (),
+		((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x)
 
 /* The lowest n bits; n is 0 to 32. */
 inline unsigned
@@ -201,11 +192,7 @@ struct thread_block : thread_group {
 	GPUSIM_GROUP_IS(dim3, dim_threads, blockDim)
 };
 
-inline thread_block
-this_thread_block()
-{
-	return {};
-}
+GPUSIM_GROUP_DO(inline thread_block, this_thread_block, (), {})
 
 /* Memory that CUDA needs for tiles of more than a warp; here nothing. */
 template <unsigned MaxBlockSize = 1024> struct block_tile_memory {
@@ -213,11 +200,7 @@ template <unsigned MaxBlockSize = 1024> struct block_tile_memory {
 };
 
 template <unsigned N>
-inline thread_block
-this_thread_block(block_tile_memory<N> &)
-{
-	return {};
-}
+GPUSIM_GROUP_DO(inline thread_block, this_thread_block, (block_tile_memory<N> &), {})
 
 struct grid_group : thread_group {
 	grid_group() : thread_group(details::kind::grid)
@@ -230,11 +213,7 @@ struct grid_group : thread_group {
 	GPUSIM_GROUP_IS(dim3, dim_blocks, gridDim)
 };
 
-inline grid_group
-this_grid()
-{
-	return {};
-}
+GPUSIM_GROUP_DO(inline grid_group, this_grid, (), {})
 
 /* Several devices' grids, which CUDA 13 has removed. */
 struct multi_grid_group : thread_group {
@@ -278,33 +257,16 @@ template <class Self> struct lane_operations : thread_group {
 	GPUSIM_GROUP_SHFL(shfl_xor, with, r ^ (with & (n - 1))) /* of tiles */
 #undef GPUSIM_GROUP_SHFL
 
-	int
-	any(int predicate) const
-	{
-		return __any_sync(mask_, predicate);
-	}
-	int
-	all(int predicate) const
-	{
-		return __all_sync(mask_, predicate);
-	}
-	unsigned
-	ballot(int predicate) const
-	{
-		return self().by_rank(__ballot_sync(mask_, predicate));
-	}
+	GPUSIM_GROUP_DO(int, any, (int predicate) const, __any_sync(mask_, predicate))
+	GPUSIM_GROUP_DO(int, all, (int predicate) const, __all_sync(mask_, predicate))
+	GPUSIM_GROUP_DO(unsigned, ballot, (int predicate) const,
+			self().by_rank(__ballot_sync(mask_, predicate)))
 	template <class T>
-	unsigned
-	match_any(T v) const
-	{
-		return self().by_rank(__match_any_sync(mask_, v));
-	}
+	GPUSIM_GROUP_DO(unsigned, match_any, (T v) const,
+			self().by_rank(__match_any_sync(mask_, v)))
 	template <class T>
-	unsigned
-	match_all(T v, int &all) const
-	{
-		return self().by_rank(__match_all_sync(mask_, v, &all));
-	}
+	GPUSIM_GROUP_DO(unsigned, match_all, (T v, int &all) const,
+			self().by_rank(__match_all_sync(mask_, v, &all)))
 };
 
 } // namespace details
@@ -367,16 +329,10 @@ template <unsigned N> struct small_tile : lane_operations<small_tile<N>> {
 	}
 	GPUSIM_GROUP_IS(unsigned, num_threads, N)
 
-	static unsigned
-	lane_of(unsigned rank)
-	{
-		return (gpusim_cuda::lane() & ~(N - 1)) + rank % N;
-	}
-	static unsigned
-	by_rank(unsigned lanes)
-	{
-		return lanes >> (gpusim_cuda::lane() & ~(N - 1));
-	}
+	GPUSIM_GROUP_DO(static unsigned, lane_of, (unsigned rank),
+			(gpusim_cuda::lane() & ~(N - 1)) + rank % N)
+	GPUSIM_GROUP_DO(static unsigned, by_rank, (unsigned lanes),
+			lanes >> (gpusim_cuda::lane() & ~(N - 1)))
 };
 
 /* A tile of several warps. */
@@ -429,11 +385,7 @@ template <unsigned N> struct large_tile : thread_group {
 		return gather(true, __any_sync(~0u, predicate),
 			      [](int a, int b, unsigned) { return a | b; });
 	}
-	int
-	all(int predicate) const
-	{
-		return !any(!predicate);
-	}
+	GPUSIM_GROUP_DO(int, all, (int predicate) const, !any(!predicate))
 };
 
 template <unsigned N> using tile = std::conditional_t<N <= 32, small_tile<N>, large_tile<N>>;
@@ -489,11 +441,7 @@ tiled_partition(const thread_group &g, unsigned n)
 			       (details::block_size() + n - 1) / n);
 }
 
-inline thread_block_tile<1>
-this_thread()
-{
-	return {0, 1};
-}
+GPUSIM_GROUP_DO(inline thread_block_tile<1>, this_thread, (), {0, 1})
 
 /* The threads of g with the same label. Groups are numbered by their first lanes. */
 template <class Group, class Label>

@@ -9,28 +9,24 @@
 typedef unsigned long long cudaTextureObject_t;
 
 enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat };
-
 enum cudaResourceType {
 	cudaResourceTypeArray,
 	cudaResourceTypeMipmappedArray,
-	cudaResourceTypeLinear,
-	cudaResourceTypePitch2D
+	cudaResourceTypeLinear
 };
 
+struct cudaTextureDesc {
+	enum cudaTextureReadMode readMode;
+};
 struct cudaResourceDesc {
 	enum cudaResourceType resType;
-	union {
+	struct {
 		struct {
 			void *devPtr;
 			struct cudaChannelFormatDesc desc;
 			size_t sizeInBytes;
 		} linear;
 	} res;
-};
-
-struct cudaTextureDesc {
-	enum cudaTextureReadMode readMode;
-	int normalizedCoords;
 };
 
 #ifdef __GPUSIM_NVCC__

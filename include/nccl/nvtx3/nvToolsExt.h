@@ -1,6 +1,6 @@
 /*
- * nvtx3/nvToolsExt.h - NVTX: ranges, marks and names of a program, with NVIDIA's declarations. `gpuctl trace` shows them.
- * Payloads are not recorded. All functions are of this header; without libcudart they do nothing.
+ * nvtx3/nvToolsExt.h - NVTX: ranges, marks and names of a program, with NVIDIA's declarations. `gpuctl trace`
+ * shows them. Payloads are not recorded. All functions are of this header; without libcudart they do nothing.
  */
 #ifndef NVTOOLSEXT_V3
 #define NVTOOLSEXT_V3

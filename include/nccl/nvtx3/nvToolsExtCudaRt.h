@@ -1,4 +1,4 @@
-/* nvtx3/nvToolsExtCudaRt.h - NVTX: names of CUDA's objects. Those of streams are shown; devices and events have no line. */
+/* nvtx3/nvToolsExtCudaRt.h - NVTX: names of CUDA's objects. Those of streams are shown; the others have no line. */
 #ifndef NVTOOLSEXT_CUDART_V3
 #define NVTOOLSEXT_CUDART_V3
 

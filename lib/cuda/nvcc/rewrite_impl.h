@@ -72,7 +72,8 @@ enum rc rewrite_managed(struct rewrite *r, size_t i);
 /* An asm statement. device: what is not known is refused where it is used; else it stays. */
 void rewrite_ptx(struct rewrite *r, size_t i, bool device);
 
-/* The function gpusim_cuda::cub_... of a whole statement that cub or thrust has, for its operands in order. NULL: none. */
+/* The function gpusim_cuda::cub_... of a whole statement that cub or thrust has, for its operands in order.
+ * NULL: none. */
 const char *rewrite_cub(const char *text);
 
 /* Parameters of a lambda that shadow the indices of a thread. */

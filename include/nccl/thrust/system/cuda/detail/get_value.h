@@ -1,4 +1,4 @@
-/* thrust/system/cuda/detail/get_value.h - thrust's own, with the code for compilers of one pass; see cpp_compatibility.h. */
+/* get_value.h - thrust's own, with the code for compilers of one pass; see cpp_compatibility.h. */
 #pragma once
 
 #include <thrust/system/cuda/detail/cross_system.h>
