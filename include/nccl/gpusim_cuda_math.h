@@ -257,15 +257,31 @@ GPUSIM_1(double, __dsqrt_rn, double, sqrt(a))
 namespace gpusim_cuda
 {
 
+/* Returns the former mode. */
+inline unsigned
+rounding(unsigned mode)
+{
+#ifdef __SSE2__
+	unsigned old = __builtin_ia32_stmxcsr(); /* where FE_ values are 3 bits higher: without a call */
+
+	__builtin_ia32_ldmxcsr((old & ~0x6000u) | mode << 3);
+	return (old & 0x6000) >> 3;
+#else
+	unsigned old = (unsigned)fegetround();
+
+	fesetround((int)mode);
+	return old;
+#endif
+}
+
 template <class F>
 inline auto
 rounded(int mode, F f)
 {
-	int old = fegetround();
-
-	fesetround(mode);
+	unsigned old = rounding((unsigned)mode);
 	volatile auto r = f(); /* volatile values are read and written between the calls */
-	fesetround(old);
+
+	rounding(old);
 	return r;
 }
 
