@@ -259,10 +259,11 @@ namespace gpusim_cuda
 
 /* Returns the former mode. */
 inline unsigned
-rounding(unsigned mode)
+set_rounding(unsigned mode)
 {
 #ifdef __SSE2__
-	unsigned old = __builtin_ia32_stmxcsr(); /* where FE_ values are 3 bits higher: without a call */
+	unsigned old =
+	    __builtin_ia32_stmxcsr(); /* where FE_ values are 3 bits higher: without a call */
 
 	__builtin_ia32_ldmxcsr((old & ~0x6000u) | mode << 3);
 	return (old & 0x6000) >> 3;
@@ -278,10 +279,10 @@ template <class F>
 inline auto
 rounded(int mode, F f)
 {
-	unsigned old = rounding((unsigned)mode);
+	unsigned old = set_rounding((unsigned)mode);
 	volatile auto r = f(); /* volatile values are read and written between the calls */
 
-	rounding(old);
+	set_rounding(old);
 	return r;
 }
 
