@@ -108,8 +108,8 @@ driver_calls := Init DriverGetVersion GetErrorName GetErrorString GetProcAddress
     EventElapsedTime ArrayCreate Array3DCreate ArrayDestroy TexObjectCreate TexObjectDestroy TexRefSetArray TexRefSetFlags \
     ProfilerInitialize ProfilerStart ProfilerStop
 not_here_inc := $(foreach n,$(not_here),$(addprefix $(home)/include/,$(wordlist 2,9,$(subst :, ,$n))))
-not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvrtc nvJitLink nvjpeg \
-    $(addprefix npp,c ial icc idei if ig im ist isu itc s),$(home)/lib/stubs/lib$l.so) $(home)/lib/stubs/libcufft_static.a
+not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvrtc nvjpeg \
+    $(addprefix npp,c ial icc idei if ig im ist isu itc s),$(home)/lib/stubs/lib$l.so) $(home)/lib/stubs/libcufft_static.a $(home)/lib/libnvJitLink.so
 home_libs := cudart.so.12 nccl.so.2 cublas.so.12 cublasLt.so.12 nvidia-ml.so.1
 home_links := $(foreach l,$(home_libs),$(home)/lib/lib$(basename $l))
 nccl_home := $(nccl_inc) $(not_here_inc) $(home)/include/gpusim_no_driver.h $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home_links) $(nccl_link) $(home)/lib64
