@@ -84,7 +84,7 @@ home     := $(BUILD)/nccl
 nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(shell find include/nccl -name "*.h" -o -name "*.hpp" -o -name "*.inl"))
 nvcc_bin := $(if $(wildcard $(call room,nvcc)/*.c),$(home)/bin/nvcc)
 # Names that CMake links, and that another runtime looks for: the runtime that is static of CUDA's is the shared one, and code for devices needs no library.
-nccl_link := $(home)/lib/libcudart_static.a $(home)/lib/libcudadevrt.a $(home)/lib/libcuda.so.1
+nccl_link := $(home)/lib/libcudart_static.a $(home)/lib/libcudadevrt.a $(home)/lib/libcuda.so.1 $(home)/lib/libnvToolsExt.so
 # What is refused by a sentence: headers with an #error, and names in lib/stubs for linkers, so that CMake comes to them. Programs
 # that only name the driver's library are linked with the runtime.
 not_here := cuFFT:cufft.h:cufftXt.h:cufftw.h cuRAND:curand.h:curand_kernel.h cuSPARSE:cusparse.h:cusparse_v2.h \
@@ -246,7 +246,7 @@ $(home)/lib/libnvidia-ml.so.1: $(call door_obj,nvml) $(api_obj) $(BUILD)/nng.o $
 $(foreach l,$(home_libs),$(eval $(home)/lib/lib$(basename $l): $(home)/lib/lib$l))
 $(home_links):
 	@ln -sf $(<F) $@
-$(home)/lib/libcudart_static.a $(home)/lib/libcuda.so.1: $(home)/lib/libcudart.so.12
+$(home)/lib/libcudart_static.a $(home)/lib/libcuda.so.1 $(home)/lib/libnvToolsExt.so: $(home)/lib/libcudart.so.12
 	@ln -sf libcudart.so.12 $@
 $(home)/lib/libcudadevrt.a:
 	@mkdir -p $(@D)
@@ -576,7 +576,7 @@ installed := $(call to,755s,$(bin) $(mpi_bin),$(PREFIX)/bin) \
 nccl_dir  := $(LIBDIR)/gpusim/nccl
 installed += $(foreach h,$(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/include/gpusim_no_driver.h,644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755s,$(nvcc_bin),$(nccl_dir)/bin) \
     $(call to,755s,$(home_libs:%=$(home)/lib/lib%),$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
-    link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcuda.so.1 $(foreach l,$(home_libs),link:lib$l:$(nccl_dir)/lib/lib$(basename $l)) link:lib:$(nccl_dir)/lib64 \
+    link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcuda.so.1 link:libcudart.so.12:$(nccl_dir)/lib/libnvToolsExt.so $(foreach l,$(home_libs),link:lib$l:$(nccl_dir)/lib/lib$(basename $l)) link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
 manifest  := $(share)/gpusim/installed
 
