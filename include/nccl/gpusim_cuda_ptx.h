@@ -8,6 +8,10 @@
 #include "gpusim_cuda_device.h"
 #include "gpusim_cuda_math.h"
 
+/* Addresses of 32 bits, for PTX that is not simulated. */
+extern "C" size_t __cvta_generic_to_shared(const void *p)
+    __attribute__((error("PTX with addresses of shared memory is not simulated")));
+
 namespace gpusim_cuda
 {
 

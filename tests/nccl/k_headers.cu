@@ -1,6 +1,7 @@
 /* What programs test for or include: guards of NVIDIA's headers, constants, complex numbers, extents, directed rounding. */
 #include <cuComplex.h>
 #include <cuda.h>
+#include <cuda_pipeline.h>
 #include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 #include <library_types.h>
@@ -38,6 +39,31 @@ arithmetic(float *f, double *d, int *good)
 	d[4] = __fma_rd(0.1, 10, -1);
 	d[5] = 1.0 / 3; /* the mode is back */
 	*good = isnan(CUDART_NAN_F) && isinf(CUDART_INF) && isfinite(CUDART_PI) && !isfinite(CUDART_INF_F);
+}
+
+__global__ void
+staged(const int4 *in, int4 *out)
+{
+	__shared__ int4 stage[2];
+
+	__pipeline_memcpy_async(&stage[threadIdx.x], &in[threadIdx.x], sizeof(int4), 4 * threadIdx.x);
+	__pipeline_commit();
+	__pipeline_wait_prior(0);
+	__syncthreads();
+	out[threadIdx.x] = stage[1 - threadIdx.x];
+}
+
+static void
+copies()
+{
+	int4 *v;
+
+	CU(cudaMallocManaged(&v, 4 * sizeof *v));
+	v[0] = make_int4(1, 2, 3, 4);
+	v[1] = make_int4(5, 6, 7, 8);
+	staged<<<1, 2>>>(v, v + 2);
+	CU(cudaDeviceSynchronize());
+	CHECK(v[2].x == 5 && v[2].z == 7 && v[2].w == 0 && v[3].x == 1 && v[3].w == 4);
 }
 
 static bool
@@ -83,6 +109,7 @@ main()
 	CHECK(d[0] == nextafter(1, 2) && d[1] == 0.01 && d[2] == 2.0 / 3 && d[3] == nextafter(sqrt(2), 0));
 	CHECK(d[4] > 0 && d[5] == 1.0 / 3 && *good);
 	complex_numbers();
+	copies();
 	for (int i = 0; i < 96; i++)
 		in[i] = (char)i;
 	CU(cudaMalloc3D(&box, e));
