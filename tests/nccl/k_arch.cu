@@ -76,6 +76,13 @@ whole(int *out)
 #endif
 }
 
+// clang-format off
+__global__ void line(int *out) { out[0] = WIDTH; }
+__global__ void
+brace(int *out)
+{ out[1] = WIDTH; }
+// clang-format on
+
 int
 main()
 {
@@ -88,6 +95,10 @@ main()
 	CU(cudaDeviceSynchronize());
 	CHECK(out[0] == 42 && out[1] == 22 && out[3] == 2 && out[4] == 8073 && out[5] == 0);
 	CHECK(out[2] == 1); /* one function for both sides */
+	line<<<1, 1>>>(out);
+	brace<<<1, 1>>>(out);
+	CU(cudaDeviceSynchronize());
+	CHECK(out[0] == 2 && out[1] == 2);
 	CHECK(side() == 1 && WIDTH == 1 && only_host() == 5);
 	puts("for a device");
 }

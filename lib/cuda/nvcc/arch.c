@@ -171,7 +171,7 @@ note_place(void *arg, const char *file, unsigned line, enum rewrite_place place)
 	struct source *s = find_source(arg, file, strlen(file));
 	struct line *l = s ? line_of(s, line) : NULL;
 
-	if (l && !l->has_place)
+	if (l && (!l->has_place || place == REWRITE_DEVICE))
 		l->place = place;
 	if (l)
 		l->has_place = true;

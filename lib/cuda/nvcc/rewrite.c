@@ -463,19 +463,22 @@ rewrite_places(const char *text, size_t nbytes, const char *name,
 	struct rewrite r = {.err = &err};
 	enum rc rc = tokens_read(text, nbytes, name, &r.t, &err);
 	unsigned file = 0, line = 0;
+	enum rewrite_place last = REWRITE_GROUND;
 
 	r.edit = must_alloc(r.t.n, sizeof *r.edit);
 	for (size_t i = 0; rc == RC_OK && i + 1 < r.t.n; i++) {
 		const struct token *t = &r.t.v[i];
+		enum rewrite_place place = rewrite_at_ground(&r)	 ? REWRITE_GROUND
+					   : r.scope[r.depth - 1].device ? REWRITE_DEVICE
+									 : REWRITE_HOST;
 
-		if (token_counts(t) && (t->file != file || t->line != line)) {
+		if (token_counts(t) && !r.t.file[t->file].system &&
+		    (t->file != file || t->line != line ||
+		     (place == REWRITE_DEVICE && last != place))) {
 			file = t->file;
 			line = t->line;
-			if (!r.t.file[file].system)
-				fn(arg, r.t.file[file].name, line,
-				   rewrite_at_ground(&r)	 ? REWRITE_GROUND
-				   : r.scope[r.depth - 1].device ? REWRITE_DEVICE
-								 : REWRITE_HOST);
+			last = place;
+			fn(arg, r.t.file[file].name, line, place);
 		}
 		rc = token(&r, i);
 	}

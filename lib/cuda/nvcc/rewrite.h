@@ -45,7 +45,8 @@ enum rc rewrite(const char *text, size_t nbytes, const char *name, const struct 
  * function of a device alone. */
 enum rewrite_place { REWRITE_HOST, REWRITE_GROUND, REWRITE_DEVICE };
 
-/* Call fn for the first token of each line of the user's files, by the preprocessed text; up to an error in it. */
+/* Call fn for the first token of each line of the user's files, by the preprocessed text; again if a later token is a
+ * device's. Ends at an error in the text. */
 void rewrite_places(const char *text, size_t nbytes, const char *name,
 		    void (*fn)(void *arg, const char *file, unsigned line,
 			       enum rewrite_place place),
