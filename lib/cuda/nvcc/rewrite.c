@@ -263,16 +263,6 @@ assert_(struct rewrite *r, size_t i)
 	return RC_OK;
 }
 
-static enum rc
-asm_(struct rewrite *r, size_t i)
-{
-	const struct scope *s = r->depth > 0 ? &r->scope[r->depth - 1] : NULL;
-
-	if (s && s->marked)
-		rewrite_ptx(r, i, s->device);
-	return RC_OK;
-}
-
 /* Threads of a block that wait in libcu++'s loops let each other run. */
 static enum rc
 wait(struct rewrite *r, size_t i)
@@ -317,9 +307,9 @@ static const struct word {
     {"cudaSurfaceObject_t", texture},
     {"cudaResourceDesc", texture},
     {"cudaTextureDesc", texture},
-    {"asm", asm_},
-    {"__asm", asm_},
-    {"__asm__", asm_},
+    {"asm", rewrite_ptx},
+    {"__asm", rewrite_ptx},
+    {"__asm__", rewrite_ptx},
 };
 
 /* Remove hints that only NVIDIA's compiler knows. */

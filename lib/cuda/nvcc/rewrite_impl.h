@@ -69,8 +69,8 @@ enum rc rewrite_device(struct rewrite *r, size_t i); /* __device__, __constant__
 enum rc rewrite_shared(struct rewrite *r, size_t i);
 enum rc rewrite_managed(struct rewrite *r, size_t i);
 
-/* An asm statement. device: what is not known is refused where it is used; else it stays. */
-void rewrite_ptx(struct rewrite *r, size_t i, bool device);
+/* An asm statement. In code of a device what is not known is refused where it is used; else it stays. */
+enum rc rewrite_ptx(struct rewrite *r, size_t i);
 
 /* The function gpusim_cuda::cub_... of a whole statement that cub or thrust has, for its operands in order.
  * NULL: none. */

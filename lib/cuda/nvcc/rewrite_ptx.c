@@ -333,9 +333,10 @@ add_whole(struct rewrite *r, const char *function, const struct operands *o, str
 	must_addf(out, ")");
 }
 
-void
-rewrite_ptx(struct rewrite *r, size_t i, bool device)
+enum rc
+rewrite_ptx(struct rewrite *r, size_t i)
 {
+	const struct scope *scope = r->depth > 0 ? &r->scope[r->depth - 1] : NULL;
 	size_t open = token_next(&r->t, i), close, at;
 	struct operands o = {.n = 0};
 	struct buf calls = {0};
@@ -343,15 +344,15 @@ rewrite_ptx(struct rewrite *r, size_t i, bool device)
 
 	while (rewrite_is(r, open, "volatile") || rewrite_is(r, open, "__volatile__"))
 		open = token_next(&r->t, open);
-	if (!rewrite_is(r, open, "("))
-		return;
+	if (!scope || !scope->marked || !rewrite_is(r, open, "("))
+		return RC_OK;
 	close = token_close(&r->t, open);
 	at = read_text(r, token_next(&r->t, open), text, sizeof text);
 	read_operands(r, at, close, &o);
 	if (!add_calls(r, text, &o, &calls)) {
 		const char *whole = rewrite_cub(text);
 
-		if (!whole && !device)
+		if (!whole && !scope->device)
 			goto out;
 		if (whole)
 			add_whole(r, whole, &o, &calls);
@@ -365,4 +366,5 @@ rewrite_ptx(struct rewrite *r, size_t i, bool device)
 			r->edit[k].instead = "";
 out:
 	buf_fini(&calls);
+	return RC_OK;
 }
