@@ -659,7 +659,7 @@ test_recorder(void)
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }
 
-/* A heartbeat asks how much is used: a large allocation, which a busy machine takes seconds for, does not hold it up. */
+/* A heartbeat asks how much is used: a large allocation, which takes a busy machine seconds, does not hold it up. */
 static void
 test_large(void)
 {
