@@ -360,7 +360,7 @@ GPUSIM_STORE(__stcs)
 GPUSIM_STORE(__stwt)
 #undef GPUSIM_STORE
 
-/* Nanoseconds stand for cycles. In the program it is the C library's clock(). */
+/* Nanoseconds stand for cycles. */
 GPUSIM_DEVICE long long
 clock64()
 {
@@ -369,6 +369,18 @@ clock64()
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
+
+namespace gpusim_cuda
+{
+
+/* clock() of a function that kernels may call; in the program it is the C library's. */
+inline clock_t
+clock()
+{
+	return __gpusim_inside ? (clock_t)clock64() : ::clock();
+}
+
+} // namespace gpusim_cuda
 
 GPUSIM_DEVICE bool
 __isGlobal(const void *)

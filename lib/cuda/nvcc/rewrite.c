@@ -287,6 +287,19 @@ texture(struct rewrite *r, size_t i)
 	return rewrite_refuse(r, i, "textures and surfaces are not simulated");
 }
 
+/* clock() in a function of a device: the C library's counts microseconds of the processor. */
+static enum rc
+clock_(struct rewrite *r, size_t i)
+{
+	size_t open = token_next(&r->t, i), prev = token_prev(&r->t, i);
+
+	if (r->depth > 0 && r->scope[r->depth - 1].marked && rewrite_is(r, open, "(") &&
+	    rewrite_is(r, token_next(&r->t, open), ")") && !rewrite_is(r, prev, ".") &&
+	    !rewrite_is(r, prev, "->") && !rewrite_is(r, prev, "::"))
+		r->edit[i].instead = "::gpusim_cuda::clock";
+	return RC_OK;
+}
+
 static const struct word {
 	const char *text;
 	enum rc (*rewrite)(struct rewrite *r, size_t i);
@@ -307,6 +320,7 @@ static const struct word {
     {"cudaSurfaceObject_t", texture},
     {"cudaResourceDesc", texture},
     {"cudaTextureDesc", texture},
+    {"clock", clock_},
     {"asm", rewrite_ptx},
     {"__asm", rewrite_ptx},
     {"__asm__", rewrite_ptx},

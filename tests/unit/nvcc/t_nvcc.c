@@ -167,6 +167,9 @@ static const struct pair marks[] = {
      "static thread_local int (*const &s) [8] = ::gpusim_cuda::dynamic_shared();"},
     {"__gpusim_noinline__ int f(); int g() __attribute__((__gpusim_noinline__));",
      "__attribute__((__noinline__)) int f(); int g() __attribute__((__noinline__));"},
+    {"__gpusim_host__ __gpusim_device__ long f() { return clock() + a.clock(); } long g() { return "
+     "clock(); }",
+     "long f() { return ::gpusim_cuda::clock() + a.clock(); } long g() { return clock(); }"},
     {"#pragma unroll 4\nint a;\n#pragma once\n", "int a; #pragma once"},
     {"void f() { g(a ? 0 : __assert_fail(1)); } extern \"C\" { void __assert_fail(int); }",
      "void f() { g(a ? 0 : __gpusim_assert_fail(1)); } extern \"C\" { void __assert_fail(int); }"},
