@@ -63,7 +63,8 @@ void fiber_gang_free(struct fiber_gang *g);
 enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid,
 			 struct fiber_team *team);
 
-/* After a jump out of fiber_run and fiber_forget: run that block again, thread by thread, so that a fault has a thread. */
+/* After a jump out of fiber_run and fiber_forget: run that block again, thread by thread, so that a
+ * fault has a thread. */
 enum fiber_end fiber_again(struct fiber_gang *g);
 
 /* Return true if the gang runs a kernel's part for all threads of a block: fiber_where's thread means nothing. */

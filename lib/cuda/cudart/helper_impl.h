@@ -52,8 +52,8 @@ struct helper_shared {
 	atomic_uint program_sleeps;
 	_Atomic uint32_t error; /* the CUDA error of a failed kernel */
 	uint32_t threads;	/* system threads for the blocks of a grid */
-	uint64_t
-	    stuck_ns; /* for so long no block ends that others may wait for: the kernel fails */
+	/* If no block ends for so long, and others may wait for one, the kernel fails. */
+	uint64_t stuck_ns;
 	char text[256];
 	uint32_t ndata;
 	struct helper_data data[HELPER_DATA];
@@ -88,8 +88,8 @@ void helper_grid_run(struct helper_runner *self, struct helper_shared *all, stru
 		     const struct helper_work *work, void *const *args);
 
 /*
- * The loop of a thread that looks after the grids: blocks of which none ends may wait for blocks that have not begun, so
- * these begin on further threads, up to work->resident.
+ * The loop of a thread that looks after the grids: blocks of which none ends may wait for blocks that have not begun,
+ * so these begin on further threads, up to work->resident.
  */
 _Noreturn void helper_grid_watch(void);
 

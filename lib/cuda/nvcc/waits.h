@@ -2,8 +2,8 @@
  * waits.h - which functions need threads of their own: they wait for other threads, or ask which thread they are, or
  * print. A kernel that calls none of them can run as a loop over the threads of its block.
  *
- * Names stand for what they name: all functions of one name, and all words that a function or a class contains, are taken
- * together. So the answer may be true without need, but never false wrongly.
+ * Names stand for what they name: all functions of one name, and all words that a function or a class contains, are
+ * taken together. So the answer may be true without need, but never false wrongly.
  */
 #ifndef NVCC_WAITS_H
 #define NVCC_WAITS_H
