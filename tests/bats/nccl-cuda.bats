@@ -55,6 +55,7 @@ bounds() {
 	in_cluster 1 --mem=4M k_bounds small
 	assert_status 0
 	assert_output $'full\nwell'
+	bounds 1 many
 	in_cluster 2 --mem=64M cu_pools
 	assert_status 0
 	assert_output well

@@ -1,5 +1,5 @@
 /*
- * k_bounds others|sticky|peers|small|late: kernels that touch memory that is not theirs fail, and change
+ * k_bounds others|sticky|peers|small|many|late: kernels that touch memory that is not theirs fail, and change
  * nothing of another process, another device or another allocation.
  */
 #include <string.h>
@@ -49,7 +49,8 @@ neighbour(int in, int out)
 static void
 others()
 {
-	static const long wild[] = {512 << 10, 1 << 20, 64 << 20, 512 << 20, -4096, -(1 << 20), (1l << 30)};
+	static const long wild[] = {512 << 10, 1 << 20,	   64 << 20,  512 << 20,
+				    -4096,     -(1 << 20), (1l << 30)};
 	int there[2], back[2], status;
 	char *p, c = 0;
 	pid_t pid;
@@ -171,6 +172,30 @@ small()
 	puts(n == N ? "too large a device" : "full");
 }
 
+/* More allocations than a device leases to a process. */
+static void
+many()
+{
+	enum { N = 6000 };
+	static char *p[N];
+	char h = 0;
+
+	for (int i = 0; i < N; i++) {
+		CU(cudaMalloc(&p[i], 32 << 10));
+		CU(cudaMemset(p[i], i & 0x7f, 8));
+		poke<<<1, 4>>>(p[i], (32 << 10) - 1);
+	}
+	CU(cudaDeviceSynchronize());
+	for (int i = 0; i < N; i += 59) {
+		CU(cudaMemcpy(&h, p[i] + 7, 1, cudaMemcpyDeviceToHost));
+		CHECK(h == (i & 0x7f));
+		CU(cudaMemcpy(&h, p[i] + (32 << 10) - 1, 1, cudaMemcpyDeviceToHost));
+		CHECK(h == 1);
+	}
+	for (int i = 0; i < N; i++)
+		CU(cudaFree(p[i]));
+}
+
 __global__ void
 follow(char *volatile *slot, volatile int *go, volatile int *done)
 {
@@ -220,7 +245,8 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)();
-	} ways[] = {{"others", others}, {"sticky", sticky}, {"peers", peers}, {"small", small}, {"late", late}};
+	} ways[] = {{"others", others}, {"sticky", sticky}, {"peers", peers},
+		    {"small", small},	{"many", many},	    {"late", late}};
 
 	for (auto &w : ways)
 		if (argc == 2 && !strcmp(argv[1], w.name)) {

@@ -15,6 +15,11 @@
 #define SMALL	    (UINT64_C(32) << 10)
 #define CHUNK_LEAST (UINT64_C(64) << 10)
 
+/* A device leases 4096 allocations to a process: from MANY on, larger ones share chunks, too. */
+#define MANY	   2048u
+#define SMALL_MANY (UINT64_C(1) << 20)
+#define CHUNK_MANY (UINT64_C(16) << 20)
+
 struct chunk {
 	struct chunk *next;
 	struct memory m;
@@ -29,6 +34,7 @@ struct small {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint taken[SPACE_DEVICES_MAX]; /* by ordinal: from the device */
 
 /* Ask the device for whole pages. It gives them on a page if all others do the same; else for one page more. */
 static enum gpusim_rc
@@ -57,8 +63,10 @@ take_pages(struct device *d, struct memory *m)
 	if (rc != GPUSIM_OK)
 		return rc;
 	m->base = space_place(d->space, m->nbytes);
-	if (m->base)
+	if (m->base) {
+		atomic_fetch_add(&taken[d->ordinal], 1);
 		return GPUSIM_OK;
+	}
 	gpusim_free(cuda_connection(), d->space->device, (struct gpusim_addr){m->owned});
 	return GPUSIM_NOMEM;
 }
@@ -68,6 +76,7 @@ give_pages(const struct memory *m)
 {
 	struct device *d = cuda_device_at(m->ordinal);
 
+	atomic_fetch_sub(&taken[d->ordinal], 1);
 	space_unplace(d->space, m->base, m->nbytes);
 	gpusim_free(cuda_connection(), d->space->device, (struct gpusim_addr){m->owned});
 }
@@ -80,8 +89,11 @@ add_chunk(struct device *d, uint64_t least)
 	struct chunk *c = calloc(1, sizeof *c);
 	uint64_t most = d->space->nbytes / 64, n = s->nbytes / 4;
 
+	if (atomic_load(&taken[d->ordinal]) > MANY)
+		n = CHUNK_MANY;
 	n = n > most ? most : n;
-	n = space_pages(n < CHUNK_LEAST ? CHUNK_LEAST : n);
+	n = n < CHUNK_LEAST ? CHUNK_LEAST : n;
+	n = space_pages(n < least ? least : n);
 	if (!c)
 		return false;
 	c->m = (struct memory){.ordinal = d->ordinal, .nbytes = n};
@@ -157,7 +169,7 @@ memory_fits(const struct memory *m, size_t size)
 {
 	uint64_t n = size <= m->nbytes ? (size + UNIT - 1) / UNIT * UNIT : UINT64_MAX;
 
-	return m->nbytes == (m->chunk ? n : space_pages(n)) && (m->chunk || n >= SMALL);
+	return m->nbytes == (m->chunk ? n : space_pages(n));
 }
 
 enum gpusim_rc
@@ -168,7 +180,8 @@ pages_take(struct device *d, enum pages pages, struct memory *m)
 		return ask(d, m) == GPUSIM_OK ? GPUSIM_INTERNAL : GPUSIM_NOMEM;
 	}
 	m->nbytes = (m->asked + UNIT - 1) / UNIT * UNIT;
-	if (pages == PAGES_SHARED && m->nbytes < SMALL)
+	if (pages == PAGES_SHARED &&
+	    m->nbytes < (atomic_load(&taken[d->ordinal]) > MANY ? SMALL_MANY : SMALL))
 		return take_small(d, m);
 	m->nbytes = space_pages(m->nbytes);
 	return take_pages(d, m);

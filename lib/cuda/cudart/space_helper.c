@@ -27,6 +27,7 @@ static struct {
 	int ordinal;
 	atomic_flag lock;
 	int fd[SPACE_DEVICES_MAX];
+	_Atomic(bool) cannot_map;
 } helper = {.lock = ATOMIC_FLAG_INIT};
 
 static _Thread_local struct {
@@ -142,8 +143,11 @@ map(const struct memory *m, const unsigned char *page)
 		return false;
 	fd = file_of(m->ordinal, &err);
 	memcheck_mapped(m);
-	return fd >= 0 && mmap(first, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			       (off_t)devmem_file_offset(addr)) != MAP_FAILED;
+	if (fd >= 0 && mmap(first, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			    (off_t)devmem_file_offset(addr)) != MAP_FAILED)
+		return true;
+	atomic_store(&helper.cannot_map, true);
+	return false;
 }
 
 /* The same page twice: it is mapped, and the access is illegal for another reason. */
@@ -282,6 +286,9 @@ space_describe(const void *p, char *text, size_t size)
 			snprintf(text, size,
 				 ", memory of device %d, to which peer access is not enabled",
 				 l.ordinal);
+		else if (atomic_load(&helper.cannot_map))
+			snprintf(text, size,
+				 ", which cannot be mapped: see vm.max_map_count in sysctl");
 	} else if (f.base && !(l.base && distance(&l, p) < SPACE_PAGE))
 		snprintf(text, size, ", %llu bytes into %llu freed bytes at %p",
 			 (unsigned long long)((uintptr_t)p - (uintptr_t)f.base),
