@@ -215,3 +215,10 @@ refuses() {
 	assert_status 1
 	[[ $output == *'/no/compiler: cannot start the host compiler'*'install g++'* ]]
 }
+
+@test "kernels: a collective of another stream begins after the kernels that were launched before it" {
+	need_cuda
+	run nccl 2 k_beside
+	assert_status 0
+	assert_output 'all is well'
+}

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "client/cmdq_impl.h"
+#include "flight/ticks.h"
 
 #define SLICE_NS (100 * NS_PER_MS)
 
@@ -301,7 +302,8 @@ cmdq_append(struct cmdq *q, const struct cmdq_command *c, size_t n, uint64_t *po
 enum gpusim_rc
 cmdq_append_extern(struct cmdq *q, unsigned who, uint64_t *n, uint64_t *position)
 {
-	struct cmdq_command c = {.kind = CMDQ_EXTERN, .u.ext.who = who};
+	struct cmdq_command c = {.kind = CMDQ_EXTERN,
+				 .u.ext = {.who = who, .queued = (uint32_t)(ticks_now() >> 6)}};
 
 	return client_rc(append(q, &c, 1, n, position));
 }

@@ -196,6 +196,108 @@ run_note(struct queue *q, const struct cmdq_command *c)
 	recorder_range(&q->recorder, &r);
 }
 
+/* A position in another queue. */
+struct behind {
+	struct queue *q;
+	uint64_t at;
+};
+
+/* Return true if a command waits for nothing but those before it. */
+static bool
+is_plain(const struct cmdq_command *c)
+{
+	return (c->kind == CMDQ_EXTERN && c->u.ext.who == 0) || c->kind == CMDQ_COPY ||
+	       c->kind == CMDQ_MEMSET || c->kind == CMDQ_STAMP || c->kind == CMDQ_NOP;
+}
+
+/* The same for a wait for another queue: all commands up to there are plain. Lock held. */
+static bool
+is_plain_wait(struct cmdqs *s, const struct cmdq_command *c)
+{
+	struct queue *of = c->kind == CMDQ_WAIT ? queue_find(s, c->u.wait.queue) : NULL;
+	uint64_t at = of ? atomic_load(&of->page->head) : 0;
+
+	if (!of)
+		return c->kind == CMDQ_WAIT; /* it has ended */
+	for (; at < c->u.wait.position && c->u.wait.position - at <= CMDQ_SIZE; at++) {
+		struct cmdq_command b = of->page->command[at % CMDQ_SIZE];
+
+		if (!is_plain(&b))
+			return false;
+	}
+	return true;
+}
+
+/* The position after the kernels from o's current command on that were queued before `queued`; those behind commands
+ * that may wait for anything do not count. 0: there are none. Lock held. */
+static uint64_t
+kernels_before(struct queue *o, uint32_t queued)
+{
+	struct cmdq_page *p = o->page;
+	uint64_t at = atomic_load(&p->head), tail = atomic_load(&p->tail), found = 0;
+
+	for (; at < tail && tail - at <= CMDQ_SIZE; at++) {
+		struct cmdq_command c = p->command[at % CMDQ_SIZE];
+
+		if (!is_plain(&c) && !is_plain_wait(o->all, &c))
+			break;
+		if (c.kind != CMDQ_EXTERN)
+			continue;
+		if ((int32_t)(queued - (uint32_t)c.u.ext.queued) < 0)
+			break;
+		found = at + 1;
+	}
+	return found;
+}
+
+/* Holds the queues that it finds. */
+static unsigned
+find_kernels(struct queue *q, uint32_t queued, struct behind *v, unsigned max)
+{
+	struct cmdqs *s = q->all;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (struct queue *o = s->queues; o && n < max; o = o->next) {
+		uint64_t at = o != q && o->pid == q->pid ? kernels_before(o, queued) : 0;
+
+		if (at) {
+			o->refs++;
+			v[n++] = (struct behind){o, at};
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+/*
+ * On a GPU the blocks of a kernel get their places before those of a later launch, in whatever stream, and programs
+ * rely on it where an event is missing. So a collective begins after the kernels that were launched before it and wait
+ * for nothing else; after a minute in any case, because a kernel might wait for the collective.
+ */
+static void
+await_kernels(struct queue *q, uint32_t queued)
+{
+	uint64_t until = clock_now_ns() + 60000 * NS_PER_MS;
+	struct behind v[16];
+	unsigned n = find_kernels(q, queued, v, 16);
+	bool goes_on = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct cmdq_page *p = v[i].q->page;
+
+		while (goes_on && clock_now_ns() < until && !atomic_load(&v[i].q->over) &&
+		       !cmdq_await(&p->head, &p->client_sleeps, v[i].at, &q->attention, until))
+			goes_on = queue_look_up(q);
+	}
+	if (n == 0)
+		return;
+	pthread_mutex_lock(&q->all->lock);
+	for (unsigned i = 0; i < n; i++)
+		queue_drop(v[i].q);
+	pthread_mutex_unlock(&q->all->lock);
+}
+
 static bool
 is_of_comm(const struct cmdq_command *c)
 {
@@ -212,6 +314,7 @@ run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 
 	switch (c->kind) {
 	case CMDQ_COLL:
+		await_kernels(q, c->u.coll.queued);
 		return queue_coll(q, c, err);
 	case CMDQ_SENDRECV:
 		return queue_set(q, c, n, err);

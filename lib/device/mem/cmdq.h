@@ -64,8 +64,9 @@ struct cmdq_wait {
 };
 
 struct cmdq_ext {
-	uint64_t who; /* 0 .. CMDQ_EXTERNS - 1 */
-	uint64_t n;   /* number of its work item on this queue, from 1 */
+	uint64_t who;	 /* 0 .. CMDQ_EXTERNS - 1 */
+	uint64_t n;	 /* number of its work item on this queue, from 1 */
+	uint64_t queued; /* as in struct cmdq_coll */
 };
 
 /* `flags` is enum flight_range_what, `mark` the category. */
