@@ -49,7 +49,7 @@ void cuda_forget_error(void);
 /* The CUDA error for a result of the client. */
 cudaError_t cuda_error_of(enum gpusim_rc rc);
 
-/* Print a message to standard error that CUDA's error codes cannot carry. Each message is printed once. */
+/* In tell.c. Print a message to standard error that CUDA's error codes cannot carry. Each message is printed once. */
 void cuda_tell(const char *sentence);
 
 /* ------------------------------------------------------------------ the process (process.c) */

@@ -246,23 +246,3 @@ cuda_error_of(enum gpusim_rc rc)
 	}
 	return cudaErrorLaunchFailure;
 }
-
-void
-gpusim_cuda_tell(const char *sentence)
-{
-	cuda_tell(sentence);
-}
-
-void
-cuda_tell(const char *sentence)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static char told[512];
-
-	pthread_mutex_lock(&lock);
-	if (*sentence && strncmp(told, sentence, sizeof told - 1) != 0) {
-		snprintf(told, sizeof told, "%s", sentence);
-		fprintf(stderr, "libcudart (gpusim): %s\n", told);
-	}
-	pthread_mutex_unlock(&lock);
-}

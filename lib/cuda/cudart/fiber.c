@@ -1,167 +1,19 @@
 /*
  * A block's threads.
  *
- * Design notes. Everything runs on one system thread; nothing is shared. fiber_run's own stack is
- * the scheduler: it resumes threads that are ready, begins the next thread on an idle stack, and
- * notices when no thread can continue. A stack begins threads one after the other in loop(); a
- * thread that waits leaves its stack in a list, and the scheduler takes another. A fault leaves a
- * block by a jump, so nothing here may need unwinding.
+ * Design notes. A block runs on one system thread; only blocks are shared among gangs. A stack begins
+ * threads one after the other in loop(); a thread that waits leaves its stack in a list and goes on with the
+ * next one itself (fiber_wait.c). fiber_run's own stack gets control when no thread can continue. A fault
+ * leaves a block by a jump, so nothing here may need unwinding.
  */
 #include "cudart/fiber_impl.h"
 
-#include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "cudart/helper_impl.h"
 #include "gpusim_cuda.h"
 
-_Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
-    __gpusim_grid_dim;
-static _Thread_local struct fiber_gang *fiber_gang_here;
-__thread int __gpusim_inside;
-__thread struct __gpusim_state __gpusim_state;
-static fiber_fail_fn *fail_fn;
-
 #define SHARED_ALIGN 128
-/* Stacks begin at different offsets of their pages, or their tops would all compete for the same
- * lines of the cache. */
-#define SHIFTS	   61
-#define SHIFT	   320
-#define FIBER_SELF (sizeof(struct fiber) + 63) / 64 * 64
-
-static size_t
-page(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* ---- stacks */
-
-static struct fiber *
-take(struct fiber_list *l)
-{
-	struct fiber *f = l->first;
-
-	if (f) {
-		l->first = f->next;
-		if (!l->first)
-			l->last = NULL;
-	}
-	return f;
-}
-
-static void loop(void);
-
-static void
-make_idle(struct fiber_gang *g, struct fiber *f)
-{
-	unsigned char *stack = f->map + page();
-
-	fiber_context_make(&f->context, stack, (size_t)((unsigned char *)f - stack), loop);
-	f->next = g->idle;
-	g->idle = f;
-}
-
-/* The fiber itself is at the top of its stack: a switch touches fewer lines of the cache. */
-static struct fiber *
-new_fiber(struct fiber_gang *g)
-{
-	size_t nbytes = FIBER_STACK + page(), shift = g->nstacks % SHIFTS * SHIFT;
-	unsigned char *map = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct fiber *f;
-
-	if (map == MAP_FAILED)
-		return NULL;
-	if (mprotect(map, page(), PROT_NONE) != 0) {
-		munmap(map, nbytes);
-		return NULL;
-	}
-	f = (struct fiber *)(void *)(map + nbytes - shift - FIBER_SELF);
-	f->map = map;
-	f->all = g->all;
-	g->all = f;
-	g->nstacks++;
-	make_idle(g, f);
-	return f;
-}
-
-void
-fiber_forget(struct fiber_gang *g)
-{
-	__gpusim_inside = 1;
-	g->idle = NULL;
-	g->ready = g->barrier = g->yielded = (struct fiber_list){0};
-	for (struct fiber *f = g->all; f; f = f->all)
-		make_idle(g, f);
-	fiber_gang_here = NULL;
-}
-
-bool
-fiber_is_guard(const struct fiber_gang *g, const void *p)
-{
-	for (const struct fiber *f = g->all; f; f = f->all)
-		if ((uintptr_t)p - (uintptr_t)f->map < page())
-			return true;
-	return false;
-}
-
-/* ---- threads */
-
-struct fiber_gang *
-fiber_here(void)
-{
-	return fiber_gang_here;
-}
-
-/* A stack that begins threads. NULL: out of memory. */
-static struct fiber *
-take_idle(struct fiber_gang *g)
-{
-	struct fiber *f = g->idle ? g->idle : new_fiber(g);
-
-	if (f)
-		g->idle = f->next;
-	else
-		g->no_memory = true;
-	return f;
-}
-
-/* The next stack to continue on: of a thread that is ready, or one that begins threads. NULL: fiber_run decides. */
-static inline struct fiber *
-next_stack(struct fiber_gang *g)
-{
-	if (g->ready.first)
-		return take(&g->ready);
-	return g->next < g->nthreads ? take_idle(g) : NULL;
-}
-
-static inline void
-go_on(struct fiber_gang *g, struct fiber_context *from)
-{
-	struct fiber *f = next_stack(g);
-
-	if (!f) {
-		fiber_context_switch(from, &g->base);
-		return;
-	}
-	g->current = f;
-	*g->index = f->at;
-	if (from != &f->context)
-		fiber_context_switch(from, &f->context);
-}
-
-void
-fiber_wait(struct fiber_gang *g)
-{
-	go_on(g, &g->current->context);
-}
-
 /* Advance an index, x first. */
 static void
 advance(struct fiber_gang *g)
@@ -176,29 +28,6 @@ advance(struct fiber_gang *g)
 		return;
 	g->at.y = 0;
 	g->at.z++;
-}
-
-static void
-release_barrier(struct fiber_gang *g)
-{
-	g->passed = g->at_barrier;
-	g->passed_trues = g->trues;
-	g->at_barrier = g->trues = 0;
-	g->leader = g->barrier.first;
-	if (g->ready.last)
-		g->ready.last->next = g->barrier.first;
-	else
-		g->ready.first = g->barrier.first;
-	g->ready.last = g->barrier.last;
-	g->barrier = (struct fiber_list){0};
-}
-
-/* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
-static void
-fiber_arrived(struct fiber_gang *g)
-{
-	if (g->at_barrier && g->at_barrier == g->live)
-		release_barrier(g);
 }
 
 static void
@@ -234,7 +63,7 @@ loop(void)
 {
 	fiber_context_begin();
 	for (;;) {
-		struct fiber_gang *g = fiber_gang_here;
+		struct fiber_gang *g = fiber_here();
 		struct fiber *f = g->current;
 
 		if (g->phase == PHASE_BLOCK) {
@@ -249,7 +78,7 @@ loop(void)
 			f->next = g->idle;
 			g->idle = f;
 			if (g->ready.first)
-				go_on(g, &f->context);
+				fiber_go_on(g, &f->context);
 			else
 				fiber_context_switch(&f->context, &g->base);
 		}
@@ -278,12 +107,12 @@ run_block(struct fiber_gang *g)
 {
 	begin_block(g);
 	while (g->live) {
-		struct fiber *f = next_stack(g);
+		struct fiber *f = fiber_next(g);
 
 		if (g->no_memory)
 			return FIBER_NO_MEMORY;
 		if (!f)
-			f = take(&g->yielded);
+			f = fiber_take(&g->yielded);
 		if (!f) {
 			if (!fiber_warp_settle(g))
 				return FIBER_STUCK;
@@ -312,20 +141,21 @@ static bool
 make_shared(struct fiber_gang *g, uint64_t nbytes)
 {
 	size_t want = (size_t)(nbytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
-	size_t room = (want + page() - 1) / page() * page();
+	size_t room = (want + fiber_page() - 1) / fiber_page() * fiber_page();
 	void *map;
 
 	if (g->shared_map && want == g->shared_nbytes)
 		return true;
 	drop_shared(g);
-	map = mmap(NULL, room + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	map = mmap(NULL, room + fiber_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		   -1, 0);
 	if (map == MAP_FAILED)
 		return false;
 	g->shared_map = map;
-	g->shared_map_nbytes = room + page();
+	g->shared_map_nbytes = room + fiber_page();
 	g->shared_nbytes = want;
 	g->shared = g->shared_map + room - want;
-	return mprotect(g->shared_map + room, page(), PROT_NONE) == 0;
+	return mprotect(g->shared_map + room, fiber_page(), PROT_NONE) == 0;
 }
 
 static struct fiber_index
@@ -381,11 +211,11 @@ enter(struct fiber_gang *g, const struct fiber_grid *grid,
 	g->no_memory = false;
 	__gpusim_block_dim = index_of(grid->block);
 	__gpusim_grid_dim = index_of(grid->grid);
-	fiber_gang_here = g;
+	fiber_set_here(g);
 	end = run(g, team);
 	if (end == FIBER_STUCK || end == FIBER_NO_MEMORY)
 		fiber_forget(g);
-	fiber_gang_here = NULL;
+	fiber_set_here(NULL);
 	return end;
 }
 
@@ -422,7 +252,11 @@ fiber_in_block_part(const struct fiber_gang *g)
 struct fiber_gang *
 fiber_gang_new(void)
 {
-	return calloc(1, sizeof(struct fiber_gang));
+	struct fiber_gang *g = calloc(1, sizeof *g);
+
+	if (g)
+		g->loop = loop;
+	return g;
 }
 
 void
@@ -433,7 +267,7 @@ fiber_gang_free(struct fiber_gang *g)
 	while (f) {
 		struct fiber *next = f->all;
 
-		munmap(f->map, FIBER_STACK + page());
+		munmap(f->map, FIBER_STACK + fiber_page());
 		f = next;
 	}
 	if (g) {
@@ -441,129 +275,4 @@ fiber_gang_free(struct fiber_gang *g)
 		free(g->slots);
 	}
 	free(g);
-}
-
-void
-fiber_where(uint32_t block[3], uint32_t thread[3])
-{
-	struct fiber_index b = __gpusim_block_idx, t = __gpusim_thread_idx;
-
-	memcpy(block, &b, sizeof b);
-	memcpy(thread, &t, sizeof t);
-}
-
-/* Let other threads of the block run, if there are any. False: there are none. */
-static bool
-yield(void)
-{
-	struct fiber_gang *g = fiber_gang_here;
-
-	if (!g || g->phase == PHASE_BLOCK ||
-	    (!g->ready.first && !g->yielded.first && g->next == g->nthreads))
-		return false;
-	fiber_add(&g->yielded, g->current);
-	fiber_wait(g);
-	return true;
-}
-
-/* ---- functions that kernels call: barriers, shared memory, the ways to end a kernel */
-
-void
-fiber_on_fail(fiber_fail_fn *fn)
-{
-	fail_fn = fn;
-}
-
-unsigned
-__gpusim_barrier(int predicate, unsigned *trues)
-{
-	struct fiber_gang *g = fiber_gang_here;
-	unsigned all = 1;
-
-	if (g) {
-		fiber_must_be_thread(g);
-		g->trues += predicate != 0;
-		g->at_barrier++;
-		fiber_add(&g->barrier, g->current);
-		fiber_arrived(g);
-		fiber_wait(g);
-		all = g->passed;
-	}
-	if (trues)
-		*trues = g ? g->passed_trues : predicate != 0;
-	return all;
-}
-
-#define SLOT 16 /* bytes */
-
-void *
-__gpusim_slots(unsigned n)
-{
-	struct fiber_gang *g = fiber_gang_here;
-
-	if (!g)
-		return NULL;
-	if (g->nslots < n) {
-		free(g->slots);
-		g->slots = aligned_alloc(64, (size_t)n * FIBER_THREADS_MAX * SLOT);
-		g->nslots = g->slots ? n : 0;
-	}
-	return g->slots;
-}
-
-void *
-__gpusim_dynamic_shared(void)
-{
-	return fiber_gang_here ? fiber_gang_here->shared : NULL;
-}
-
-/* Let other threads run; without others, sleep. */
-void
-__gpusim_nanosleep(unsigned ns)
-{
-	struct timespec ts = {.tv_nsec = ns < 1000000 ? (long)ns : 1000000};
-
-	if (!yield())
-		nanosleep(&ts, NULL);
-}
-
-static _Noreturn void
-fail(enum fiber_failure why, const char *text)
-{
-	if (fiber_gang_here && fail_fn)
-		fail_fn(why, text);
-	fprintf(stderr, "%s\n", text);
-	abort();
-}
-
-void
-fiber_fail(const char *sentence)
-{
-	fail(FIBER_TRAP, sentence);
-}
-
-void
-fiber_must_be_thread(const struct fiber_gang *g)
-{
-	if (g->phase == PHASE_BLOCK)
-		fiber_fail("it waits in a function that nvcc did not see: compile its file with "
-			   "-rdc=true");
-}
-
-void
-__gpusim_trap(void)
-{
-	fail(FIBER_TRAP, "__trap()");
-}
-
-void
-__gpusim_assert_fail(const char *text, const char *file, unsigned line, const char *function)
-{
-	char sentence[300];
-
-	if (!fiber_gang_here)
-		__assert_fail(text, file, line, function);
-	snprintf(sentence, sizeof sentence, "%s:%u: %s: assertion `%s' failed", file, line,
-		 function, text);
-	fail(FIBER_ASSERT, sentence);
 }

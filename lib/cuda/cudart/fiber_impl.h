@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "cudart/fiber.h"
 
@@ -120,6 +121,7 @@ struct fiber_gang {
 	struct fiber_index at;	       /* of next */
 	struct fiber_list yielded;     /* continue when no other thread can */
 	struct fiber_context base;     /* of fiber_run */
+	void (*loop)(void);	       /* what a stack runs */
 	struct fiber *all;
 	size_t nstacks;
 	enum fiber_phase phase; /* PHASE_BLOCK: the block's part for all threads comes next */
@@ -134,10 +136,17 @@ struct fiber_gang {
 	unsigned nslots;
 };
 
-/* ---- for fiber_warp.c */
+/* ---- for all of its files (fiber_wait.c) */
+
+static inline size_t
+fiber_page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
 
 /* The gang that runs on this system thread; NULL: none. */
 struct fiber_gang *fiber_here(void);
+void fiber_set_here(struct fiber_gang *g);
 
 /* Append to a list. */
 static inline void
@@ -151,6 +160,30 @@ fiber_add(struct fiber_list *l, struct fiber *f)
 	l->last = f;
 }
 
+/* Take the first. NULL: the list is empty. */
+static inline struct fiber *
+fiber_take(struct fiber_list *l)
+{
+	struct fiber *f = l->first;
+
+	if (f) {
+		l->first = f->next;
+		if (!l->first)
+			l->last = NULL;
+	}
+	return f;
+}
+
+/* The next stack to continue on: of a thread that is ready, or one that begins threads. NULL: neither,
+ * or no memory for a stack. */
+struct fiber *fiber_next(struct fiber_gang *g);
+
+/* Leave the stack of `from`, and continue on the next one; without one, in fiber_run. */
+void fiber_go_on(struct fiber_gang *g, struct fiber_context *from);
+
+/* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
+void fiber_arrived(struct fiber_gang *g);
+
 /* Suspend the running thread, which is in a list, and continue with the next. */
 void fiber_wait(struct fiber_gang *g);
 
@@ -159,6 +192,8 @@ _Noreturn void fiber_fail(const char *sentence);
 
 /* End the kernel if it runs for all threads together: then none can wait. */
 void fiber_must_be_thread(const struct fiber_gang *g);
+
+/* ---- fiber_warp.c */
 
 /* A lane has ended: its warp must no longer wait for it. */
 void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
