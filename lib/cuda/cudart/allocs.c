@@ -1,5 +1,6 @@
 #include "cudart/allocs.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,13 +32,19 @@ allocs_find(const struct allocs *a, const void *p)
 }
 
 void
-allocs_around(const struct allocs *a, const void *p, const struct memory **left,
-	      const struct memory **right)
+allocs_around(const struct allocs *a, const void *p, struct memory *left, struct memory *right)
 {
-	size_t i = before(a, p);
+	uint64_t n;
 
-	*left = i > 0 ? &a->v[i - 1] : NULL;
-	*right = i < a->n ? &a->v[i] : NULL;
+	do {
+		size_t i;
+
+		while ((n = atomic_load(&a->changes)) % 2)
+			sched_yield();
+		i = before(a, p);
+		*left = i > 0 ? a->v[i - 1] : (struct memory){.nbytes = 0};
+		*right = i < a->n ? a->v[i] : (struct memory){.nbytes = 0};
+	} while (atomic_load(&a->changes) != n);
 }
 
 bool

@@ -56,9 +56,12 @@ bool allocs_add(struct allocs *a, const struct memory *m);
 bool allocs_take(struct allocs *a, const void *base, struct memory *out);
 /* The allocation that holds the byte; NULL: none. Valid until the table changes. */
 const struct memory *allocs_find(const struct allocs *a, const void *p);
-/* The last allocation that begins at or before p, and the first behind it; NULL: none. */
-void allocs_around(const struct allocs *a, const void *p, const struct memory **left,
-		   const struct memory **right);
+/*
+ * Copy the last allocation that begins at or before p, and the first behind it; base NULL: none. Without a lock, also
+ * while another process changes the table.
+ */
+void allocs_around(const struct allocs *a, const void *p, struct memory *left,
+		   struct memory *right);
 /* Return true if an allocation has a byte of the range. */
 bool allocs_touches(const struct allocs *a, const void *p, uint64_t nbytes);
 

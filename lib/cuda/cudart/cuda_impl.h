@@ -176,7 +176,7 @@ void work_does(enum cmdq_does what, const struct cmdq *q);
 /* Within run(): report it as a kernel of that name. */
 void work_is_kernel(const char *name);
 
-/* ------------------------------------------------------------------ memory (memory.c) */
+/* ------------------------------------------------------------------ memory (memory_table.c, memory.c, memory_api.c) */
 
 /*
  * Find the allocation of a range; kind MEMORY_PAGEABLE: CUDA does not know it.
@@ -206,6 +206,12 @@ bool memory_fits(const struct memory *m, size_t size);
  */
 cudaError_t memory_enter(const struct memory *m);
 void memory_remove(const void *base);
+/* Take out what begins at base and is of that kind. cudaErrorInvalidValue: no such memory. */
+cudaError_t memory_take(const void *base, enum memory_kind kind, struct memory *out);
+/* Take out any allocation of a device. False: it has none. */
+bool memory_take_any(int ordinal, struct memory *out);
+/* Bytes of a device in the table. */
+uint64_t memory_used(int ordinal);
 void memory_export(const void *base, uint32_t number);
 void memory_end(const void *base);
 void memory_overrun(const void *base); /* a call that goes over its end was reported */
@@ -214,10 +220,10 @@ void memory_release(const struct memory *m);
 /* Set the peers that may use all memory of a pool. */
 void memory_open_pool(const struct pool *p, uint64_t peers);
 
+/* As memory_allocate; if the device is full, release what pools keep, and wait for memory that is being freed. */
+cudaError_t pool_allocate(struct device *d, struct memory m, void **out);
 /* Release memory of cudaFreeAsync that streams have passed, unless its pool keeps it. */
 void pool_collect(void);
-/* The device is full: release what pools keep, and wait for memory that is being freed. False: there is none. */
-bool pool_make_room(int ordinal);
 /* Release everything: the device is reset. */
 void pool_forget(int ordinal);
 /* cudaFree freed memory of a pool. */
@@ -237,9 +243,6 @@ enum gpusim_rc pages_take(struct device *d, enum pages pages, struct memory *m);
 void pages_give(const struct memory *m);
 /* Free all memory of a device: cudaDeviceReset. */
 void memory_forget_all(struct device *d);
-/* Host memory. cudaErrorHostMemoryAlreadyRegistered; cudaErrorInvalidValue: no such memory. */
-cudaError_t memory_add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags);
-cudaError_t memory_take_host(const void *base, enum memory_kind kind, struct memory *out);
 
 /* ------------------------------------------------------------------ operations */
 

@@ -136,6 +136,7 @@ cudaDeviceReset(void)
 	order_drain_device(d); /* a reset is meant to clear failures */
 	helper_reset(d->ordinal);
 	stream_forget_all(d);
+	pool_forget(d->ordinal);
 	memory_forget_all(d);
 	for (int i = 0; i < cuda_device_count(); i++)
 		atomic_store(&d->peers[i], false);
@@ -178,7 +179,7 @@ set_peer(int peer, bool access)
 		return cudaErrorInvalidDevice;
 	if (atomic_exchange(&d->peers[peer], access) != access) {
 		if (!access)
-			helper_forget(NULL, 0, 0);
+			space_forget(NULL, 0, 0);
 		return cudaSuccess;
 	}
 	return access ? cudaErrorPeerAccessAlreadyEnabled : cudaErrorPeerAccessNotEnabled;

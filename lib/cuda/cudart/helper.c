@@ -30,8 +30,6 @@
 #include "cudart/registry.h"
 #include "mem/devmem_file.h"
 
-#define LOOK_NS (10 * NS_PER_MS)
-
 struct side {
 	pthread_mutex_t lock;
 	struct cmdq *q; /* NULL: free */
@@ -142,6 +140,7 @@ watch(void *arg)
 
 	while (read(h->life, &c, 1) < 0 && errno == EINTR)
 		;
+	space_helper_ended(h->shared->ordinal);
 	if (!atomic_load(&h->shared->stop)) {
 		atomic_store(&h->dead, 1);
 		atomic_compare_exchange_strong(&h->shared->error, &none, cudaErrorLaunchFailure);
@@ -325,11 +324,9 @@ stop(struct helper *h)
 	if (!h->runs)
 		return;
 	atomic_store(&h->shared->stop, 1);
-	cmdq_publish(&h->shared->changes, &h->shared->helper_sleeps,
-		     atomic_load(&h->shared->changes) + 1);
+	space_wake(h->shared->ordinal);
 	pthread_join(h->watch, NULL);
 	close(h->life);
-	space_helper_ended(h->shared->ordinal);
 	h->runs = false;
 }
 
@@ -377,8 +374,7 @@ side_of(struct helper *h, struct cmdq *q, unsigned *at)
 			s->next = s->first = 1;
 			h->shared->queue[i].page = cmdq_offset(q);
 			atomic_store(&h->shared->queue[i].used, 1);
-			cmdq_publish(&h->shared->changes, &h->shared->helper_sleeps,
-				     atomic_load(&h->shared->changes) + 1);
+			space_wake(h->shared->ordinal);
 		}
 	}
 	pthread_mutex_unlock(&all_lock);
@@ -495,29 +491,6 @@ helper_symbol(int ordinal, const void *symbol, void **out, struct err *err)
 			return RC_OK;
 		}
 	return err_set(err, RC_NOTFOUND, "not a __device__ or __constant__ variable");
-}
-
-void
-helper_forget(const void *p, uint64_t nbytes, uint64_t asked)
-{
-	uint64_t n = space_forget(p, nbytes, asked);
-
-	for (int i = 0; i < cuda_device_count(); i++) {
-		_Atomic uint64_t *seen;
-		atomic_uint *sleeps;
-		struct helper *h;
-
-		if (space_is_forgotten(i, n, &seen, &sleeps))
-			continue;
-		h = helper_of(i);
-		if (!h || !h->shared)
-			continue;
-		do /* again, because another thread's change may hide this one */
-			cmdq_publish(&h->shared->changes, &h->shared->helper_sleeps,
-				     atomic_load(&h->shared->changes) + 1);
-		while (!cmdq_await(seen, sleeps, n, &h->dead, clock_now_ns() + LOOK_NS) &&
-		       !atomic_load(&h->dead) && !space_is_forgotten(i, n, &seen, &sleeps));
-	}
 }
 
 int

@@ -49,12 +49,6 @@ enum rc helper_symbol(int ordinal, const void *symbol, void **out, struct err *e
 /* The CUDA error of a kernel that failed on the device; 0: none. It stays until helper_reset. */
 int helper_error(int ordinal);
 
-/*
- * Make helpers unmap the pages of an allocation that is no longer in the table (space_forget), and return when
- * no kernel can reach them: at once, unless kernels run.
- */
-void helper_forget(const void *p, uint64_t nbytes, uint64_t asked);
-
 /* Copy the kernels' output to standard output. Called when the program has waited for a stream. */
 void helper_flush(void);
 

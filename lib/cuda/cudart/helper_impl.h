@@ -45,9 +45,7 @@ struct helper_data {
 struct helper_shared {
 	char path[256]; /* of the device's file */
 	int ordinal;
-	_Atomic uint32_t stop;
-	_Atomic uint64_t changes; /* of the queues, and of stop */
-	atomic_uint helper_sleeps;
+	_Atomic uint32_t stop;	  /* after it, as after a new queue: space_wake */
 	_Atomic uint64_t started; /* 1: it runs, 2: it failed, text has the reason */
 	atomic_uint program_sleeps;
 	_Atomic uint32_t error; /* the CUDA error of a failed kernel */

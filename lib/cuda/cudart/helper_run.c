@@ -179,6 +179,7 @@ void
 helper_main(struct helper_shared *s, int parent)
 {
 	struct worker *workers[HELPER_QUEUES] = {0};
+	struct space_slot *slot = &space_shared()->slot[s->ordinal];
 	struct err err = {0};
 	pthread_t t;
 	int fd;
@@ -196,12 +197,12 @@ helper_main(struct helper_shared *s, int parent)
 	map_data(s, fd);
 	cmdq_publish(&s->started, &s->program_sleeps, 1);
 	for (uint64_t seen = 0; !atomic_load(&s->stop);) {
-		seen = atomic_load(&s->changes);
+		seen = atomic_load(&slot->changes);
 		for (int i = 0; i < HELPER_QUEUES; i++)
 			if (!workers[i] && atomic_load(&s->queue[i].used))
 				begin_worker(s, &s->queue[i], &workers[i], fd);
 		space_sync();
-		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop, UINT64_MAX);
+		cmdq_await(&slot->changes, &slot->helper_sleeps, seen + 1, &s->stop, UINT64_MAX);
 	}
 	for (int i = 0; i < HELPER_QUEUES; i++)
 		if (workers[i])

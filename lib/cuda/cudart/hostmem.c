@@ -1,6 +1,21 @@
 /* Memory of the host that devices may use: pinned and registered. */
 #include "cudart/cuda_impl.h"
-#include "cudart/helper.h"
+#include "cudart/memcheck.h"
+
+static cudaError_t
+add_host(void *base, size_t nbytes, enum memory_kind kind, unsigned flags)
+{
+	struct memory m = {.base = base,
+			   .nbytes = nbytes,
+			   .asked = nbytes,
+			   .kind = kind,
+			   .site = memcheck_site(),
+			   .ordinal = cuda_current()->ordinal,
+			   .flags = flags};
+	cudaError_t e = memory_enter(&m);
+
+	return e == cudaSuccess || kind == MEMORY_PINNED ? e : cudaErrorHostMemoryAlreadyRegistered;
+}
 
 static cudaError_t
 pin(void **out, size_t nbytes, unsigned flags)
@@ -20,7 +35,7 @@ pin(void **out, size_t nbytes, unsigned flags)
 	p = space_pin(nbytes);
 	if (!p)
 		return cudaErrorMemoryAllocation;
-	e = memory_add_host(p, nbytes, MEMORY_PINNED, flags);
+	e = add_host(p, nbytes, MEMORY_PINNED, flags);
 	if (e == cudaSuccess)
 		*out = p;
 	else
@@ -50,12 +65,12 @@ cudaFreeHost(void *ptr)
 		e = capture_forbids();
 	if (e != cudaSuccess || !ptr)
 		return cuda_done(e);
-	e = memory_take_host(ptr, MEMORY_PINNED, &m);
+	e = memory_take(ptr, MEMORY_PINNED, &m);
 	if (e != cudaSuccess)
 		return cuda_done(e);
 	for (int i = 0; i < cuda_device_count(); i++)
 		order_drain_device(cuda_device_at(i));
-	helper_forget(m.base, space_pages(m.nbytes), m.nbytes);
+	space_forget(m.base, space_pages(m.nbytes), m.nbytes);
 	space_unpin(m.base, m.nbytes);
 	return cudaSuccess;
 }
@@ -71,8 +86,7 @@ cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 		e = capture_forbids();
 	if (e == cudaSuccess && (space_find(ptr) || space_is_pinned(ptr)))
 		e = cudaErrorHostMemoryAlreadyRegistered;
-	return cuda_done(e == cudaSuccess ? memory_add_host(ptr, size, MEMORY_REGISTERED, flags)
-					  : e);
+	return cuda_done(e == cudaSuccess ? add_host(ptr, size, MEMORY_REGISTERED, flags) : e);
 }
 
 cudaError_t
@@ -83,7 +97,7 @@ cudaHostUnregister(void *ptr)
 
 	if (e == cudaSuccess)
 		e = capture_forbids();
-	if (e == cudaSuccess && memory_take_host(ptr, MEMORY_REGISTERED, &m) != cudaSuccess)
+	if (e == cudaSuccess && memory_take(ptr, MEMORY_REGISTERED, &m) != cudaSuccess)
 		e = cudaErrorHostMemoryNotRegistered;
 	if (e == cudaSuccess)
 		for (int i = 0; i < cuda_device_count(); i++)

@@ -8,7 +8,6 @@
  * call and launch. An event is two counters: records that were called, and that streams have reached.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
-#include "cudart/helper.h"
 #include "cudart/ipc.h"
 
 #define IPC_MAGIC 0x6770757369706331ull
@@ -30,25 +28,6 @@ struct handle {
 	uint32_t index;
 };
 _Static_assert(sizeof(struct handle) <= CUDA_IPC_HANDLE_SIZE, "it fits");
-
-/* A process that exports; stays open, because a late call may use it. */
-struct ipc_process {
-	struct ipc_process *next;
-	struct space_shared *shared;
-	int pidfd; /* -1: this process */
-};
-
-struct ipc_memory {
-	struct ipc_memory *next;
-	struct ipc_process *process;
-	struct space_export *export;
-	uint64_t id;
-	unsigned opened;
-	unsigned char *base;
-	unsigned char *first; /* page */
-	uint64_t nbytes;      /* of pages */
-	int ordinal;
-};
 
 struct ipc_event {
 	struct ipc_process *process;
@@ -101,14 +80,6 @@ process_of(const struct handle *h)
 	if (s != MAP_FAILED)
 		munmap(s, sizeof *s);
 	return NULL;
-}
-
-static bool
-lives(const struct ipc_process *p)
-{
-	struct pollfd f = {.fd = p->pidfd, .events = POLLIN};
-
-	return p->pidfd < 0 ? p == &own : poll(&f, 1, 0) == 0;
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -198,12 +169,6 @@ ordinal_of(uint64_t id)
 	return -1;
 }
 
-bool
-ipc_lives(const struct ipc_memory *m)
-{
-	return atomic_load(&m->export->id) == m->id && lives(m->process);
-}
-
 void
 ipc_check(void)
 {
@@ -213,7 +178,7 @@ ipc_check(void)
 	for (struct ipc_memory *m = memories; m; m = m->next)
 		if (m->nbytes && !ipc_lives(m)) {
 			memory_end(m->base);
-			helper_forget(m->first, m->nbytes, m->nbytes);
+			space_forget(m->first, m->nbytes, m->nbytes);
 		}
 	pthread_mutex_unlock(&lock);
 }
@@ -248,7 +213,7 @@ open_memory(const struct handle *h, struct ipc_memory **out)
 	struct ipc_memory *m = memories;
 	cudaError_t e;
 
-	if (!x || atomic_load(&x->id) != h->id || !lives(p))
+	if (!x || atomic_load(&x->id) != h->id || !ipc_process_lives(p))
 		return h->process == space_shared()->process ? cudaErrorDeviceUninitialized
 							     : cudaErrorInvalidValue;
 	while (m && (m->export != x || m->id != h->id))
@@ -319,7 +284,7 @@ ipc_close(struct ipc_memory *m)
 	*at = m->next;
 	pthread_mutex_unlock(&lock);
 	atomic_fetch_sub(&nmemories, 1);
-	helper_forget(m->first, m->nbytes, m->nbytes);
+	space_forget(m->first, m->nbytes, m->nbytes);
 	space_unplace(cuda_device_at(m->ordinal)->space, m->first, m->nbytes);
 	atomic_fetch_sub(&m->export->users, 1);
 	free(m);
@@ -406,7 +371,7 @@ await(const struct ipc_event *v, uint64_t n, struct err *err)
 	uint64_t until = ms ? clock_now_ns() + ms * NS_PER_MS : UINT64_MAX;
 
 	while (!cmdq_await(&v->event->done, &v->event->sleeps, n, NULL, clock_now_ns() + LOOK_NS)) {
-		if (v->process != &own && !lives(v->process))
+		if (v->process != &own && !ipc_process_lives(v->process))
 			return err_set(err, RC_FAILED, "the process of an event has ended");
 		if (clock_now_ns() > until)
 			return err_set(err, RC_TIMEOUT, "an event of another process: no progress");

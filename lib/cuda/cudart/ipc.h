@@ -2,17 +2,51 @@
 #ifndef CUDART_IPC_H
 #define CUDART_IPC_H
 
+#include <poll.h>
 #include <stdbool.h>
 
 #include "cuda_runtime_api.h"
+#include "cudart/space.h"
 
 struct CUstream_st;
 struct ipc_event;
-struct ipc_memory;
-struct memory;
+
+/* A process that exports; stays open, because a late call may use it. */
+struct ipc_process {
+	struct ipc_process *next;
+	struct space_shared *shared;
+	int pidfd; /* -1: none, as of this process */
+};
+
+/* Opened memory. */
+struct ipc_memory {
+	struct ipc_memory *next;
+	struct ipc_process *process;
+	struct space_export *export;
+	uint64_t id;
+	unsigned opened;
+	unsigned char *base;
+	unsigned char *first; /* page */
+	uint64_t nbytes;      /* of pages */
+	int ordinal;
+};
+
+/* Return true if another process lives. */
+static inline bool
+ipc_process_lives(const struct ipc_process *p)
+{
+	struct pollfd f = {.fd = p->pidfd, .events = POLLIN};
+
+	return p->pidfd >= 0 && poll(&f, 1, 0) == 0;
+}
 
 /* Return true if memory of another process is still allocated there, and the process lives. */
-bool ipc_lives(const struct ipc_memory *m);
+static inline bool
+ipc_lives(const struct ipc_memory *m)
+{
+	return atomic_load(&m->export->id) == m->id && ipc_process_lives(m->process);
+}
+
 /* Before a launch: make helpers unmap memory of which that is not so. */
 void ipc_check(void);
 /* Close opened memory that is out of the table. */

@@ -459,12 +459,14 @@ void
 memcheck_kernel(const char *name)
 {
 	for (size_t i = 0; i < nmapped; i++) {
-		struct memory *m = &mapped[i], now;
+		struct memory *m = &mapped[i], now, next;
 		const unsigned char *end = m->base + m->nbytes;
 		uint64_t at = m->asked;
 
-		if (m->kind == MEMORY_PINNED || m->leaving || m->asked == m->nbytes ||
-		    !space_entry(m->base, &now) || now.overrun)
+		if (m->kind == MEMORY_PINNED || m->leaving || m->asked == m->nbytes)
+			continue;
+		allocs_around(space_table(), m->base, &now, &next);
+		if (now.base != m->base || now.overrun)
 			continue;
 		while (m->base + at < end &&
 		       m->base[at] == (unsigned char)(PATTERN >> 8 * (at % 4)))

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "cudart/cuda_impl.h"
-#include "cudart/helper.h"
 
 #define UNIT	    512u /* an allocation's size is rounded up to it, as CUDA's are */
 #define SMALL	    (UINT64_C(32) << 10)
@@ -194,7 +193,7 @@ pages_give(const struct memory *m)
 
 	if (m->chunk && !c)
 		return;
-	helper_forget(c ? c->m.base : m->base, c ? c->m.nbytes : m->nbytes, m->asked);
+	space_forget(c ? c->m.base : m->base, c ? c->m.nbytes : m->nbytes, m->asked);
 	give_pages(c ? &c->m : m);
 	free(c);
 }

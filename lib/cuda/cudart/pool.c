@@ -72,22 +72,25 @@ let_go(struct later **at)
 	free(l);
 }
 
-/* Release what streams have passed and its pool does not keep; a pool keeps at most `least` bytes. */
-static void
+/* Release what streams have passed and its pool does not keep; a pool keeps at most `least` bytes. False: nothing. */
+static bool
 collect(int ordinal, const struct pool *only, uint64_t least)
 {
 	struct later **at = &laters, *l;
+	bool any = false;
 
 	while ((l = *at)) {
 		struct pool *p = l->memory.pool;
 		uint64_t keep = !p ? 0 : p->threshold < least ? p->threshold : least;
 
 		if ((ordinal < 0 || l->memory.ordinal == ordinal) && (!only || p == only) &&
-		    is_passed(l) && !(p && p->reserved <= keep))
+		    is_passed(l) && !(p && p->reserved <= keep)) {
 			let_go(at);
-		else
+			any = true;
+		} else
 			at = &l->next;
 	}
+	return any;
 }
 
 void
@@ -113,23 +116,32 @@ pool_forget(int ordinal)
 	pthread_mutex_unlock(&lock);
 }
 
-bool
-pool_make_room(int ordinal)
+/* The device is full: release what pools keep, else wait for memory that is being freed. False: there is none. */
+static bool
+make_room(int ordinal)
 {
 	struct point p = {NULL, 0};
+	bool any;
 
 	pthread_mutex_lock(&lock);
-	collect(ordinal, NULL, 0);
-	for (struct later *l = laters; l; l = l->next)
+	any = collect(ordinal, NULL, 0);
+	for (struct later *l = laters; l && !any; l = l->next)
 		if (l->memory.ordinal == ordinal && !is_passed(l))
 			p = l->point; /* the oldest is the last of the list */
 	pthread_mutex_unlock(&lock);
-	if (!p.q || order_await(p) != cudaSuccess)
-		return false;
-	pthread_mutex_lock(&lock);
-	collect(ordinal, NULL, 0);
-	pthread_mutex_unlock(&lock);
-	return true;
+	return any || (p.q && order_await(p) == cudaSuccess && make_room(ordinal));
+}
+
+cudaError_t
+pool_allocate(struct device *d, struct memory m, void **out)
+{
+	cudaError_t e;
+
+	pool_collect();
+	do
+		e = memory_allocate(d, m, out);
+	while (e != cudaSuccess && m.asked <= d->space->nbytes && make_room(d->ordinal));
+	return e;
 }
 
 /* Freed memory that this stream may have; NULL: none. */
@@ -167,7 +179,7 @@ take_from(struct pool *p, size_t size, struct CUstream_st *s, void **out)
 		memcheck_fill(&m);
 	if (*out)
 		return cudaSuccess;
-	e = memory_allocate(cuda_device_at(p->ordinal), m, out);
+	e = pool_allocate(cuda_device_at(p->ordinal), m, out);
 	if (e == cudaSuccess && memory_find(*out, 1, &m, NULL) == cudaSuccess) {
 		pthread_mutex_lock(&lock);
 		count_used(p, m.nbytes);

@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "mem/cmdq.h"
 #include "mem/devmem_file.h"
 
 #define PAGE	     SPACE_PAGE
@@ -25,6 +26,7 @@
 #define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less if the host has less memory */
 #define PINNED_LEAST (UINT64_C(1) << 30)
 #define RANGE_LEAST  (UINT64_C(64) << 20)
+#define LOOK_NS	     (10 * NS_PER_MS)
 
 #ifndef MADV_POPULATE_WRITE /* glibc before 2.35 */
 #define MADV_POPULATE_WRITE 23
@@ -227,7 +229,22 @@ space_close(void *p, uint64_t nbytes)
 		    -1, 0);
 }
 
-uint64_t
+void
+space_wake(int ordinal)
+{
+	struct space_slot *s = &space.shared->slot[ordinal];
+
+	cmdq_publish(&s->changes, &s->helper_sleeps, atomic_load(&s->changes) + 1);
+}
+
+/* Return true if the device's helper has read message n, or runs no kernel: it reads messages before one. */
+static bool
+is_forgotten(const struct space_slot *s, uint64_t n)
+{
+	return atomic_load(&s->running) == 0 || atomic_load(&s->seen) >= n;
+}
+
+void
 space_forget(const void *p, uint64_t nbytes, uint64_t asked)
 {
 	uint64_t n;
@@ -237,17 +254,15 @@ space_forget(const void *p, uint64_t nbytes, uint64_t asked)
 	space.shared->log[n % SPACE_LOG] = (struct space_freed){p, nbytes, asked};
 	atomic_store(&space.shared->freed, n);
 	pthread_mutex_unlock(&space.lock);
-	return n;
-}
+	for (size_t i = 0; i < ndevices && devices[i].ordinal >= 0; i++) {
+		struct space_slot *s = &space.shared->slot[i];
 
-bool
-space_is_forgotten(int ordinal, uint64_t n, _Atomic uint64_t **counter, atomic_uint **sleeps)
-{
-	struct space_slot *s = &space.shared->slot[ordinal];
-
-	*counter = &s->seen;
-	*sleeps = &s->sleeps;
-	return atomic_load(&s->running) == 0 || atomic_load(&s->seen) >= n;
+		while (!is_forgotten(s, n)) {
+			/* Again, because another thread's change may hide this one. */
+			space_wake((int)i);
+			cmdq_await(&s->seen, &s->sleeps, n, NULL, clock_now_ns() + LOOK_NS);
+		}
+	}
 }
 
 void

@@ -80,16 +80,13 @@ void *space_pin(size_t nbytes);
 void space_unpin(void *p, size_t nbytes);
 
 /*
- * Tell helpers to unmap the pages of an allocation that is no longer in the table; asked: its size for
- * messages. NULL: all pages. Returns the number of the message.
+ * Make helpers unmap the pages of an allocation that is no longer in the table, and return when no kernel can reach
+ * them: at once, unless kernels run; asked: its size for messages. NULL: all pages.
  */
-uint64_t space_forget(const void *p, uint64_t nbytes, uint64_t asked);
+void space_forget(const void *p, uint64_t nbytes, uint64_t asked);
 
-/*
- * Return true if a device's helper has read message n, or runs no kernel (it reads messages before one). False: wait
- * for *counter to reach n, after waking the helper.
- */
-bool space_is_forgotten(int ordinal, uint64_t n, _Atomic uint64_t **counter, atomic_uint **sleeps);
+/* Wake a device's helper: something has changed that it must look at. */
+void space_wake(int ordinal);
 
 /* A device's helper has ended, perhaps within a kernel. */
 void space_helper_ended(int ordinal);
@@ -111,9 +108,6 @@ void space_sync(void);
 /* In a fault's handler. True: the address is in an allocation that is mapped now; continue. */
 bool space_fault(const void *p);
 
-/* The allocation that begins at an address. False: none. */
-bool space_entry(const void *base, struct memory *out);
-
 /* What is at or near an address, for a message: ", 12 bytes after the 400-byte allocation at 0x..."; or "". */
 void space_describe(const void *p, char *text, size_t size);
 
@@ -130,6 +124,8 @@ struct space_slot {
 	_Atomic uint32_t running; /* kernels */
 	_Atomic uint64_t seen;	  /* messages */
 	atomic_uint sleeps;	  /* program threads that wait for `seen` */
+	_Atomic uint64_t changes; /* times that the helper was woken */
+	atomic_uint helper_sleeps;
 	_Atomic(bool) peers[SPACE_DEVICES_MAX];
 };
 

@@ -68,32 +68,6 @@ distance(const struct memory *m, const void *p)
 	return (uintptr_t)p - (uintptr_t)(m->base + m->asked);
 }
 
-/* The allocations around an address; base NULL: none. */
-static void
-around(const void *p, struct memory *left, struct memory *right)
-{
-	struct allocs *a = space_table();
-	const struct memory *l, *r;
-	uint64_t n;
-
-	do {
-		while ((n = atomic_load(&a->changes)) % 2)
-			sched_yield();
-		allocs_around(a, p, &l, &r);
-		*left = l ? *l : (struct memory){.nbytes = 0};
-		*right = r ? *r : (struct memory){.nbytes = 0};
-	} while (atomic_load(&a->changes) != n);
-}
-
-bool
-space_entry(const void *base, struct memory *out)
-{
-	struct memory right;
-
-	around(base, out, &right);
-	return out->base == base;
-}
-
 /* ---- mapping */
 
 static bool
@@ -164,7 +138,7 @@ space_fault(const void *p)
 	lock();
 	seen = atomic_load(&slot()->seen);
 	if (last.page != page || last.seen != seen) {
-		around(p, &left, &right);
+		allocs_around(space_table(), p, &left, &right);
 		mapped = map(&left, page) || map(&right, page);
 	}
 	last.page = mapped ? page : NULL;
@@ -278,7 +252,7 @@ space_describe(const void *p, char *text, size_t size)
 	*text = '\0';
 	if (!space_find(p) && !space_is_pinned(p))
 		return;
-	around(p, &l, &r);
+	allocs_around(space_table(), p, &l, &r);
 	if (l.base && (uintptr_t)p - (uintptr_t)l.base < l.nbytes) {
 		if (l.ipc)
 			snprintf(text, size, ", memory of another process, which has freed it");
