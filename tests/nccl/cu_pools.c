@@ -101,6 +101,14 @@ attributes(void)
 	CHECK(p == q);
 	CU(cudaFree(q));
 	CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
+	/* Unless the device is full. */
+	CU(cudaMallocFromPoolAsync((void **)&q, 4 * MIB, pool, s));
+	CU(cudaFreeAsync(q, s));
+	CU(cudaStreamSynchronize(s));
+	CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) == 4 * MIB);
+	CU(cudaMalloc((void **)&p, 61 * MIB));
+	CHECK(get(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
+	CU(cudaFree(p));
 	/* Access of another device. */
 	CU(cudaMemPoolGetAccess(&flags, pool, &all.location));
 	CHECK(flags == cudaMemAccessFlagsProtNone);
