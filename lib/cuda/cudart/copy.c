@@ -184,13 +184,6 @@ run_copy(void *arg, struct err *err)
 		       rc == GPUSIM_INVAL ? "its memory was freed" : gpusim_error());
 }
 
-static void
-drop_copy(void *arg, cudaError_t e)
-{
-	(void)e;
-	op_drop(arg);
-}
-
 /* ------------------------------------------------------------------ by the device */
 
 static cudaError_t
@@ -240,7 +233,7 @@ issue_copy(struct op *o, struct CUstream_st *s)
 			cuda_tell(gpusim_error());
 		return cuda_error_of(rc);
 	}
-	return work_enqueue(s, run_copy, drop_copy, op_hold(o));
+	return work_enqueue(s, run_copy, op_drop_work, op_hold(o));
 }
 
 static void

@@ -170,6 +170,8 @@ cudaError_t order_error(struct cmdq *q);
 typedef enum rc work_fn(void *arg, struct err *err);
 typedef void work_drop_fn(void *arg, cudaError_t e);
 cudaError_t work_enqueue(struct CUstream_st *s, work_fn *run, work_drop_fn *drop, void *arg);
+/* For drop: frees arg. */
+void work_free(void *arg, cudaError_t e);
 
 /* Within run(): report the work as `what` instead of a copy; q: the queue that it waits for, or NULL. */
 void work_does(enum cmdq_does what, const struct cmdq *q);
@@ -284,6 +286,7 @@ struct op {
 };
 struct op *op_new(enum cudaGraphNodeType type, int ordinal,
 		  cudaError_t (*issue)(struct op *, struct CUstream_st *));
+void op_drop_work(void *arg, cudaError_t e); /* for work_enqueue, whose arg is op_hold(o) */
 struct op *op_hold(struct op *o);
 void op_drop(struct op *o); /* NULL is legal */
 

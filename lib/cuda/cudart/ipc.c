@@ -388,13 +388,6 @@ run_wait(void *arg, struct err *err)
 	return await(s->on, s->n, err);
 }
 
-static void
-drop_step(void *arg, cudaError_t e)
-{
-	(void)e;
-	free(arg);
-}
-
 static cudaError_t
 enqueue(struct CUstream_st *s, work_fn *run, const struct ipc_event *v, uint64_t n)
 {
@@ -403,7 +396,7 @@ enqueue(struct CUstream_st *s, work_fn *run, const struct ipc_event *v, uint64_t
 	if (!step)
 		return cudaErrorMemoryAllocation;
 	*step = (struct step){v, n};
-	return work_enqueue(s, run, drop_step, step);
+	return work_enqueue(s, run, work_free, step);
 }
 
 cudaError_t

@@ -290,13 +290,6 @@ look_at_sent(void *arg, struct err *err)
 	return RC_OK;
 }
 
-static void
-drop_sent(void *arg, cudaError_t e)
-{
-	(void)e;
-	free(arg);
-}
-
 void
 gpusim_cuda_memcheck(const char *call, const char *which, const void *p, size_t nbytes,
 		     cudaStream_t stream, bool reads)
@@ -314,7 +307,7 @@ gpusim_cuda_memcheck(const char *call, const char *which, const void *p, size_t 
 		return;
 	*sent = (struct sent){.call = memcheck_site(), .p = p, .nbytes = nbytes};
 	memcpy(sent->what, what, sizeof what);
-	(void)work_enqueue(s, look_at_sent, drop_sent, sent);
+	(void)work_enqueue(s, look_at_sent, work_free, sent);
 }
 
 /* ------------------------------------------------------------------ allocations */

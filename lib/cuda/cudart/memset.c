@@ -102,13 +102,6 @@ run_memset(void *arg, struct err *err)
 			     rc == GPUSIM_INVAL ? "its memory was freed" : gpusim_error());
 }
 
-static void
-drop_memset(void *arg, cudaError_t e)
-{
-	(void)e;
-	op_drop(arg);
-}
-
 static cudaError_t
 fill_in_queue(struct CUstream_st *s, const struct cudaMemsetParams *p, uint64_t addr)
 {
@@ -146,7 +139,7 @@ issue_memset(struct op *o, struct CUstream_st *s)
 		return e;
 	if (on_device(&m) && m.ordinal == s->device->ordinal)
 		return fill_in_queue(s, p, addr);
-	return work_enqueue(s, run_memset, drop_memset, op_hold(o));
+	return work_enqueue(s, run_memset, op_drop_work, op_hold(o));
 }
 
 struct op *

@@ -39,8 +39,8 @@ run_call(void *arg, struct err *err)
 	return o->u.call.run(o->u.call.arg, err);
 }
 
-static void
-drop_op(void *arg, cudaError_t e)
+void
+op_drop_work(void *arg, cudaError_t e)
 {
 	(void)e;
 	op_drop(arg);
@@ -49,7 +49,7 @@ drop_op(void *arg, cudaError_t e)
 static cudaError_t
 issue_call(struct op *o, struct CUstream_st *s)
 {
-	return o->u.call.run ? work_enqueue(s, run_call, drop_op, op_hold(o))
+	return o->u.call.run ? work_enqueue(s, run_call, op_drop_work, op_hold(o))
 			     : order_enqueue(s, o->u.call.enqueue, o->u.call.arg);
 }
 
@@ -152,7 +152,7 @@ run_host(void *arg, struct err *err)
 static cudaError_t
 issue_host(struct op *o, struct CUstream_st *s)
 {
-	return work_enqueue(s, run_host, drop_op, op_hold(o));
+	return work_enqueue(s, run_host, op_drop_work, op_hold(o));
 }
 
 struct op *

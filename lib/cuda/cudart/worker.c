@@ -168,6 +168,13 @@ hand_over(struct worker *k, struct work *w)
 	pthread_mutex_unlock(&k->lock);
 }
 
+void
+work_free(void *arg, cudaError_t e)
+{
+	(void)e;
+	free(arg);
+}
+
 cudaError_t
 work_enqueue(struct CUstream_st *s, work_fn *run, work_drop_fn *drop, void *arg)
 {
@@ -211,13 +218,6 @@ await_elsewhere(void *arg, struct err *err)
 		   : err_set(err, (enum rc)rc, "waiting for another device: %s", gpusim_error());
 }
 
-static void
-drop_point(void *arg, cudaError_t e)
-{
-	(void)e;
-	free(arg);
-}
-
 cudaError_t
 order_after(struct CUstream_st *s, struct point p)
 {
@@ -234,5 +234,5 @@ order_after(struct CUstream_st *s, struct point p)
 	if (!copy)
 		return cudaErrorMemoryAllocation;
 	*copy = p;
-	return work_enqueue(s, await_elsewhere, drop_point, copy);
+	return work_enqueue(s, await_elsewhere, work_free, copy);
 }
