@@ -94,7 +94,7 @@ with_header() {
 	[ "${lines[-1]}" = 'all blocks' ] || { printf '%s\n' "$output" && false; }
 	[[ $output == *'grid.sync() in a launch that is not cooperative: use cudaLaunchCooperativeKernel'* ]]
 	GPUSIM_TIMEOUT=8s run nccl 1 k_grid stuck
-	[[ $output == *'kernel by_hand, block ('*'no block ends: 256 run at once, and may wait for others that have not begun'* ]]
+	[[ $output == *'kernel by_hand, block ('*'no block ends: 384 run at once, and may wait for others that have not begun'* ]]
 	[[ $output == *cudaErrorLaunchTimeout* ]]
 }
 

@@ -71,7 +71,7 @@ main(int argc, char **argv)
 	CU(cudaMallocManaged(&v, 1 << 20));
 	CU(cudaMallocManaged(&bad, sizeof *bad));
 	if (argc > 1) {
-		by_hand<<<300, 32>>>(v);
+		by_hand<<<400, 32>>>(v);
 		puts(cudaGetErrorName(cudaDeviceSynchronize()));
 		return 0;
 	}

@@ -153,10 +153,10 @@ shared_limit(const struct __gpusim_kernel *k)
 int
 launch_per_sm(uint64_t block, size_t shared)
 {
-	uint64_t n = block > LAUNCH_THREADS ? 0 : LAUNCH_SM_THREADS / block;
+	uint64_t n = block > LAUNCH_THREADS ? 0 : LAUNCH_SM_RESIDENT / block;
 
-	if (n > LAUNCH_SM_BLOCKS)
-		n = LAUNCH_SM_BLOCKS;
+	if (n > LAUNCH_SM_WAITING)
+		n = LAUNCH_SM_WAITING;
 	if (shared && n > LAUNCH_SHARED_MAX / shared)
 		n = LAUNCH_SHARED_MAX / shared;
 	return (int)n;
