@@ -83,7 +83,7 @@ test_errors(void)
 	    {"a queue that never was",
 	     "wait: no command queue 12345",
 	     {.kind = CMDQ_WAIT, .u.wait = {12345, 1}}},
-	    {"a worker", "no worker 2", {.kind = CMDQ_EXTERN, .u.ext = {2, 1}}},
+	    {"a worker", "no worker 2", {.kind = CMDQ_EXTERN, .u.ext = {2, 1, 0}}},
 	    {"a kind", "unknown kind of command: 200", {.kind = 200}},
 	    {"a communicator",
 	     "allreduce: communicator 99 is not bound by process",
@@ -137,8 +137,8 @@ test_extern(void)
 	struct ring q = ring_open(cmdqs[0]);
 	struct cmdq_extern *x = &q.page->ext[1];
 
-	ring_write(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {1, 1}});
-	ring_write(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {1, 2}});
+	ring_write(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {1, 1, 0}});
+	ring_write(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {1, 2, 0}});
 	ring_publish(&q);
 	cmdq_await(&x->go, &x->worker_sleeps, 1, NULL, UINT64_MAX);
 	ok(q.page->head == 0, "the queue waits for its client's work");
@@ -150,7 +150,7 @@ test_extern(void)
 	cmdq_publish(&x->done, &x->device_sleeps, 2);
 	ring_wait(&q);
 	ok(!strcmp(ring_error(&q), "kernel k has failed"), "work that fails is the queue's error");
-	ring_put(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 1}});
+	ring_put(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 1, 0}});
 	ring_close(&q);
 }
 

@@ -33,7 +33,7 @@ test_order(void)
 	struct cmdq_extern *x = &q.page->ext[0];
 	uint64_t a = node_alloc(&v.node[0], 64), b = node_alloc(&v.node[0], 64);
 	struct ending first = ENDING, second = ENDING;
-	struct cmdq_command c[] = {{.kind = CMDQ_EXTERN, .u.ext = {0, 1}}, set_to(a, 1)};
+	struct cmdq_command c[] = {{.kind = CMDQ_EXTERN, .u.ext = {0, 1, 0}}, set_to(a, 1)};
 
 	ring_write(&q, &c[0]);
 	ring_write(&q, &c[1]);
@@ -56,7 +56,7 @@ test_order(void)
 	ok(value_at(b) == 1 && value_at(b + 4) == 2 && value_at(a) == 3,
 	   "commands and runs of a stream are in one order: %u %u %u", value_at(b), value_at(b + 4),
 	   value_at(a));
-	ring_put(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 2}});
+	ring_put(&q, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 2, 0}});
 	first = (struct ending)ENDING;
 	node_run(&v.node[0], 0, &l, 0, &first);
 	ring_close(&q);
@@ -116,7 +116,7 @@ test_death(const char *way)
 		cmdqs_tick(cmdqs[0], NULL);
 	ok(record->waits_since_ns <= clock_now_ns(), "%s: the record says who is waited for", way);
 	(void)his;
-	ring_put(&other, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 1}});
+	ring_put(&other, &(struct cmdq_command){.kind = CMDQ_EXTERN, .u.ext = {0, 1, 0}});
 	end_process(pid);
 	while (!cmdqs_report(cmdqs[1], &report))
 		sched_yield();
