@@ -441,7 +441,7 @@ nccl_e2e := $(nccl_c:tests/nccl/%.c=$(BUILD)/e2e/nccl/%) \
     $(if $(and $(nvcc_bin),$(shell command -v $(CXX))),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
 e2e: $(e2e) $(nccl_e2e) $(validate)
 
-$(nccl_e2e): $(nccl_inc) $(home_links) $(wildcard tests/nccl/*.h)
+$(nccl_e2e): $(nccl_inc) $(not_here_inc) $(home)/include/gpusim_no_driver.h $(home_links) $(wildcard tests/nccl/*.h)
 nccl_libs  = -L$(home)/lib -lnccl -lcudart $(if $(findstring /blas_,$@),-lcublas -lcublasLt) $(if $(findstring /nvml_,$@),-lnvidia-ml)
 $(filter $(BUILD)/e2e/nccl/mpi_%,$(nccl_e2e)): private override CC = $(mpi_cc)
 $(BUILD)/e2e/nccl/%: tests/nccl/%.c
