@@ -61,11 +61,11 @@ run_block_part(struct fiber_gang *g)
 static void
 loop(void)
 {
+	struct fiber_gang *const g = fiber_here;
+	struct fiber *const f = g->current;
+
 	fiber_context_begin();
 	for (;;) {
-		struct fiber_gang *g = fiber_here();
-		struct fiber *f = g->current;
-
 		if (g->phase == PHASE_BLOCK) {
 			run_block_part(g);
 		} else if (g->next < g->nthreads && !g->ready.first) {
@@ -211,11 +211,11 @@ enter(struct fiber_gang *g, const struct fiber_grid *grid,
 	g->no_memory = false;
 	__gpusim_block_dim = index_of(grid->block);
 	__gpusim_grid_dim = index_of(grid->grid);
-	fiber_set_here(g);
+	fiber_here = g;
 	end = run(g, team);
 	if (end == FIBER_STUCK || end == FIBER_NO_MEMORY)
 		fiber_forget(g);
-	fiber_set_here(NULL);
+	fiber_here = NULL;
 	return end;
 }
 

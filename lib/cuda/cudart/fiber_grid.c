@@ -27,7 +27,7 @@ fiber_block_ended(struct fiber_team *t)
 int
 __gpusim_grid_is_cooperative(void)
 {
-	const struct fiber_gang *g = fiber_here();
+	const struct fiber_gang *g = fiber_here;
 
 	return g && g->team->nblocks;
 }
@@ -36,7 +36,7 @@ __gpusim_grid_is_cooperative(void)
 void
 __gpusim_grid_barrier(void)
 {
-	struct fiber_gang *g = fiber_here();
+	struct fiber_gang *g = fiber_here;
 	const struct fiber *f = g ? g->current : NULL;
 
 	if (!f)

@@ -8,6 +8,9 @@
 
 #include "cudart/fiber.h"
 
+/* So that the compiler may inline what follows within a file of the shared library. */
+#pragma GCC visibility push(hidden)
+
 /* ---- a stack and the execution state on it */
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -80,8 +83,10 @@ struct fiber_index {
 };
 
 /* Variables that kernels read; gpusim_cuda.h declares them in C++. */
+#pragma GCC visibility push(default)
 extern _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
     __gpusim_grid_dim;
+#pragma GCC visibility pop
 
 /* A stack, and its thread. */
 struct fiber {
@@ -145,8 +150,7 @@ fiber_page(void)
 }
 
 /* The gang that runs on this system thread; NULL: none. */
-struct fiber_gang *fiber_here(void);
-void fiber_set_here(struct fiber_gang *g);
+extern _Thread_local struct fiber_gang *fiber_here;
 
 /* Append to a list. */
 static inline void
@@ -174,18 +178,45 @@ fiber_take(struct fiber_list *l)
 	return f;
 }
 
+/* A stack that begins threads. NULL: out of memory. */
+struct fiber *fiber_take_idle(struct fiber_gang *g);
+
 /* The next stack to continue on: of a thread that is ready, or one that begins threads. NULL: neither,
  * or no memory for a stack. */
-struct fiber *fiber_next(struct fiber_gang *g);
+static inline struct fiber *
+fiber_next(struct fiber_gang *g)
+{
+	if (g->ready.first)
+		return fiber_take(&g->ready);
+	return g->next < g->nthreads ? fiber_take_idle(g) : NULL;
+}
 
-/* Leave the stack of `from`, and continue on the next one; without one, in fiber_run. */
-void fiber_go_on(struct fiber_gang *g, struct fiber_context *from);
+/* Leave the stack of `from`, and continue on the next one; without one, in fiber_run. In line: each return from a
+ * function on another stack than its call may be predicted wrongly. */
+static inline __attribute__((always_inline)) void
+fiber_go_on(struct fiber_gang *g, struct fiber_context *from)
+{
+	struct fiber *f = fiber_next(g);
+
+	if (!f) {
+		fiber_context_switch(from, &g->base);
+		return;
+	}
+	g->current = f;
+	*g->index = f->at;
+	if (from != &f->context)
+		fiber_context_switch(from, &f->context);
+}
+
+/* Suspend the running thread, which is in a list, and continue with the next. */
+static inline __attribute__((always_inline)) void
+fiber_wait(struct fiber_gang *g)
+{
+	fiber_go_on(g, &g->current->context);
+}
 
 /* A thread has reached the barrier, or ended: the barrier opens when all live threads have reached it. */
 void fiber_arrived(struct fiber_gang *g);
-
-/* Suspend the running thread, which is in a list, and continue with the next. */
-void fiber_wait(struct fiber_gang *g);
 
 /* End the kernel, which runs on this system thread. */
 _Noreturn void fiber_fail(const char *sentence);
@@ -200,5 +231,7 @@ void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
 
 /* No other thread can run: release threads that wait for "the lanes that are here". False: none does. */
 bool fiber_warp_settle(struct fiber_gang *g);
+
+#pragma GCC visibility pop
 
 #endif

@@ -16,7 +16,7 @@
 
 _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
     __gpusim_grid_dim;
-static _Thread_local struct fiber_gang *fiber_gang_here;
+_Thread_local struct fiber_gang *fiber_here;
 __thread int __gpusim_inside;
 __thread struct __gpusim_state __gpusim_state;
 static fiber_fail_fn *fail_fn;
@@ -84,7 +84,7 @@ fiber_forget(struct fiber_gang *g)
 	g->ready = g->barrier = g->yielded = (struct fiber_list){0};
 	for (struct fiber *f = g->all; f; f = f->all)
 		make_idle(g, f);
-	fiber_gang_here = NULL;
+	fiber_here = NULL;
 }
 
 bool
@@ -98,21 +98,8 @@ fiber_is_guard(const struct fiber_gang *g, const void *p)
 
 /* ---- threads */
 
-struct fiber_gang *
-fiber_here(void)
-{
-	return fiber_gang_here;
-}
-
-void
-fiber_set_here(struct fiber_gang *g)
-{
-	fiber_gang_here = g;
-}
-
-/* A stack that begins threads. NULL: out of memory. */
-static struct fiber *
-take_idle(struct fiber_gang *g)
+struct fiber *
+fiber_take_idle(struct fiber_gang *g)
 {
 	struct fiber *f = g->idle ? g->idle : new_fiber(g);
 
@@ -121,35 +108,6 @@ take_idle(struct fiber_gang *g)
 	else
 		g->no_memory = true;
 	return f;
-}
-
-struct fiber *
-fiber_next(struct fiber_gang *g)
-{
-	if (g->ready.first)
-		return fiber_take(&g->ready);
-	return g->next < g->nthreads ? take_idle(g) : NULL;
-}
-
-void
-fiber_go_on(struct fiber_gang *g, struct fiber_context *from)
-{
-	struct fiber *f = fiber_next(g);
-
-	if (!f) {
-		fiber_context_switch(from, &g->base);
-		return;
-	}
-	g->current = f;
-	*g->index = f->at;
-	if (from != &f->context)
-		fiber_context_switch(from, &f->context);
-}
-
-void
-fiber_wait(struct fiber_gang *g)
-{
-	fiber_go_on(g, &g->current->context);
 }
 
 static void
@@ -187,7 +145,7 @@ fiber_where(uint32_t block[3], uint32_t thread[3])
 static bool
 yield(void)
 {
-	struct fiber_gang *g = fiber_gang_here;
+	struct fiber_gang *g = fiber_here;
 
 	if (!g || g->phase == PHASE_BLOCK ||
 	    (!g->ready.first && !g->yielded.first && g->next == g->nthreads))
@@ -208,7 +166,7 @@ fiber_on_fail(fiber_fail_fn *fn)
 unsigned
 __gpusim_barrier(int predicate, unsigned *trues)
 {
-	struct fiber_gang *g = fiber_gang_here;
+	struct fiber_gang *g = fiber_here;
 	unsigned all = 1;
 
 	if (g) {
@@ -230,7 +188,7 @@ __gpusim_barrier(int predicate, unsigned *trues)
 void *
 __gpusim_slots(unsigned n)
 {
-	struct fiber_gang *g = fiber_gang_here;
+	struct fiber_gang *g = fiber_here;
 
 	if (!g)
 		return NULL;
@@ -245,7 +203,7 @@ __gpusim_slots(unsigned n)
 void *
 __gpusim_dynamic_shared(void)
 {
-	return fiber_gang_here ? fiber_gang_here->shared : NULL;
+	return fiber_here ? fiber_here->shared : NULL;
 }
 
 /* Let other threads run; without others, sleep. */
@@ -261,7 +219,7 @@ __gpusim_nanosleep(unsigned ns)
 static _Noreturn void
 fail(enum fiber_failure why, const char *text)
 {
-	if (fiber_gang_here && fail_fn)
+	if (fiber_here && fail_fn)
 		fail_fn(why, text);
 	fprintf(stderr, "%s\n", text);
 	abort();
@@ -292,7 +250,7 @@ __gpusim_assert_fail(const char *text, const char *file, unsigned line, const ch
 {
 	char sentence[300];
 
-	if (!fiber_gang_here)
+	if (!fiber_here)
 		__assert_fail(text, file, line, function);
 	snprintf(sentence, sizeof sentence, "%s:%u: %s: assertion `%s' failed", file, line,
 		 function, text);

@@ -179,7 +179,7 @@ fiber_warp_settle(struct fiber_gang *g)
 unsigned long long
 __gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg)
 {
-	struct fiber_gang *g = fiber_here();
+	struct fiber_gang *g = fiber_here;
 	struct fiber *f = g ? g->current : NULL;
 	struct fiber_warp *w;
 	uint32_t lane, group;

@@ -17,21 +17,36 @@ is_bare_lambda(const struct rewrite *r, size_t i)
 	return !(rewrite_is_word(r, prev) || rewrite_is(r, prev, ")") || rewrite_is(r, prev, "]"));
 }
 
-/* Return true if the body has functions of its own, or its function's name. */
+static bool
+has_word(const struct rewrite *r, size_t from, size_t to, const char *const *v)
+{
+	for (size_t i = from; i < to; i++)
+		for (const char *const *w = v; *w; w++)
+			if (rewrite_is(r, i, *w))
+				return true;
+	return false;
+}
+
+/* Return true if the body has functions of its own, which cannot use its variables. */
 static bool
 has_functions(const struct rewrite *r, size_t from, size_t to)
 {
-	static const char *const words[] = {"class",	"struct",	"union",
-					    "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__"};
+	static const char *const words[] = {"class", "struct", "union", NULL};
 
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = from; i < to; i++)
 		if (is_bare_lambda(r, i))
 			return true;
-		for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-			if (rewrite_is(r, i, words[k]))
-				return true;
-	}
-	return false;
+	return has_word(r, from, to, words);
+}
+
+/* Return true if the body has its function's name, which a lambda changes. */
+static bool
+has_name(const struct rewrite *r, size_t from, size_t to)
+{
+	static const char *const words[] = {"__func__", "__FUNCTION__", "__PRETTY_FUNCTION__",
+					    NULL};
+
+	return has_word(r, from, to, words);
 }
 
 #define LOOP_END "}; ::gpusim_cuda::each_thread(__gpusim_body); "
@@ -50,7 +65,8 @@ rewrite_body(struct rewrite *r, size_t open, size_t body, bool of_types, struct 
 {
 	size_t close = token_close(&r->t, body);
 	bool functions = has_functions(r, body, close), rounds;
-	bool loop = r->waits && !functions && !waits_in(r->waits, open, close, of_types);
+	bool loop = r->waits && !functions && !has_name(r, body, close) &&
+		    !waits_in(r->waits, open, close, of_types);
 
 	rounds = !functions && rewrite_rounds(r, open, body, of_types, loop, head);
 	if (loop)
