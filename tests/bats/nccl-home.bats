@@ -91,7 +91,7 @@ calls() {
 	at_least "$(wc -l <declared)" 100
 	nm -D --defined-only "$NCCL_HOME_HERE/lib/libnccl.so.2" | awk '{ sub(/@.*/, "", $3); print $3 }' | grep -E '^p?nccl' | sort -u >defined
 	diff declared defined
-	calls cuda_runtime_api.h 'cuda[A-Z]\w*' >declared
+	{ calls cuda_runtime_api.h 'cuda[A-Z]\w*' && calls cuda_profiler_api.h 'cudaProfiler\w*'; } | sort -u >declared
 	at_least "$(wc -l <declared)" 200
 	nm -D --defined-only "$NCCL_HOME_HERE/lib/libcudart.so.12" | awk '{ sub(/@.*/, "", $3); print $3 }' | grep -E '^cuda[A-Z]' | sort -u >defined
 	diff declared defined

@@ -19,6 +19,7 @@ json_lines() {
 		begin-send) echo 'begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8' ;;
 		stream-status) echo 'stream-status --device 0 --stream 0' ;;
 		inject | algo) echo "$verb list" ;;
+		run) ;; # findings of --memcheck, which only a program of CUDA's has: gpusim-cuda(7) has their keys
 		replay) echo 'replay tape' ;;
 		plan) for line in 'allreduce -n 2' 'allreduce -n 2 --simulate' --list; do echo "plan $line"; done ;;
 		simulate) for line in 'allreduce -c h100-ib400 -n 16 -b 1K -e 1K' 'allreduce -n 2 --latency 1ms'; do echo "simulate $line"; done ;;
