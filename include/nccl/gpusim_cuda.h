@@ -346,6 +346,14 @@ struct rounds {
 	}
 };
 
+/* Of what stands before the loop only numbers and pointers are sure to be what they seem. */
+template <class T>
+inline void
+must_be_scalar(rounds &r, const T &)
+{
+	r.numbers &= std::is_scalar<T>::value;
+}
+
 template <class T>
 inline void
 put_first(rounds &r, unsigned long thread, const T &v, unsigned n)
@@ -425,6 +433,8 @@ run_rounds(const F &part, bool ends)
 		__builtin_unreachable();
 	if (n)
 		one_round<ROUND_BEGIN>(part, 0, r, in);
+	else
+		round_of<ROUND_BEGIN>(part, 0, r, 0, uint3{0, 0, 0}, in);
 	if (!r.numbers)
 		return;
 	for (;; round++) {

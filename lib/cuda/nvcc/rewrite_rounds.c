@@ -137,13 +137,16 @@ is_twice(const struct rounds *s, size_t i, const char *text)
 
 /* ---- expressions without side effects and loads */
 
+/* Functions of their arguments' values; loads are not among them. */
 static const char *const values[] = {
-    "float", "double", "int",	 "unsigned", "long",   "short", "char", "size_t", "min",
-    "max",   "expf",   "exp",	 "sqrtf",    "sqrt",   "fabsf", "fabs", "fmaf",	  "fma",
-    "fmaxf", "fminf",  "powf",	 "pow",	     "logf",   "log",	"sinf", "cosf",	  "sin",
-    "cos",   "tanhf",  "tanh",	 "rsqrtf",   "floorf", "ceilf", "abs",	"__expf", "__logf",
-    "__ldg", "sizeof", "if",	 "for",	     "while",  "floor", "ceil", "rintf",  "roundf",
-    "erff",  "__ldcs", "__stcs", "log1pf",   NULL};
+    "float", "double", "int",	"unsigned", "long",   "short",	"char",	  "size_t", "min",
+    "max",   "expf",   "exp",	"sqrtf",    "sqrt",   "fabsf",	"fabs",	  "fmaf",   "fma",
+    "fmaxf", "fminf",  "powf",	"pow",	    "logf",   "log",	"sinf",	  "cosf",   "sin",
+    "cos",   "tanhf",  "tanh",	"rsqrtf",   "floorf", "ceilf",	"abs",	  "__expf", "__logf",
+    "erff",  "sizeof", "floor", "ceil",	    "rintf",  "roundf", "log1pf", NULL};
+/* Others that take their arguments by value. */
+static const char *const by_value[] = {"__ldg", "__ldcs", "__stcs", "if",     "for",
+				       "while", "switch", "return", "sizeof", NULL};
 static const char *const handles[] = {"this_thread_block", "tiled_partition", "this_grid",
 				      "thread_rank", NULL};
 
@@ -163,7 +166,7 @@ is_pure(const struct rounds *s, size_t from, size_t to)
 		if (is(s, i, "(") && p != SIZE_MAX && rewrite_is_word(s->r, p) &&
 		    !is_in(s, p, values) && !is_in(s, p, handles))
 			return false;
-		if (is(s, i, "new") || is(s, i, "throw"))
+		if (is(s, i, "new") || is(s, i, "throw") || waits_is_memory(s->r->waits, i))
 			return false;
 	}
 	return true;
@@ -406,7 +409,23 @@ is_by_value(const struct rounds *s, size_t open)
 
 	if (!t || t->kind != TOKEN_WORD)
 		return true;
-	return is_in(s, name, values) || (t->len > 6 && memcmp(t->text, "atomic", 6) == 0);
+	return is_in(s, name, values) || is_in(s, name, by_value) ||
+	       (t->len > 6 && memcmp(t->text, "atomic", 6) == 0);
+}
+
+/* Return true if a parameter, named at token i, may be changed: by an assignment to a part of it, or by a call of it or
+ * of a member. */
+static bool
+is_changed_object(const struct rounds *s, size_t i)
+{
+	size_t n = next(s, i);
+
+	while (is(s, n, "."))
+		n = next(s, next(s, n));
+	if (is(s, n, "(") || (n != next(s, i) && is(s, n, "[")))
+		return true;
+	return n != next(s, i) && (is_assign(s, n) || is_assign(s, n + 1) || is_twice(s, n, "+") ||
+				   is_twice(s, n, "-"));
 }
 
 /* Is token i, a variable's name, changed, or may it be? */
@@ -472,9 +491,12 @@ body_is_right(struct rounds *s)
 			continue;
 		if (is_in(s, i, leaves))
 			return false;
+		v = var_of(s, i);
+		if (mentions(s, s->open, s->close, i) && !is(s, prev(s, i), ".") &&
+		    is_changed_object(s, i))
+			return false;
 		if (!is_changed(s, i))
 			continue;
-		v = var_of(s, i);
 		if (same(s, i, l->name) || mentions(s, s->open, s->close, i))
 			return false;
 		if (v && (!v->number || v->shared))

@@ -13,7 +13,7 @@
 
 #define DEPTH 512
 
-enum { WAITS = 1, KNOWN = 2, DECLARED = 4 };
+enum { WAITS = 1, KNOWN = 2, DECLARED = 4, MEMORY = 8 };
 
 struct name {
 	const char *text;
@@ -281,6 +281,28 @@ look(const struct waits *w, size_t from, size_t to)
 	return d;
 }
 
+/* __device__ int a, b[2] = {1, 2}; the names of its variables. Their tokens: [from, to). */
+static void
+flag_memory(struct waits *w, size_t from, size_t to)
+{
+	static const char *const marks[] = {"__gpusim_device__", "__gpusim_managed__",
+					    "__gpusim_shared__", NULL};
+	static const char *const after[] = {",", "=", "[", "{", ";", NULL};
+	bool marked = false;
+
+	for (size_t i = from; i < to; i++)
+		marked = marked || is_one(w, i, marks);
+	for (size_t i = from; marked && i < to; i++)
+		if (w->id[i] && is_one(w, token_next(w->t, i), after))
+			w->name[w->id[i]].flags |= MEMORY;
+}
+
+bool
+waits_is_memory(const struct waits *w, size_t i)
+{
+	return w->id[i] && w->name[w->id[i]].flags & MEMORY;
+}
+
 /* A declaration without a body. */
 static void
 declared(struct waits *w, size_t from, size_t to, bool member)
@@ -296,8 +318,10 @@ declared(struct waits *w, size_t from, size_t to, bool member)
 			add(w, d.name, from, to, member);
 	} else if (d.kind == FUNCTION && d.name) {
 		w->name[d.name].flags |= DECLARED;
-	} else if (d.kind == VARIABLE && d.name) {
-		add(w, d.name, from, to, member);
+	} else {
+		if (d.kind == VARIABLE && d.name)
+			add(w, d.name, from, to, member);
+		flag_memory(w, from, to);
 	}
 }
 

@@ -29,4 +29,7 @@ void waits_free(struct waits *w);
  */
 bool waits_in(const struct waits *w, size_t from, size_t to, bool of_types);
 
+/* Return true if token i may name a variable of a device, which kernels write to. */
+bool waits_is_memory(const struct waits *w, size_t i);
+
 #endif

@@ -123,6 +123,14 @@ static const char *const no_rounds[] = {
     G "{ for (float i = threadIdx.x; i < n; i += 64) x[(int)i] = 0; }",
     G "{ __gpusim_shared__ float s[64]; for (int i = threadIdx.x; i < n; i += 64) s[i] = 0; }",
     G "{ int *q = &n; " FOR "x[i] = *q; }",
+    D "int total; " G "{ int m = total; " FOR "{ x[i] = m; atomicAdd(&total, 1); } }",
+    D "int a = 1, total[2]; " G "{ for (int i = threadIdx.x; i < a; i += 64) x[i] = 1; }",
+    G "{ float m = __ldg(x); " FOR "x[i] = m; }",
+    "struct R { int s; int next() { return ++s; } }; __gpusim_global__ void k(R r, int *p, int n) "
+    "{ " FOR "p[i] = r.next(); }",
+    "struct R { int s; }; __gpusim_global__ void k(R r, int *p, int n) { " FOR
+    "{ r.s += 1; p[i] = r.s; } }",
+    "template <class F> __gpusim_global__ void k(F f, int *p, int n) { " FOR "p[i] = f(i); }",
 };
 
 int
