@@ -14,6 +14,7 @@
 #include "gpusim_cuda.h"
 
 #define SHARED_ALIGN 128
+#define SHARED_GUARD (256u << 10)
 /* Advance an index, x first. */
 static void
 advance(struct fiber_gang *g)
@@ -136,7 +137,7 @@ drop_shared(struct fiber_gang *g)
 	g->shared_nbytes = 0;
 }
 
-/* Its end is at a guard page. */
+/* Inaccessible memory follows, as much as a block may have. */
 static bool
 make_shared(struct fiber_gang *g, uint64_t nbytes)
 {
@@ -147,15 +148,15 @@ make_shared(struct fiber_gang *g, uint64_t nbytes)
 	if (g->shared_map && want == g->shared_nbytes)
 		return true;
 	drop_shared(g);
-	map = mmap(NULL, room + fiber_page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	map = mmap(NULL, room + SHARED_GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		   -1, 0);
 	if (map == MAP_FAILED)
 		return false;
 	g->shared_map = map;
-	g->shared_map_nbytes = room + fiber_page();
+	g->shared_map_nbytes = room + SHARED_GUARD;
 	g->shared_nbytes = want;
 	g->shared = g->shared_map + room - want;
-	return mprotect(g->shared_map + room, fiber_page(), PROT_NONE) == 0;
+	return mprotect(g->shared_map + room, SHARED_GUARD, PROT_NONE) == 0;
 }
 
 static struct fiber_index

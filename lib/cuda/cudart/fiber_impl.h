@@ -135,7 +135,7 @@ struct fiber_gang {
 	const struct fiber_grid *grid;
 	struct fiber_team *team;
 	uint64_t block;			    /* that runs, in order x, y, z */
-	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard page after it */
+	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard after it */
 	size_t shared_nbytes, shared_map_nbytes;
 	void *slots; /* __gpusim_slots */
 	unsigned nslots;
