@@ -110,7 +110,8 @@ test_places(void)
 	cudaSetDevice(0);
 	ok(gpusim_cuda_find(p + 8, 992, &place) && place.ordinal == 1 && place.addr,
 	   "a device's pointer");
-	ok(!gpusim_cuda_find(p + 8, 1017, &place), "a range that leaves its allocation of whole 512 bytes");
+	ok(!gpusim_cuda_find(p + 8, 1017, &place),
+	   "a range that leaves its allocation of whole 512 bytes");
 	ok(!gpusim_cuda_find(&here, 4, &place) && !place.host, "the host's");
 	cudaMallocHost((void **)&p, 10);
 	ok(!gpusim_cuda_find(p, 10, &place) && place.host, "pinned");
