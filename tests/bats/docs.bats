@@ -64,6 +64,7 @@ installed() {
 }
 @test "gpusim-cuda(7): the same" {
 	needs g++
+	needs python3
 	run_examples "$ROOT/man/gpusim-cuda.7" 3
 }
 @test "gpusim-kernels(7): the same, with an installed tree" {
