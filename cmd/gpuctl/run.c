@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "base/parse.h"
@@ -90,21 +91,27 @@ share_cores(const struct args *a)
 	setenv("GPUSIM_THREADS", text, a->threads != 0);
 }
 
-/* Findings of --memcheck come into a file, which has no name once it is open. */
+/* Findings of --memcheck. */
+struct memcheck {
+	FILE *findings; /* a file without a name; NULL: none are asked for */
+	int out; /* with --json: this program's standard output, which the launcher closes; else -1 */
+};
+
 static enum rc
-memcheck_begin(const struct args *a, FILE **out, struct err *err)
+memcheck_begin(const struct args *a, struct memcheck *m, struct err *err)
 {
 	char path[] = "/tmp/gpusim-memcheck-XXXXXX", link[64];
 	int fd;
 
-	*out = NULL;
+	*m = (struct memcheck){NULL, -1};
 	if (!a->memcheck)
 		return RC_OK;
 	if (!a->nccl)
 		return err_set(err, RC_INVAL, "--memcheck: requires --nccl");
 	fd = mkstemp(path);
 	if (fd < 0 || unlink(path) != 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
-	    !(*out = fdopen(fd, "r")))
+	    !(m->findings = fdopen(fd, "r")) ||
+	    (a->json && (m->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) < 0))
 		return err_set(err, RC_FAILED, "--memcheck: %s: %s", path, strerror(errno));
 	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)getpid(), fd);
 	setenv("GPUSIM_MEMCHECK", link, 1);
@@ -113,21 +120,24 @@ memcheck_begin(const struct args *a, FILE **out, struct err *err)
 
 /* Returns the exit status. */
 static int
-memcheck_end(const struct args *a, FILE *f)
+memcheck_end(const struct memcheck *m)
 {
+	FILE *f = m->findings;
 	char *line = NULL;
 	size_t size = 0, n = 0;
+	bool written = true;
 
 	if (!f)
 		return EXIT_OK;
 	rewind(f);
 	for (; getline(&line, &size, f) > 0; n++)
-		if (a->json)
-			fputs(line, stdout);
+		written = written && (m->out < 0 || file_write(m->out, line, strlen(line)));
+	if (!written)
+		fprintf(stderr, "gpuctl: run: standard output: %s\n", strerror(errno));
 	fprintf(stderr, "gpuctl: run: memcheck: %zu finding%s\n", n, n == 1 ? "" : "s");
 	free(line);
 	fclose(f);
-	return n ? EXIT_FAILED : EXIT_OK;
+	return n || !written ? EXIT_FAILED : EXIT_OK;
 }
 
 /* Add the options' kernels to $GPUSIM_KERNELS, for `gpuctl launch --list` in the command. */
@@ -206,7 +216,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	struct extra dev = {0}, coord = {0};
 	struct tracing tracing = {0};
 	int traced, found;
-	FILE *findings;
+	struct memcheck findings;
 	char advice[80], mem[32], record[PATH_MAX];
 	struct launch_config cfg = {.ndevices = (int)a->nranks,
 				    .nspares = (int)a->spares,
@@ -268,7 +278,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	}
 	cli->status = launch_run(&cfg, a->rest, err);
 	traced = tracing_end(&tracing);
-	found = memcheck_end(a, findings);
+	found = memcheck_end(&findings);
 	if (cli->status == EXIT_OK)
 		cli->status = traced ? traced : found;
 	return err->rc;
