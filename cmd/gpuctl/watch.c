@@ -1,7 +1,7 @@
 /*
- * Design notes. The thread asks for the events after the last, one call after another, on its own
- * connection, and writes a byte to a pipe for each answer that has some. It shares only the pipe with
- * others, and runs until the process ends; it blocks all signals.
+ * Design notes. watch_new notes which event is the last, before its caller first looks at anything. The thread asks for
+ * the events after that, one call after another, on its own connection, and writes a byte to a pipe for each answer that
+ * has some. It shares only the pipe with others, and runs until the process ends; it blocks all signals.
  */
 #include "watch.h"
 
@@ -21,28 +21,34 @@
 struct watch {
 	struct gpusim *g;
 	int pipe[2];
+	uint64_t after; /* the last event that is no news */
 };
+
+/* The last event, now or after at most wait_ms when there is none after w->after. */
+static int
+events_until(struct watch *w, uint32_t wait_ms)
+{
+	struct gpusim_history_event *v;
+	size_t n;
+	int code = gpusim_history(w->g, w->after, wait_ms, &v, &n, &w->after);
+
+	if (code == GPUSIM_OK)
+		free(v);
+	return code;
+}
 
 static void *
 listen_on(void *arg)
 {
 	struct watch *w = arg;
-	uint64_t after = 0, last;
-	uint32_t wait_ms = 0; /* past events are not news */
 
 	for (;;) {
-		struct gpusim_history_event *v;
-		size_t n;
+		uint64_t before = w->after;
 
-		if (gpusim_history(w->g, after, wait_ms, &v, &n, &last) != GPUSIM_OK) {
+		if (events_until(w, WAIT_MS) != GPUSIM_OK)
 			clock_sleep(AGAIN_MS * NS_PER_MS);
-			continue;
-		}
-		free(v);
-		if (wait_ms && last != after && write(w->pipe[1], "", 1) < 0)
-			continue; /* the pipe is full: nobody has read it yet */
-		after = last;
-		wait_ms = WAIT_MS;
+		else if (w->after != before && write(w->pipe[1], "", 1) < 0)
+			continue; /* the pipe is full of what nobody has read yet */
 	}
 	return NULL;
 }
@@ -76,6 +82,8 @@ watch_new(const struct cli *cli, struct watch **out, struct err *err)
 	rc = api(cli->timeout_ms ? gpusim_open_within(cli->coordinator, cli->timeout_ms, &w->g)
 				 : gpusim_open(cli->coordinator, &w->g),
 		 err);
+	if (rc == RC_OK)
+		rc = api(events_until(w, 0), err);
 	if (rc == RC_OK)
 		rc = begin(w, err);
 	if (rc == RC_OK) {
