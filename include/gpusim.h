@@ -240,6 +240,7 @@ enum gpusim_history_kind {
 	GPUSIM_HISTORY_GIVEN_UP,    /* a lost device cannot be started again */
 	GPUSIM_HISTORY_COMM_FAILED, /* a communicator */
 	GPUSIM_HISTORY_RECOVERED,   /* a communicator */
+	GPUSIM_HISTORY_ENDED,	    /* how a lost device's process ended has become known */
 };
 
 /* "started", "lost" ...: static storage. */

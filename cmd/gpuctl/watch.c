@@ -1,7 +1,8 @@
 /*
- * Design notes. watch_new notes which event is the last, before its caller first looks at anything. The thread asks for
- * the events after that, one call after another, on its own connection, and writes a byte to a pipe for each answer that
- * has some. It shares only the pipe with others, and runs until the process ends; it blocks all signals.
+ * Design notes. watch_new notes which event is the last, before its caller first looks at anything. The
+ * thread asks for the events after that, one call after another, on its own connection, and writes a byte
+ * to a pipe for each answer that has some. It shares only the pipe with others, and runs until the process
+ * ends; it blocks all signals.
  */
 #include "watch.h"
 

@@ -95,6 +95,6 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 		kill -9 $(gpuctl devices | awk "\$1 == 1 { print \$7 }")
 		until gpuctl events | grep restarted; do :; done >/dev/null; gpuctl events'
 	assert_status 0
-	assert_match 'lost  *device [0-9a-f]{16} [(]gpu 1[)] lost: killed by signal 9'$'\n'
+	assert_match '(lost|ended)  *device [0-9a-f]{16} [(]gpu 1[)] (lost|ended): killed by signal 9'$'\n'
 	assert_match 'restarted  *device [0-9a-f]{16} [(]gpu 1[)] was restarted by the coordinator, pid [0-9]+$'
 }

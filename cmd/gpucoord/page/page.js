@@ -399,6 +399,7 @@ const WHY = {
 	"started": "Devices register with the coordinator and send heartbeats. A restarted coordinator reads its state and continues.",
 	"joined": "The device is now free for communicators.",
 	"lost": "Its process ended, or its heartbeats stopped. Operations in which it takes part cannot end without it.",
+	"ended": "What started the process has told how it ended.",
 	"back": "Its heartbeats arrive again.",
 	"restarted": "A new process serves its memory, which outlived the old one.",
 	"replaced": "The spare has taken the lost device's rank, with its memory.",

@@ -13,7 +13,7 @@ gpusim_history_name(int kind)
 	    [GPUSIM_HISTORY_LOST] = "lost",	      [GPUSIM_HISTORY_BACK] = "back",
 	    [GPUSIM_HISTORY_RESTARTED] = "restarted", [GPUSIM_HISTORY_REPLACED] = "replaced",
 	    [GPUSIM_HISTORY_GIVEN_UP] = "given-up",   [GPUSIM_HISTORY_COMM_FAILED] = "comm-failed",
-	    [GPUSIM_HISTORY_RECOVERED] = "recovered"};
+	    [GPUSIM_HISTORY_RECOVERED] = "recovered", [GPUSIM_HISTORY_ENDED] = "ended"};
 
 	return kind >= 0 && kind < (int)(sizeof name / sizeof *name) ? name[kind] : "unknown";
 }

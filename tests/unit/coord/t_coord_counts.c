@@ -39,6 +39,29 @@ die(struct harness *h, uint64_t id)
 	h_serve(h);
 }
 
+/* Its connection breaks; then its parent tells, once. Who watches events must hear of both. */
+static void
+t_ended(void)
+{
+	struct coord_event broke = {
+	    .kind = COORD_UNREACHABLE, .device_id = 2, .text = "ipc:///dev2"};
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_step(&h, &broke);
+	ok(events(&h, GPU_SIM__EVENT_KIND__LOST) == 1 &&
+	       events(&h, GPU_SIM__EVENT_KIND__ENDED) == 0,
+	   "a device is lost, and nobody knows how it ended");
+	die(&h, 2);
+	ok(events(&h, GPU_SIM__EVENT_KIND__LOST) == 1 &&
+	       events(&h, GPU_SIM__EVENT_KIND__ENDED) == 1,
+	   "how it ended is an event of its own");
+	die(&h, 2);
+	ok(events(&h, GPU_SIM__EVENT_KIND__ENDED) == 1, "once");
+	h_fini(&h);
+}
+
 static void
 t_requests(void)
 {
@@ -121,6 +144,7 @@ int
 main(void)
 {
 	t_requests();
+	t_ended();
 	t_failures();
 	t_heartbeats();
 	return tap_done();

@@ -112,6 +112,7 @@ device_exited(struct coord *c, uint32_t pid, int status)
 			snprintf(d->loss.why, sizeof d->loss.why, "%s", how);
 			d->loss.broke = false;
 			device_changed(c, d);
+			event_device(c, GPU_SIM__EVENT_KIND__ENDED, d, "ended: %s", how);
 		}
 		return;
 	}
