@@ -193,7 +193,8 @@ allows() {
 	cp "$ROOT/tests/lint/circles" tree/tests/lint
 	echo 'void two(void); void one(void); void one(void) { two(); }' >tree/lib/a/one.c
 	echo 'void two(void); void one(void); void two(void) { one(); }' >tree/lib/a/two.c
-	for f in one two; do "${CC:-cc}" -c -o build/obj/lib/a/$f.o tree/lib/a/$f.c; done
+	read -ra cc <<<"${CC:-cc}"
+	for f in one two; do "${cc[@]}" -c -o build/obj/lib/a/$f.o tree/lib/a/$f.c; done
 	run tree/tests/lint/circles build 0 0
 	assert_status 1
 	assert_match '2: lib/a/(one lib/a/two|two lib/a/one)'

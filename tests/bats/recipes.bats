@@ -434,14 +434,15 @@ named() {
 	grep -q '^ok 1 ' named.out || { cat named.out; return 1; }
 }
 
-# unit ROOM/NAME [OBJECT...] - the unit test alone, as its room has it
+# unit ROOM/NAME [OBJECT...] - the unit test alone, as its room has it. `without` calls it where a failure does not end it.
 unit() {
 	local libs o=build/obj/tests/unit/$1.o
-	tree_make build/libhouse.a "$o" "${@:2}"
+	rm -f "$T/unit"
+	tree_make build/libhouse.a "$o" "${@:2}" || return
 	libs=$(tree_make --eval='.PHONY: libs' --eval='libs: ; @echo $(image_libs) $(grpc_libs) $(http_libs) $(algo_libs) $(house_libs)' libs)
 	# shellcheck disable=SC2086
 	(cd "$TREE" && compile -pthread -o "$T/unit" "$o" "${@:2}" build/libhouse.a -Wl,--defsym=main="${1##*/}_main" \
-		-Wl,--as-needed -lopenblas -lcjson $libs)
+		-Wl,--as-needed -lopenblas -lcjson $libs) || return
 	./unit >unit.out 2>&1 || { grep -v '^ok' unit.out; return 1; }
 }
 

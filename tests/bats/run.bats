@@ -389,6 +389,7 @@ END
 	kill -KILL "$FRONT" "$KEEPER" "$GUARDIAN" "$COMMAND" $(pgrep -P "$GUARDIAN")
 	wait_until 10 not pgrep -f "$T/"
 	assert_file "$left/owner"
+	wait_until 10 flock -n "$left/owner" true # a process that ends has no command line before it has no files
 	rm where
 	started -n 1 -- sh -c "$WAITING"
 	refute_file "$left"
