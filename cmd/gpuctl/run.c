@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -100,7 +101,7 @@ struct memcheck {
 static enum rc
 memcheck_begin(const struct args *a, struct memcheck *m, struct err *err)
 {
-	char path[] = "/tmp/gpusim-memcheck-XXXXXX", link[64];
+	char link[64];
 	int fd;
 
 	*m = (struct memcheck){NULL, -1};
@@ -108,11 +109,10 @@ memcheck_begin(const struct args *a, struct memcheck *m, struct err *err)
 		return RC_OK;
 	if (!a->nccl)
 		return err_set(err, RC_INVAL, "--memcheck: requires --nccl");
-	fd = mkstemp(path);
-	if (fd < 0 || unlink(path) != 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
-	    !(m->findings = fdopen(fd, "r")) ||
+	fd = memfd_create("gpusim-memcheck", MFD_CLOEXEC);
+	if (fd < 0 || !(m->findings = fdopen(fd, "r")) ||
 	    (a->json && (m->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) < 0))
-		return err_set(err, RC_FAILED, "--memcheck: %s: %s", path, strerror(errno));
+		return err_set(err, RC_FAILED, "--memcheck: %s", strerror(errno));
 	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)getpid(), fd);
 	setenv("GPUSIM_MEMCHECK", link, 1);
 	return RC_OK;

@@ -89,7 +89,7 @@ checked() {
 	checked touched 'kernel: kernel put, block (0,0,0) thread (0,0,0): an illegal address, 0x'
 	checked twice 'double-free: 0x'
 	checked inside 'invalid-free: 0x'
-	checked leak 'leak: 3 allocations, 1200 bytes, were not freed'
+	checked leak 'leak: 3 allocations, 1200 bytes, not freed'
 	if command -v addr2line >/dev/null; then
 		[[ $stderr == *', allocated at k_memcheck.cu:'[0-9]* ]]
 	fi

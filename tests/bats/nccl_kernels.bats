@@ -105,6 +105,8 @@ with_header() {
 		assert_status 0
 		assert_output 'as threads'
 	done
+	GPUSIM_THREADS=2x run nccl 1 k_loops
+	assert_match 'libcudart [(]gpusim[)]: GPUSIM_THREADS: [^'$'\n'']*2x[^'$'\n'']*'$'\n''as threads$'
 	run nccl 1 k_loops fault
 	[[ $output == *'kernel faults, block (1,0,0) thread (48,0,0): an illegal address, 0x10'* ]]
 }

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "cudart/cuda_impl.h"
 #include "cudart/registry.h"
 #include "mem/devmem_file.h"
@@ -162,11 +163,17 @@ static uint32_t
 threads(void)
 {
 	const char *s = getenv("GPUSIM_THREADS");
-	long n = s ? atol(s) : 0;
+	long fair = sysconf(_SC_NPROCESSORS_ONLN) / cuda_device_count();
+	struct err err = {0};
+	uint32_t n;
 
-	if (n < 1)
-		n = sysconf(_SC_NPROCESSORS_ONLN) / cuda_device_count();
-	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (uint32_t)n;
+	if (s && *s && parse_u32(s, 1, THREADS_MAX, &n, &err) == RC_OK)
+		return n;
+	if (s && *s) {
+		err_prefix(&err, "GPUSIM_THREADS");
+		cuda_tell(err.text);
+	}
+	return fair < 1 ? 1 : fair > THREADS_MAX ? THREADS_MAX : (uint32_t)fair;
 }
 
 static enum rc

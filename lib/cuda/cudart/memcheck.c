@@ -412,8 +412,8 @@ report_leaks(void)
 				nbytes += a->v[k].asked;
 			}
 		memcheck_report("leak", m->site, m->site,
-				"%" PRIu64 " allocations, %" PRIu64 " bytes, were not freed", n,
-				nbytes);
+				"%" PRIu64 " allocation%s, %" PRIu64 " bytes, not freed", n,
+				n == 1 ? "" : "s", nbytes);
 	}
 }
 

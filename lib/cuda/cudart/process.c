@@ -152,8 +152,10 @@ read_timeout(void)
 		return 0;
 	if (text[strspn(text, "0123456789")] == '\0')
 		ns = strtoull(text, NULL, 10) * NS_PER_MS;
-	else if (parse_duration(text, &ns, &err) != RC_OK)
+	else if (parse_duration(text, &ns, &err) != RC_OK) {
+		err_prefix(&err, "GPUSIM_TIMEOUT");
 		cuda_tell(err.text);
+	}
 	return ns / NS_PER_MS > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / NS_PER_MS);
 }
 
