@@ -48,14 +48,14 @@ connections_new(connections_lost_fn fn, void *arg)
 }
 
 static void
-on_nobody(void *arg)
+on_nobody(void *arg, uint64_t seen_ns)
 {
 	struct connection *c = arg;
 	uint64_t id = atomic_load(&c->device_id);
 
 	atomic_store(&c->nobody_ns, clock_now_ns());
 	if (id)
-		c->all->fn(c->all->arg, id, c->addr);
+		c->all->fn(c->all->arg, id, c->addr, seen_ns);
 }
 
 static void

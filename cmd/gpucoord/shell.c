@@ -391,7 +391,7 @@ on_cancel(void *arg, uint64_t client_id, uint64_t seq)
 }
 
 static void
-on_lost(void *arg, uint64_t id, const char *addr)
+on_lost(void *arg, uint64_t id, const char *addr, uint64_t seen_ns)
 {
 	struct shell *s = arg;
 	struct item *i = calloc(1, sizeof *i);
@@ -400,7 +400,7 @@ on_lost(void *arg, uint64_t id, const char *addr)
 		return; /* its missing heartbeats are noticed */
 	i->kind = COORD_UNREACHABLE;
 	i->device_id = id;
-	i->seq = clock_now_ns() / NS_PER_MS;
+	i->seq = seen_ns / NS_PER_MS;
 	err_set(&i->err, RC_UNREACHABLE, "%s", addr);
 	push(s, i);
 	work(s);

@@ -102,9 +102,9 @@ void faults_tick(struct faults *f);
 
 struct connections;
 
-/* Called when nobody listens any more at the address where device `id` was last called. On any thread; must
- * not block. */
-typedef void (*connections_lost_fn)(void *arg, uint64_t id, const char *addr);
+/* Called when nobody listened, at seen_ns, at the address where device `id` was last called. On any thread;
+ * must not block. */
+typedef void (*connections_lost_fn)(void *arg, uint64_t id, const char *addr, uint64_t seen_ns);
 
 struct connections *connections_new(connections_lost_fn fn, void *arg);
 

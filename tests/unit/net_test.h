@@ -445,6 +445,7 @@ struct told {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned n;
+	uint64_t seen_ns; /* the last time that was told */
 };
 
 #define TOLD_INIT                                                                      \
@@ -453,12 +454,13 @@ struct told {
 	}
 
 static inline void
-on_nobody(void *arg)
+on_nobody(void *arg, uint64_t seen_ns)
 {
 	struct told *t = arg;
 
 	pthread_mutex_lock(&t->lock);
 	t->n++;
+	t->seen_ns = seen_ns;
 	pthread_cond_signal(&t->changed);
 	pthread_mutex_unlock(&t->lock);
 }

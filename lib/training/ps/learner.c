@@ -205,8 +205,9 @@ leave(struct learner *l, const char *reason)
 /* ---- heartbeats */
 
 static void
-on_nobody(void *arg)
+on_nobody(void *arg, uint64_t seen_ns)
 {
+	(void)seen_ns;
 	atomic_store(&((struct learner *)arg)->dead, true);
 }
 

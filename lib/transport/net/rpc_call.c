@@ -30,7 +30,7 @@ away_until_locked(const struct call *call)
 
 	if (c->pipe)
 		return UINT64_MAX;
-	return t > call->grace_ns && !c->nobody ? t : call->grace_ns;
+	return t > call->grace_ns && !c->nobody_ns ? t : call->grace_ns;
 }
 
 static uint64_t
@@ -68,15 +68,15 @@ fail(struct call *call, enum rc rc)
 {
 	struct rpc_client *c = call->client;
 	char text[NET_ADDR_MAX + 64];
-	bool nobody;
+	uint64_t nobody_ns;
 
 	pthread_mutex_lock(&c->lock);
-	nobody = rc == RC_UNREACHABLE && c->nobody;
+	nobody_ns = rc == RC_UNREACHABLE ? c->nobody_ns : 0;
 	pthread_mutex_unlock(&c->lock);
-	if (nobody && c->tell)
-		c->tell(c->tell_arg);
+	if (nobody_ns && c->tell)
+		c->tell(c->tell_arg, nobody_ns);
 	snprintf(text, sizeof text, "%s: %s", c->addr,
-		 nobody			? "nothing listens there"
+		 nobody_ns		? "nothing listens there"
 		 : rc == RC_UNREACHABLE ? "no answer from there"
 		 : rc == RC_TIMEOUT	? "no answer in time"
 		 : rc == RC_NOMEM	? "out of memory"

@@ -139,14 +139,16 @@ pause_between(struct rpc_client *c)
 
 enum found { FOUND_SERVER, FOUND_NOBODY, FOUND_NOTHING, FOUND_NOT_OURS };
 
-/* While its process ends, a socket may still accept a connection and cut it off, so only refusals count. */
+/* While its process ends, a socket may still accept a connection and cut it off, so only refusals count.
+ * *seen_ns: when the last one was dialed. */
 static enum found
-find_out(struct rpc_client *c)
+find_out(struct rpc_client *c, uint64_t *seen_ns)
 {
 	uint64_t start = clock_now_ns(), refused = 0, now;
 	int rv;
 
 	for (;;) {
+		*seen_ns = clock_now_ns();
 		if (!dial_once(c, &rv))
 			return FOUND_NOT_OURS;
 		if (rv == 0)
@@ -167,22 +169,22 @@ find_out(struct rpc_client *c)
 }
 
 static void
-nobody_listens(struct rpc_client *c)
+nobody_listens(struct rpc_client *c, uint64_t seen_ns)
 {
 	bool tell;
 
 	pthread_mutex_lock(&c->lock);
-	c->nobody = true;
+	c->nobody_ns = seen_ns;
 	tell = !c->closing && c->tell;
 	c->telling = tell;
 	pthread_mutex_unlock(&c->lock);
 	if (tell)
-		c->tell(c->tell_arg);
+		c->tell(c->tell_arg, seen_ns);
 	pthread_mutex_lock(&c->lock);
 	c->telling = false;
 	pthread_cond_broadcast(&c->changed);
 	/* End the calls that wait for a connection. */
-	for (struct call *call = c->nobody ? c->running : NULL; call; call = call->next) {
+	for (struct call *call = c->nobody_ns ? c->running : NULL; call; call = call->next) {
 		call->grace_ns = 0;
 		if (call->phase == CALL_SENDING)
 			nng_aio_abort(call->aio, NNG_ECONNREFUSED);
@@ -232,13 +234,14 @@ static void
 redial(struct rpc_client *c, nng_dialer old, bool first_find_out)
 {
 	enum found found = FOUND_NOTHING;
+	uint64_t seen_ns;
 
 	if (nng_dialer_id(old) > 0)
 		nng_dialer_close(old);
 	if (first_find_out && !is_closing(c))
-		found = find_out(c);
+		found = find_out(c, &seen_ns);
 	if (found == FOUND_NOBODY)
-		nobody_listens(c);
+		nobody_listens(c, seen_ns);
 	if ((found == FOUND_NOBODY || found == FOUND_NOTHING) && !is_closing(c))
 		dial_later(c);
 	end_redialer(c);
@@ -397,7 +400,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 	c->ncame++;
 	if (id != c->pipe_gone) {
 		c->pipe = id;
-		c->nobody = false;
+		c->nobody_ns = 0;
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -590,7 +593,7 @@ rpc_client_set_away(struct rpc_client *c, uint32_t ms)
 }
 
 enum rc
-rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
+rpc_client_watch(const char *addr, void (*fn)(void *, uint64_t), void *arg, struct rpc_client **out,
 		 struct err *err)
 {
 	struct rpc_client *c;

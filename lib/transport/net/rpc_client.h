@@ -31,11 +31,12 @@ enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_cli
  * a second of the process's end. If the server only dropped the connection, the client connects again and
  * repeats the calls.
  *
- *	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
- *		must not close the client
+ *	fn	or NULL; called once each time, and again for each call that fails so later, with the time (of
+ *		clock_now_ns) at which nothing listened: a server that has come since may be well. On any
+ *		thread: it must not close the client
  */
-enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
-			 struct err *err);
+enum rc rpc_client_watch(const char *addr, void (*fn)(void *, uint64_t), void *arg,
+			 struct rpc_client **out, struct err *err);
 
 /* Set the time without a connection after which a call ends with RC_UNREACHABLE; default: NET_CONNECT_MS. */
 void rpc_client_set_away(struct rpc_client *c, uint32_t ms);

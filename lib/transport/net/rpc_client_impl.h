@@ -56,9 +56,9 @@ struct rpc_client {
 	unsigned redialers; /* threads */
 	/* of a client that watches */
 	bool watches;
-	bool nobody;  /* nothing listens there; until there is a connection */
-	bool telling; /* the same, found by a redialer */
-	void (*tell)(void *);
+	uint64_t nobody_ns; /* when nothing listened there, until there is a connection; or 0 */
+	bool telling;	    /* the same, found by a redialer */
+	void (*tell)(void *, uint64_t);
 	void *tell_arg;
 };
 

@@ -236,18 +236,22 @@ test_watch(const char *addr, const char *name)
 	struct told told = TOLD_INIT;
 	struct rpc_client *c = NULL, *late = NULL;
 	struct err err = {0};
+	uint64_t told_ns;
 
 	ok(rpc_client_watch(srv.addr, on_nobody, &told, &c, &err) == RC_OK &&
 	       call_echo(c, 9, LONG_MS, &err) == RC_OK && told.n == 0,
 	   "%s: a watched server is called", name);
 	child_kill(&srv);
 	told_wait(&told);
+	told_ns = clock_now_ns();
 	ok(call_echo(c, 9, WATCHDOG_S * 2000, &err) == RC_UNREACHABLE &&
 	       strstr(err.text, "nothing listens there"),
 	   "%s: a watcher is notified of its end without a call, and the next call reports it",
 	   name);
 	printf("# %s\n", err.text);
 	told_wait(&told);
+	ok(told.seen_ns != 0 && told.seen_ns < told_ns,
+	   "%s: as of when it was seen, not of the call", name);
 	ok(rpc_client_watch(srv.addr, on_nobody, &told, &late, &err) == RC_OK, "%s: nobody there",
 	   name);
 	told_wait(&told);
@@ -257,9 +261,10 @@ test_watch(const char *addr, const char *name)
 	   "%s: its successor is found", name);
 	rpc_client_close(late);
 	told.n = 0;
+	told_ns = clock_now_ns();
 	child_kill(&srv);
 	told_wait(&told);
-	ok(true, "%s: whose end is told again", name);
+	ok(told.seen_ns > told_ns, "%s: whose end is told again", name);
 	rpc_client_close(c);
 	clear_ipc(addr);
 }
