@@ -362,7 +362,7 @@ follow_cuda_call() {
 
 # tree_make TARGET... - in the copy, without the options of the make that runs these tests
 tree_make() {
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u BUILD make -s -C "$TREE" BUILD=build MPI=0 CFLAGS=-O0 "$@"
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u BUILD -u WERROR make -s -C "$TREE" BUILD=build MPI=0 CFLAGS=-O0 "$@"
 }
 
 # unneeded HEADER WORDS - its change concerns only the sources that have the words: the others are not compiled again
