@@ -25,7 +25,7 @@ struct watch {
 	uint64_t after; /* the last event that is no news */
 };
 
-/* The last event, now or after at most wait_ms when there is none after w->after. */
+/* Note the last event; if there is none after w->after, wait for one, at most wait_ms. */
 static int
 events_until(struct watch *w, uint32_t wait_ms)
 {
@@ -48,8 +48,8 @@ listen_on(void *arg)
 
 		if (events_until(w, WAIT_MS) != GPUSIM_OK)
 			clock_sleep(AGAIN_MS * NS_PER_MS);
-		else if (w->after != before && write(w->pipe[1], "", 1) < 0)
-			continue; /* the pipe is full of what nobody has read yet */
+		else if (w->after != before)
+			(void)!write(w->pipe[1], "", 1); /* full: there is news already */
 	}
 	return NULL;
 }

@@ -192,3 +192,18 @@ stop_rank_2() {
 	wait_until 10 eval 'test "$(wc -l <fast)" -gt 3'
 	assert_equal "$(sed -n 2p fast | cut -c 1-11)" '{"version":'
 }
+
+@test "status --watch: a device is lost, and then its parent tells why" {
+	cluster
+	background gpuctl status --watch --interval 60s >seen
+	wait_until 10 grep -q '^4 devices' seen
+	pid=$(pid_of 3)
+	parent=$(ps -o ppid= -p "$pid" | tr -d ' ')
+	kill -STOP "$parent"
+	kill -KILL "$pid"
+	wait_until 10 grep -q 'lost at .*: its connection broke' seen
+	kill -CONT "$parent"
+	wait_until 10 grep -q 'lost at .*: killed by signal 9' seen
+	run gpuctl events
+	assert_match ' ended  *device [0-9a-f]{16} [(]gpu 3[)] ended: killed by signal 9$'
+}

@@ -167,9 +167,9 @@ threads(void)
 	struct err err = {0};
 	uint32_t n;
 
-	if (s && *s && parse_u32(s, 1, THREADS_MAX, &n, &err) == RC_OK)
-		return n;
 	if (s && *s) {
+		if (parse_u32(s, 1, THREADS_MAX, &n, &err) == RC_OK)
+			return n;
 		err_prefix(&err, "GPUSIM_THREADS");
 		cuda_tell(err.text);
 	}
