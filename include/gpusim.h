@@ -298,6 +298,19 @@ enum gpusim_rc gpusim_memcpy_d2d(struct gpusim *g, struct gpusim_device dst_devi
 enum gpusim_rc gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
 			     int value, uint64_t nbytes);
 
+/*
+ * gpusim_map - the memory of a device of this host and user, at an address of this process.
+ *
+ *	host	[out] where [addr, addr + nbytes) is read and written, not ordered with streams. One device's memory
+ *		has one place: host addresses differ as device addresses do. Valid until gpusim_close, also after
+ *		the device has ended
+ *
+ * GPUSIM_UNREACHABLE: it is on another host, or another user's. GPUSIM_INVAL: the range is outside the device's
+ * memory. GPUSIM_NOMEM: the host has no room for these bytes.
+ */
+enum gpusim_rc gpusim_map(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
+			  uint64_t nbytes, void **host);
+
 /* Get the checksum of nbytes, CRC-64/XZ. The device computes it, so nothing is copied. Not ordered with
  * streams. GPUSIM_INVAL: the range is outside the device's memory. */
 enum gpusim_rc gpusim_checksum(struct gpusim *g, struct gpusim_device device,
@@ -336,6 +349,16 @@ enum gpusim_state { GPUSIM_IN_PROGRESS = 0, GPUSIM_SUCCESS = 1, GPUSIM_STATE_FAI
  * until it is idle. Returns the failure of the work, if any. */
 enum gpusim_rc gpusim_stream_sync(struct gpusim *g, struct gpusim_device device,
 				  struct gpusim_stream stream);
+
+/* A rank's collectives, sends and receives on a stream so far, as a number; 0: there were none, or the communicator is
+ * not queued. */
+uint64_t gpusim_stream_mark(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream);
+
+/* Wait until a stream has ended the work up to a mark, for at most wait_ms; then GPUSIM_TIMEOUT, and the work goes on.
+ * Returns the failure of the work, if any. wait_ms 0: only ask. mark 0: all
+ * so far; of a communicator that is not queued as gpusim_stream_sync. */
+enum gpusim_rc gpusim_stream_wait(struct gpusim *g, struct gpusim_device device,
+				  struct gpusim_stream stream, uint64_t mark, uint32_t wait_ms);
 
 /* Get the state of a stream, without waiting. If it is GPUSIM_STATE_FAILED, gpusim_error() has the reason. */
 enum gpusim_rc gpusim_stream_status(struct gpusim *g, struct gpusim_device device,
@@ -713,7 +736,8 @@ enum gpusim_rc gpusim_alltoallv_all(struct gpusim_comm *comm, const struct gpusi
 				    enum gpusim_dtype dtype, struct gpusim_stream stream);
 
 /* The general form: any collective, algorithm and message size; or a send or recv of one rank. For a handle
- * of all ranks. */
+ * of all ranks; or of one rank, with its own buffers send[0], recv[0] and its own factor scalar[0], and each rank calls:
+ * a queued communicator's devices choose algorithm and message size. */
 struct gpusim_collective {
 	size_t size; /* GPUSIM_COLLECTIVE_INIT */
 	enum gpusim_coll coll;
@@ -743,7 +767,7 @@ struct gpusim_collective {
 };
 #define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
 
-/* Run a collective. Errors: as for one rank; GPUSIM_ABORTED: a peer failed; GPUSIM_RECOVERED: see
+/* Run a collective. Errors: as for one rank; GPUSIM_INVAL: algo or chunk_bytes in a queued communicator; GPUSIM_ABORTED: a peer failed; GPUSIM_RECOVERED: see
  * gpusim_comm_init_all. */
 enum gpusim_rc gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
 				 enum gpusim_wait wait);

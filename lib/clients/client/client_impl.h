@@ -136,9 +136,10 @@ enum rc direct_copy_across(struct gpusim *g, struct known_device *dst, struct gp
 			   struct known_device *src, struct gpusim_addr src_addr, uint64_t nbytes,
 			   bool *done);
 
-/* The memory file of a device of this host and user, even if copies may not use it; it lives as long as the
- * connection. RC_UNREACHABLE: not accessible. */
-enum rc direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **out);
+/* The memory file of a device of this host and user, even if copies may not use it, and the address where it begins
+ * (may be NULL); it lives as long as the connection. RC_UNREACHABLE: not accessible. */
+enum rc direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **out,
+		       uint64_t *min_addr);
 
 /* Close the file of a device, and those after it; NULL is legal. */
 void direct_close(struct device_file *f);

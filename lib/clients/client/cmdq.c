@@ -26,7 +26,7 @@ cmdq_map(struct gpusim *g, struct gpusim_device device, uint64_t offset, uint64_
 {
 	struct memfile *f;
 	void *p;
-	enum rc rc = direct_memfile(g, device, &f);
+	enum rc rc = direct_memfile(g, device, &f, NULL);
 
 	if (rc == RC_OK)
 		rc = memfile_map(f, offset, nbytes, &p, client_err());
@@ -47,7 +47,7 @@ cmdq_window(struct gpusim *g, struct gpusim_device device, uint64_t offset, uint
 	    void **out)
 {
 	struct memfile *f;
-	enum rc rc = direct_memfile(g, device, &f);
+	enum rc rc = direct_memfile(g, device, &f, NULL);
 
 	if (rc == RC_OK && (offset > memfile_nbytes(f) || nbytes > memfile_nbytes(f) - offset))
 		rc = err_set(client_err(), RC_INVAL, "outside of the device's memory");

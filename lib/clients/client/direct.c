@@ -110,7 +110,8 @@ learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 }
 
 enum rc
-direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **out)
+direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **out,
+	       uint64_t *min_addr)
 {
 	struct known_device *d;
 	struct device_file *f = NULL;
@@ -125,9 +126,12 @@ direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **o
 		    ": this process cannot map its memory: it is on another host, or another "
 		    "user's",
 		    device.id);
-	if (rc == RC_OK)
-		*out = f->file;
-	return rc;
+	if (rc != RC_OK)
+		return rc;
+	*out = f->file;
+	if (min_addr)
+		*min_addr = f->min_addr;
+	return RC_OK;
 }
 
 /* The file and offset of [addr, addr + nbytes) of a live device; NULL: use calls. */

@@ -144,8 +144,11 @@ check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 
 	if ((unsigned)c->dtype >= GPUSIM_NDTYPES)
 		return refuse(comm, "unknown type");
-	if ((unsigned)c->redop >= GPUSIM_NREDOPS || c->redop == GPUSIM_PREMULSUM)
+	if ((unsigned)c->redop >= GPUSIM_NREDOPS || (c->redop == GPUSIM_PREMULSUM && !c->scalar))
 		return refuse(comm, "this call does not support the reduction");
+	if (c->algo || c->chunk_bytes)
+		return refuse(comm, "its devices choose the algorithm: with a choice of your own, "
+				    "make it with GPUSIM_QUEUES_OFF");
 	if (!redop_takes(c->redop, c->dtype))
 		return refuse(comm, "the reduction is for integers only");
 	if (c->stream.id >= STREAMS)
@@ -234,9 +237,7 @@ enqueue_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	bool own = !comm->enqueued;
 	enum gpusim_rc rc = own ? enqueue_start(comm) : GPUSIM_OK;
 
-	if (rc == GPUSIM_OK && c->algo)
-		rc = refuse(comm, "uneven parts do not support a choice of algorithm here");
-	else if (rc == GPUSIM_OK)
+	if (rc == GPUSIM_OK)
 		rc = move_parts(comm, c);
 	if (!own)
 		return rc;
@@ -277,6 +278,10 @@ enqueue_even(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	struct cmdq *q;
 	enum gpusim_rc rc = check(comm, c);
 
+	if (rc == GPUSIM_OK && coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM) {
+		memcpy(&cmd.u.coll.scalar, c->scalar, dtype_size(c->dtype));
+		cmd.flags |= CMDQ_SCALAR;
+	}
 	if (rc == GPUSIM_OK)
 		rc = bind_of(comm, &b);
 	if (rc == GPUSIM_OK && v) {
@@ -351,9 +356,9 @@ enqueue_end(struct gpusim_comm *comm)
 /* ---- waiting */
 
 enum gpusim_rc
-enqueue_sync(struct gpusim *g, struct cmdq *q)
+enqueue_wait(struct cmdq *q, uint64_t position, uint32_t timeout_ms)
 {
-	enum gpusim_rc rc = cmdq_wait(q, cmdq_tail(q), g->timeout_ms);
+	enum gpusim_rc rc = cmdq_wait(q, position, timeout_ms);
 
 	if (rc != GPUSIM_OK && rc != GPUSIM_TIMEOUT && rc != GPUSIM_UNREACHABLE) {
 		struct err why = *client_err();
@@ -362,6 +367,12 @@ enqueue_sync(struct gpusim *g, struct cmdq *q)
 		*client_err() = why;
 	}
 	return rc;
+}
+
+enum gpusim_rc
+enqueue_sync(struct gpusim *g, struct cmdq *q)
+{
+	return enqueue_wait(q, cmdq_tail(q), g->timeout_ms);
 }
 
 bool

@@ -19,7 +19,9 @@ void enqueue_group_free(struct enqueue_group *v); /* NULL is legal */
 struct cmdq *enqueue_queue(struct gpusim *g, struct gpusim_device device,
 			   struct gpusim_stream stream);
 
-/* Wait for a queue's current commands, within the timeout. A failure is reported once, then cleared. */
+/* Wait for a queue's commands before a position; for its current ones, within the timeout. A failure is reported
+ * once, then cleared. */
+enum gpusim_rc enqueue_wait(struct cmdq *q, uint64_t position, uint32_t timeout_ms);
 enum gpusim_rc enqueue_sync(struct gpusim *g, struct cmdq *q);
 
 /* Operations of the handle are in progress; wait for them. */

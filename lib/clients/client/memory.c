@@ -8,8 +8,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "client/client_impl.h"
+#include "mem/devmem_file.h"
 
 #define PIECES_UNDER_WAY 4
 
@@ -40,6 +42,33 @@ gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr ad
 
 	m.addr = addr.addr;
 	return client_rc(client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
+}
+
+enum gpusim_rc
+gpusim_map(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr, uint64_t nbytes,
+	   void **host)
+{
+	struct memfile *f;
+	unsigned char *at = NULL;
+	uint64_t min, off;
+	enum rc rc = direct_memfile(g, device, &f, &min);
+
+	off = addr.addr - (rc == RC_OK ? min : 0);
+	if (rc == RC_OK &&
+	    (addr.addr < min || off > memfile_nbytes(f) || nbytes > memfile_nbytes(f) - off))
+		rc = err_set(client_err(), RC_INVAL,
+			     "device %016" PRIx64 ": a range outside of its memory", device.id);
+	if (rc == RC_OK && !(at = memfile_window(f, off, nbytes)))
+		rc = err_set(client_err(), RC_NOMEM,
+			     "device %016" PRIx64 ": no room to map %" PRIu64 " bytes", device.id,
+			     nbytes);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	/* A forked child may read what its parent did. */
+	(void)!madvise(at - (uintptr_t)at % DEVMEM_PAGE, nbytes + (uintptr_t)at % DEVMEM_PAGE,
+		       MADV_DOFORK);
+	*host = at;
+	return GPUSIM_OK;
 }
 
 enum gpusim_rc

@@ -1,5 +1,7 @@
 /* The state of a device's streams. This process's queue comes first; the device is asked when it may have
  * other work. */
+#include <inttypes.h>
+
 #include "client/enqueue.h"
 
 enum rc
@@ -55,6 +57,31 @@ gpusim_stream_sync(struct gpusim *g, struct gpusim_device device, struct gpusim_
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = client_err()->rc;
 	return client_rc(rc);
+}
+
+uint64_t
+gpusim_stream_mark(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream)
+{
+	struct cmdq *q = enqueue_queue(g, device, stream);
+
+	return q ? cmdq_tail(q) : 0;
+}
+
+enum gpusim_rc
+gpusim_stream_wait(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+		   uint64_t mark, uint32_t wait_ms)
+{
+	struct cmdq *q = enqueue_queue(g, device, stream);
+
+	if (!q)
+		return gpusim_stream_sync(g, device, stream);
+	if (!mark)
+		mark = cmdq_tail(q);
+	if (wait_ms == 0 && !cmdq_done(q, mark))
+		return client_fail(RC_TIMEOUT,
+				   "device %016" PRIx64 ": the stream's work has not ended",
+				   device.id);
+	return enqueue_wait(q, mark, wait_ms ? wait_ms : 1);
 }
 
 enum gpusim_rc
