@@ -12,6 +12,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+# Where Debian's Python looks: in /usr/local below a folder of its own version.
+PYTHONDIR ?= $(PREFIX)/lib/$(or $(if $(filter /usr/local,$(PREFIX)),$(notdir $(realpath /usr/bin/python3))),python3)/dist-packages
 DESTDIR ?=
 # CROSS=aarch64-linux-gnu- builds for arm64: each tool for the other processor has this prefix, and a name of its own, as ever.
 CROSS   ?=
@@ -113,6 +115,10 @@ not_here_lib := $(foreach l,cufft cufftw curand cusparse cusolver cusolverMg nvr
 home_libs := cudart.so.12 nccl.so.2 cublas.so.12 cublasLt.so.12 nvidia-ml.so.1
 home_links := $(foreach l,$(home_libs),$(home)/lib/lib$(basename $l))
 nccl_home := $(nccl_inc) $(not_here_inc) $(home)/include/gpusim_no_driver.h $(not_here_lib) $(home)/lib/stubs/libcuda.so $(nvcc_bin) $(home_links) $(nccl_link) $(home)/lib64
+# The package for Python, with what Python's packaging knows of it.
+py_info  := gpusim-$(VERSION).dist-info
+python   := $(patsubst lib/python/%,$(BUILD)/python/%,$(sort $(shell find lib/python/gpusim -name '*.py'))) \
+    $(BUILD)/python/$(py_info)/METADATA $(BUILD)/python/$(py_info)/entry_points.txt
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # The fetchers of data have one name, in the build and installed.
@@ -137,7 +143,7 @@ clusters := $(wildcard examples/clusters/*.ini)
 failures := $(wildcard examples/failures/*.ini)
 
 .PHONY: all
-all: $(bin) $(fetchers:%=$(BUILD)/bin/%) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(examples) $(own_kernels) $(converters)
+all: $(bin) $(fetchers:%=$(BUILD)/bin/%) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(python) $(examples) $(own_kernels) $(converters)
 
 # ---- generated code, objects, libraries, programs
 
@@ -304,6 +310,16 @@ $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 $(fetchers:%=$(BUILD)/bin/%): $(BUILD)/bin/gpusim-%:
 	@mkdir -p $(@D)
 	@ln -sf $(CURDIR)/tools/$* $@
+
+$(BUILD)/python/$(py_info)/METADATA: lib/python/METADATA.in include/gpusim.h
+	@mkdir -p $(@D)
+	@sed 's|@VERSION@|$(VERSION)|' $< >$@
+$(BUILD)/python/$(py_info)/entry_points.txt: lib/python/entry_points.txt
+	@mkdir -p $(@D)
+	@cp $< $@
+$(BUILD)/python/%: lib/python/%
+	@mkdir -p $(@D)
+	@cp $< $@
 
 # MPI's own compiler driver, with our compiler in it.
 ifneq ($(MPI),0)
@@ -529,6 +545,7 @@ lint:
 	tests/lint/names
 	tests/lint/words
 	tests/lint/tidy
+	tests/lint/python
 	mandoc -T lint -W warning $(man)
 	@$(CLANG_FORMAT) --dry-run -Werror $(c_files)
 
@@ -578,6 +595,9 @@ installed += $(foreach h,$(nccl_inc) $(not_here_inc) $(not_here_lib) $(home)/inc
     $(call to,755s,$(home_libs:%=$(home)/lib/lib%),$(nccl_dir)/lib) $(call to,644,$(home)/lib/libcudadevrt.a,$(nccl_dir)/lib) \
     link:../libcudart.so.12:$(nccl_dir)/lib/stubs/libcuda.so link:libcudart.so.12:$(nccl_dir)/lib/libcudart_static.a link:libcudart.so.12:$(nccl_dir)/lib/libcuda.so.1 link:libcudart.so.12:$(nccl_dir)/lib/libnvToolsExt.so $(foreach l,$(home_libs),link:lib$l:$(nccl_dir)/lib/lib$(basename $l)) link:lib:$(nccl_dir)/lib64 \
     link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
+# The package, and links to it in a folder that has nothing else, for gpuctl run.
+installed += $(foreach p,$(python),644:$p:$(p:$(BUILD)/python/%=$(PYTHONDIR)/%)) \
+    $(foreach l,gpusim $(py_info),link:$(shell realpath -ms --relative-to='$(share)/gpusim/python' '$(PYTHONDIR)')/$l:$(share)/gpusim/python/$l)
 manifest  := $(share)/gpusim/installed
 
 .PHONY: install uninstall deb
@@ -587,13 +607,15 @@ install: all
 	    sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|' \
 	        $$in >$$pc/$$(basename $$in .in) || exit 1; \
 	done && \
+	printf 'LIBDIR = "%s"\nBINDIR = "%s"\n' '$(LIBDIR)' '$(PREFIX)/bin' >$$pc/_where.py && \
 	STRIP='$(STRIP)' tools/tree install '$(DESTDIR)' $(manifest) $(installed) \
-	    644:$$pc/gpusim.pc:$(LIBDIR)/pkgconfig/gpusim.pc 644:$$pc/gpusim-nccl.pc:$(LIBDIR)/pkgconfig/gpusim-nccl.pc
+	    644:$$pc/gpusim.pc:$(LIBDIR)/pkgconfig/gpusim.pc 644:$$pc/gpusim-nccl.pc:$(LIBDIR)/pkgconfig/gpusim-nccl.pc \
+	    644:$$pc/_where.py:$(PYTHONDIR)/gpusim/_where.py
 
 uninstall:
 	@tools/tree uninstall '$(DESTDIR)' $(manifest)
 
-# The files of the Debian package lie in BUILD while it is made.
+# The files of the Debian packages lie in BUILD while it is made.
 deb: all
 	@CC='$(CC)' tools/deb $(BUILD)
 
@@ -615,7 +637,7 @@ help:
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
 	@echo 'abi            the C interface against include/gpusim.abi'
 	@echo 'install        install into DESTDIR/PREFIX, stripped (not with STRIP=:); uninstall removes it'
-	@echo 'deb            make a Debian package in $(BUILD); needs dpkg-dev'
+	@echo 'deb            make two Debian packages in $(BUILD); needs dpkg-dev'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 TEST_JOBS=4 PROVE_FLAGS V=1'
 	@echo 'CROSS=aarch64-linux-gnu- builds for arm64, with the tools of that prefix and the libraries that they find'

@@ -48,7 +48,8 @@ END
 	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_lab,_kernel}.h lib/libgpusim.a \
 		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/data/iris.csv \
 		share/bash-completion/completions/{gpuctl,mnist-train} share/zsh/site-functions/_gpuctl \
-		share/fish/vendor_completions.d/{gpuctl,gpudev}.fish; do
+		share/fish/vendor_completions.d/{gpuctl,gpudev}.fish lib/python3/dist-packages/gpusim/_where.py \
+		share/gpusim/python/gpusim/hook/sitecustomize.py; do
 		assert_file "$INSTALLED/$file"
 	done
 	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || assert_file "$INSTALLED/bin/mnist-train-mpi"
@@ -134,6 +135,45 @@ comes_and_goes() {
 	mkdir -p home/.local/{include,lib/pkgconfig,share/man/man1,bin} # empty, or somebody's
 	touch home/.local/bin/mine
 	PREFIX=$T/home/.local comes_and_goes
+}
+
+@test "the Python package names what it is installed with; uninstall takes what Python compiled of it" {
+	python=/usr/bin/python3
+	needs $python
+	PREFIX=$T/usr DEST=
+	before=$(listing)
+	house_make install
+	run env -u PYTHONDONTWRITEBYTECODE $python -c 'import sys; sys.path.insert(0, sys.argv[1]); import gpusim._where as w; print(w.LIBDIR, w.BINDIR)' \
+		"$T/usr/share/gpusim/python"
+	assert_status 0
+	assert_output "$T/usr/lib $T/usr/bin"
+	assert_file "$(echo "$T"/usr/lib/python3/dist-packages/gpusim/__pycache__/_where.*.pyc)"
+	PYTHONPATH=$T/usr/share/gpusim/python run $python -c 'import importlib.metadata as m; print(m.version("gpusim"))'
+	assert_output "$("$T/usr/bin/gpuctl" version | sed 's/gpuctl //')"
+	house_make uninstall
+	assert_equal "$(listing)" "$before"
+	PREFIX=$T/usr house_make install PYTHONDIR="$T/usr/lib/python3.99/site-packages"
+	assert_file "$T/usr/share/gpusim/python/gpusim/_where.py"
+	assert_equal "$(find "$T/usr" -name _where.py)" "$T/usr/lib/python3.99/site-packages/gpusim/_where.py"
+}
+
+@test "pip installs the package offline, and it names the build it was made in" {
+	/usr/bin/python3 -m venv --system-site-packages venv >said 2>&1 || skip 'needs python3-venv'
+	/usr/bin/python3 -c 'import numpy' 2>/dev/null || skip 'needs python3-numpy'
+	run env BUILD="$BUILD" venv/bin/pip install --no-build-isolation --no-index "$ROOT/lib/python"
+	assert_status 0
+	run venv/bin/python3 -c 'import gpusim._where as w, importlib.metadata as m; print(w.LIBDIR, w.BINDIR)
+print(m.version("gpusim"), [e.value for e in m.entry_points(group="pytest11") if e.name == "gpusim"][0])'
+	assert_status 0
+	assert_output "$BUILD $BUILD/bin
+$("$BUILD/bin/gpuctl" version | sed 's/gpuctl //') gpusim.pytest"
+	venv/bin/pip uninstall -q -y gpusim
+	assert_equal "$(find venv -name 'gpusim*')" ''
+	run venv/bin/pip install --no-build-isolation --no-index -e "$ROOT/lib/python"
+	assert_status 0
+	run venv/bin/python3 -c 'import gpusim.hook; print(*gpusim.hook.__path__)'
+	assert_output "$ROOT/lib/python/gpusim/hook"
+	assert_equal "$(find "$ROOT/lib/python" -name '*.egg-info' -o -name '*.whl')" ''
 }
 
 @test "uninstall where nothing is installed, and a relative PREFIX, are refused" {

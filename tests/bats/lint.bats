@@ -158,6 +158,26 @@ allows() {
 	[[ $output != *'used is used'* ]]
 }
 
+@test "python: a line that is too long, a function that is too long, what does not compile" {
+	needs python3
+	run "$ROOT/tests/lint/python"
+	assert_status 0
+	assert_output ''
+	mkdir -p tree/lib/python
+	{
+		printf '# %0130d\ndef one():\n    """doc\n    """\n' 0
+		yes '    x = 1' | head -n 71
+		printf 'def two():\n    """doc\n    """\n'
+		yes '    x = 1' | head -n 70
+	} >tree/lib/python/a.py
+	echo 'return 1' >tree/lib/python/b.py
+	run "$ROOT/tests/lint/python" tree
+	assert_status 1
+	assert_output "lib/python/a.py:1: more than 120 columns
+lib/python/a.py:2: a function of 71 lines: more than 70
+lib/python/b.py:1: 'return' outside function"
+}
+
 @test "names: a file, a message, a target that is not there, a page that is too long" {
 	mkdir -p tree/lib/transport/net tree/proto
 	touch tree/lib/transport/net/there.c

@@ -49,13 +49,17 @@ package() {
 	assert_file "$home/lib/libcudart.so.12"
 	assert_equal "$(gzip -dc "$ROOT_DIR/usr/share/man/man1/gpuctl.1.gz")" "$(cat "$ROOT/man/gpuctl.1")"
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$ROOT_DIR/usr")" ''
-	package --purge gpusim
+	package -i "$(dirname "$DEB")/python3-gpusim.deb"
+	assert_equal "$(cd "$ROOT_DIR" && find . -name '*.py' ! -path './usr/lib/python3/dist-packages/gpusim/*' ! -path '*/examples/*')" ''
+	assert_equal "$(tail -n 1 "$ROOT_DIR/usr/share/gpusim/python/gpusim/_where.py")" 'BINDIR = "/usr/bin"'
+	package --purge python3-gpusim gpusim
 	assert_equal "$(cd "$ROOT_DIR" && find . -mindepth 1 ! -path './var*')" ''
 }
 
 @test "make deb: it depends on what its programs are linked with; the same build gives the same bytes" {
 	make_deb "$T/again.deb"
 	cmp again.deb "$DEB"
+	cmp python3-again.deb "$(dirname "$DEB")/python3-gpusim.deb"
 	depends=$(dpkg-deb -f "$DEB" Depends)
 	for library in libc6 libmbedtls14 libprotobuf-c1 libopenblas0 zlib1g; do
 		[[ $depends == *"$library"* ]] || fail "depends on $depends, not on $library"
@@ -67,6 +71,6 @@ package() {
 @test "make deb: lintian finds no error" {
 	needs lintian
 	run lintian --allow-root --fail-on error --suppress-tags \
-		uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball "$DEB"
+		uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball "$DEB" "$(dirname "$DEB")/python3-gpusim.deb"
 	assert_status 0
 }

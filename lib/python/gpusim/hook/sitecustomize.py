@@ -1,0 +1,1 @@
+"""What gpuctl run --torch puts first into PYTHONPATH. It runs in each Python that starts under it."""
