@@ -69,6 +69,10 @@ void *gpusim_cuda_touch(const void *p, size_t nbytes, bool late);
 /* Print a message to standard error that CUDA's error codes cannot carry, once. */
 void gpusim_cuda_tell(const char *sentence);
 
+/* This thread's latest message, printed or not, and forget it: "" if there is none. Valid until the thread's next call
+ * of it. For bindings, whose exceptions carry the text. */
+const char *gpusim_cuda_told(void);
+
 /* Return true if the stream is being captured: then nothing runs before a launch. */
 bool gpusim_cuda_is_capturing(cudaStream_t stream);
 
