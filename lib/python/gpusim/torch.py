@@ -1,0 +1,798 @@
+"""The backend "gpusim" of torch.distributed: a process a rank, a simulated GPU for each, tensors of the CPU.
+
+    import torch.distributed as dist, gpusim.torch
+    dist.init_process_group("gpusim")           # the rest of the program as over gloo
+
+`gpuctl run --torch -n 4 -- python3 train.py` starts it, and programs that say "gloo" or "nccl" use it unchanged; under
+torchrun the machine is $GPUSIM_COORD. Rank r has the device whose ordinal is LOCAL_RANK, else r.
+
+Copies: a tensor of the CPU costs one copy in and one out; a contiguous tensor made by empty() or zeros() below lies in
+device memory and costs none. Types: float64, 32, 16, bfloat16, int64, 32, 8, uint8, bool (a sum is "or"), and complex
+where c10d takes it; other types move, and are not reduced. All reductions, AVG too; premul_sum() below. Parts may be
+uneven in all_gather, reduce_scatter and all_to_all. A send is complete when its tensor may be used again.
+
+Errors: gpusim's exceptions, whose .rank is the group's and .device the device's; after one, every call of the group
+raises it again. Ranks that call different operations are a Mismatch, a rank that has ended is a RankLost on all others,
+also from backward() of DistributedDataParallel. FullyShardedDataParallel of torch 1.13 refuses tensors of the CPU.
+GPUSIM_DETERMINISTIC=1: the same inputs give the same bits, for the same ranks.
+"""
+from __future__ import annotations
+
+import ctypes as C
+import math
+import os
+import queue
+import threading
+import time
+import weakref
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+
+from . import _lib, _torch_compat as compat
+from ._lib import Error, Invalid, Mismatch, NoMemory, Timeout
+from ._torch_work import Block, Operation, Tensors
+from .machine import Device, Machine, connect
+
+_TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
+          torch.int32: "i32", torch.int8: "i8", torch.uint8: "u8", torch.bool: "u8"}
+_CODES = {dtype: _lib.DTYPES[name] for dtype, name in _TYPES.items()}
+_U8, _I64 = _lib.DTYPES["u8"], _lib.DTYPES["i64"]
+# By RedOpType: SUM AVG PRODUCT MIN MAX BAND BOR BXOR PREMUL_SUM
+_NAMES = ("sum", "avg", "prod", "min", "max", "band", "bor", "bxor", "sum")
+_REDOPS = tuple(_lib.REDOPS[name] for name in _NAMES)
+_BOOLS = tuple(_lib.REDOPS.get(name) for name in ("max", "", "min", "min", "max", "min", "max", "bxor", ""))
+_ALLREDUCE, _BROADCAST, _REDUCE, _ALLGATHER = (_lib.COLLS[c] for c in ("allreduce", "broadcast", "reduce", "allgather"))
+_REDUCESCATTER, _ALLTOALL, _GATHER, _SCATTER, _BARRIER = (
+    _lib.COLLS[c] for c in ("reduce_scatter", "alltoall", "gather", "scatter", "barrier"))
+_PIECE = 8 << 20  # bytes of a large all-reduce that are copied while others are reduced
+_PENDING = 32     # works that nobody has waited for, before the oldest are looked at
+
+
+# ------------------------------------------------------------------ this process
+
+class _World:
+    """What the groups of this process share: machine, device, staging blocks, streams."""
+
+    def __init__(self, rank: int) -> None:
+        self.machine: Machine = connect()
+        local = os.environ.get("LOCAL_RANK", "")
+        if not local.isdigit() or os.environ.get("RANK") != str(rank):
+            local = str(rank)  # a program that starts its ranks itself
+        devices = self.machine.devices
+        mine = [d for d in devices if d.ordinal == int(local)]
+        if not mine:
+            raise Invalid(f"rank {rank}: there is no device {local}: the machine has {len(devices)}; start it with -n "
+                          f"{int(local) + 1}")
+        self.device: Device = mine[0]
+        self.base, self.offset = self.device.base, self.device.min_addr - self.device.base
+        self.limit = self.base + self.device.nbytes
+        if not self.base:
+            raise Invalid(f"rank {rank}: device {self.device} is not of this host: torch's tensors need its memory")
+        self.blocks: Dict[int, List[Block]] = {}
+        self.groups: "weakref.WeakSet[ProcessGroupGpusim]" = weakref.WeakSet()
+        self.posting: set = set()  # mailboxes whose receives wait for their senders
+        self._streams = list(range(63, 0, -1))
+        self._lock = threading.Lock()
+
+    def take(self, nbytes: int) -> Block:
+        """A block of at least nbytes."""
+        size = max(4096, 1 << (nbytes - 1).bit_length()) if nbytes <= 1 << 24 else -(-nbytes >> 22) << 22
+        try:
+            return self.blocks[size].pop()
+        except (KeyError, IndexError):
+            pass
+        try:
+            return Block(self.device.malloc(size))
+        except NoMemory:
+            self.blocks = {}
+            for group in list(self.groups):
+                group._reap(wait=True)
+            self.blocks = {}
+            return Block(self.device.malloc(size))
+
+    def give(self, blocks: Sequence[Block]) -> None:
+        """Blocks that no operation uses any more."""
+        for b in blocks:
+            self.blocks.setdefault(b.nbytes, []).append(b)
+
+    def stream(self) -> int:
+        """A stream of the device, its own while there are some."""
+        with self._lock:
+            if len(self._streams) > 1:
+                return self._streams.pop()
+            return self._streams[0]
+
+    def give_stream(self, stream: int) -> None:
+        with self._lock:
+            if stream not in self._streams:
+                self._streams.append(stream)
+
+    def failure_in(self, text: str) -> Optional[Exception]:
+        """The failure of a group that a text contains."""
+        for group in list(self.groups):
+            if group._failure is not None and str(group._failure) in text:
+                return group._failure
+        return None
+
+
+_world: Optional[_World] = None
+_world_lock = threading.Lock()
+
+
+def _this(rank: int = 0) -> _World:
+    global _world
+    _lib.alive()
+    with _world_lock:
+        if _world is None:
+            _world = _World(rank)
+            compat.backward_raises(_world.failure_in)
+        return _world
+
+
+def empty(*size: Any, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+    """A tensor in device memory, which collectives use without a copy; its memory lives as long as its storage. After
+    init_process_group. NoMemory: the device has none."""
+    shape = torch.Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    dtype = dtype or torch.get_default_dtype()
+    n = math.prod(shape)
+    if _world is None:
+        raise Invalid("gpusim.torch.empty: call init_process_group first: it chooses the device")
+    if not n:
+        return torch.empty(shape, dtype=dtype)
+    memory = _this().device.malloc(n * torch.empty(0, dtype=dtype).element_size())
+    held = (C.c_char * memory.nbytes).from_address(memory.ptr)
+    weakref.finalize(held, memory.free)
+    return torch.frombuffer(held, dtype=dtype, count=n).view(shape)
+
+
+def zeros(*size: Any, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+    """As empty(), of zeros."""
+    return empty(*size, dtype=dtype).zero_()
+
+
+# ------------------------------------------------------------------ works
+
+class _Work(Operation):
+    """A collective, or several in a row. The group keeps it until its end."""
+
+    def __init__(self, group: "ProcessGroupGpusim", title: str, result: List[Any], inputs: Tensors = ()) -> None:
+        super().__init__(group, title, result, inputs)
+        self._mark = 0
+        self._outs: List[Tuple[torch.Tensor, Block, int]] = []
+        self._pieces: List[Tuple[int, int, int, int]] = []  # mark, to, from, bytes
+        self._blocks: List[Block] = []
+        self._check: Optional[Callable[[], None]] = None
+
+    def stage(self, t: torch.Tensor, load: bool = True, out: bool = True) -> int:
+        """The device address for a tensor: its own, or that of a copy, which is copied back at the end."""
+        nbytes, world = t.numel() * t.element_size(), self._group._world
+        if t.is_contiguous() and world.base <= t.data_ptr() <= world.limit - nbytes:
+            return t.data_ptr() + world.offset
+        block = self.block(nbytes)
+        if load:
+            block.load(t)
+        if out:
+            self.out(t, block)
+        return block.addr
+
+    def block(self, nbytes: int) -> Block:
+        """A block that is the work's until its end."""
+        block = self._group._world.take(nbytes)
+        self._blocks.append(block)
+        return block
+
+    def out(self, t: torch.Tensor, block: Block, at: int = 0) -> None:
+        """Copy a tensor out of a block at the end."""
+        self._outs.append((t, block, at))
+
+    def call(self, coll: int, send: int, recv: int, nelem: int, dtype: int, op: int = 0, root: int = 0) -> "_Work":
+        """Enqueue a collective; it may be one of several."""
+        try:
+            self._mark = self._group._comm.call(coll, send, recv, nelem, dtype, op, root, self._group._stream)
+        except Error as e:
+            raise self._group._fail(e) from None
+        return self
+
+    def go(self) -> "_Work":
+        """Hand it over to whoever waits."""
+        self._group._pending[id(self)] = self
+        self._go()
+        return self
+
+    def _complete(self, limit: float) -> None:
+        stream = self._group._stream
+        for mark, to, source, nbytes in self._pieces:
+            self._group._await(mark, stream, limit)
+            C.memmove(to, source, nbytes)
+        self._group._await(self._mark, stream, limit)
+        if self._check:
+            self._check()
+        for t, block, at in self._outs:
+            block.store(t, at)
+
+    def _release(self, failed: bool) -> None:
+        if failed:
+            self._group._lost_blocks += self._blocks  # a device may still write there
+        else:
+            self._group._world.give(self._blocks)
+        self._blocks, self._outs = [], []
+        self._group._pending.pop(id(self), None)
+
+    def _ready(self) -> bool:
+        return self._group._passed(self._mark, self._group._stream)
+
+    def _serve(self) -> None:
+        self._group._served.put(self)
+
+
+# ------------------------------------------------------------------ the group
+
+def _complete_all(works: "queue.SimpleQueue[Optional[_Work]]") -> None:
+    for work in iter(works.get, None):
+        work._run()
+        del work
+
+
+def _same(tensors: Tensors) -> bool:
+    return all(t.numel() == tensors[0].numel() for t in tensors)
+
+
+class ProcessGroupGpusim(compat.ProcessGroup):
+    """A group of torch.distributed, over a communicator of its own."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: Any = None, name: str = "gpusim") -> None:
+        super().__init__(rank, size)
+        self._rank, self._size, self._store, self._name = rank, size, store, name
+        self._timeout = compat.seconds(timeout, 1800.0)
+        self._failure: Optional[Error] = None
+        self._comm: Any = None
+        self._pending: Dict[int, _Work] = {}
+        self._lost_blocks: List[Block] = []
+        self._sequence = self._barriers = 0
+        self._box: Any = None
+        self._thread: Optional[threading.Thread] = None
+        self._queue: "queue.SimpleQueue[Optional[_Work]]" = queue.SimpleQueue()
+        self._world = _this(rank)
+        self._stream = self._world.stream()
+        if rank == 0:
+            store.set("gpusim/id", Machine.unique_id())
+        self._comm = self._world.machine.comm_init_rank(size, store.get("gpusim/id").decode(), rank, self._world.device,
+                                                        op_timeout=math.inf)
+        from ._torch_p2p import Mailbox
+        self._box = Mailbox(self)
+        self._world.groups.add(self)
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # pylint: disable=broad-except
+            pass  # at the end of the interpreter
+
+    def close(self) -> None:
+        """Leave the group, when the peers have taken what was sent to them; as destroy_process_group does."""
+        comm, self._comm = self._comm, None
+        if comm is None or _lib.is_forked():
+            return
+        if self._thread:
+            self._queue.put(None)
+        if self._box:
+            self._box.close(comm)
+        comm.destroy()
+        for work in list(self._pending.values()):
+            self._lost_blocks += work._blocks
+        self._world.give(self._lost_blocks)
+        self._world.give_stream(self._stream)
+        self._world.groups.discard(self)
+        if not len(self._world.groups):
+            self._world.blocks = {}
+
+    def getBackendName(self) -> str:
+        return self._name
+
+    def name(self) -> str:
+        return self._name
+
+    # Helpers
+
+    def _fail(self, e: Error) -> Error:
+        """The group's failure, with the rank's number in the program."""
+        if self._failure is None:
+            if e.rank is not None and e.rank < self._size and compat.global_rank(self, e.rank) != e.rank:
+                told = type(e)(f"{e} (the group's rank {e.rank} is rank {compat.global_rank(self, e.rank)} of all)",
+                               e.code)
+                told.rank, told.device = e.rank, e.device
+                e = told
+            self._failure = e
+        return self._failure
+
+    def _bad(self, text: str) -> Invalid:
+        return Invalid(f"rank {self._rank}: {text}")
+
+    def _usable(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._comm is None:
+            raise self._bad(f"the group was destroyed")
+        if _lib.is_forked():
+            _lib.alive()
+
+    def _start(self, title: str, result: List[Any], inputs: Tensors = ()) -> _Work:
+        self._usable()
+        self._sequence += 1
+        if len(self._pending) > _PENDING:
+            self._reap()
+        return _Work(self, title, result, inputs)
+
+    def _reap(self, wait: bool = False) -> None:
+        """Complete works that have ended and that nobody has waited for."""
+        for work in list(self._pending.values()):
+            if not wait and not work._ready():
+                return
+            work._finish(self._timeout)
+
+    def _await(self, mark: int, stream: int, limit: float) -> None:
+        """Until a mark has passed; receives that were posted go on meanwhile."""
+        if self._comm is None:
+            raise self._bad(f"the group was destroyed")
+        posting = self._world.posting
+        end = time.monotonic() + limit if posting else 0.0
+        while posting and not self._comm.done(mark, stream) and time.monotonic() < end:
+            for box in list(posting):
+                box.match()
+            _lib.lib().gpusim_stream_wait(self._world.machine._g(), self._world.device.id, stream, mark, 5)
+        self._comm.wait(mark, stream, limit)
+
+    def _passed(self, mark: int, stream: int) -> bool:
+        """Whether a wait for a mark returns at once."""
+        return self._comm is None or self._comm.done(mark, stream)
+
+    @property
+    def _served(self) -> "queue.SimpleQueue[Optional[_Work]]":
+        """Works for the thread that completes them in their order."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=_complete_all, args=(self._queue,), daemon=True)
+            self._thread.start()
+        return self._queue
+
+    def _one(self, tensors: Tensors, title: str) -> torch.Tensor:
+        if len(tensors) != 1:
+            raise self._bad(f"{title}: a rank has one tensor, not {len(tensors)}")
+        return self._cpu(tensors[0], title)
+
+    def _cpu(self, t: torch.Tensor, title: str) -> torch.Tensor:
+        if t.device.type != "cpu" or t.layout != torch.strided:
+            raise self._bad(f"{title}: the tensor is {t.device.type}, {t.layout}; it must be a dense one of "
+                          "the CPU")
+        return t
+
+    def _list(self, tensors: Tensors, like: torch.Tensor, title: str) -> Tensors:
+        if len(tensors) != self._size:
+            raise self._bad(f"{title}: {len(tensors)} tensors for {self._size} ranks")
+        for t in tensors:
+            if self._cpu(t, title).dtype != like.dtype:
+                raise self._bad(f"{title}: a tensor is {t.dtype}, another {like.dtype}")
+        return tensors
+
+    def _root(self, opts: Any, title: str) -> int:
+        root = int(getattr(opts, "rootRank", 0))
+        if not 0 <= root < self._size:
+            raise self._bad(f"{title}: no rank {root} among {self._size}")
+        return root
+
+    def _reduction(self, t: torch.Tensor, opts: Any, title: str) -> Tuple[int, int, Optional[float]]:
+        op, factor = compat.redop(opts)
+        code = _CODES.get(t.dtype)
+        number = _BOOLS[op] if t.dtype is torch.bool else _REDOPS[op]
+        if code is None or number is None or (t.dtype.is_floating_point and 5 <= op <= 7):
+            raise self._bad(f"{title}: {_NAMES[op]} of {t.dtype} is not supported")
+        if op == 8 and factor is None:
+            raise self._bad(f"{title}: torch does not tell the factor of this premul_sum: use "
+                          "gpusim.torch.premul_sum with gpusim.torch.all_reduce")
+        return code, number, factor
+
+    @staticmethod
+    def _moved(t: torch.Tensor) -> Tuple[int, int]:
+        """The type of gpusim that carries a tensor's elements, and how many make one."""
+        code = _CODES.get(t.dtype)
+        return (code, 1) if code is not None else (_U8, t.element_size())
+
+    # Collectives
+
+    def broadcast(self, tensors: Tensors, opts: Any = None) -> _Work:
+        t = self._one(tensors, "broadcast")
+        root = self._root(opts, "broadcast")
+        w = self._start("broadcast", list(tensors), tensors)
+        code, each = self._moved(t)
+        addr = w.stage(t, load=self._rank == root, out=self._rank != root)
+        return w.call(_BROADCAST, addr if self._rank == root else 0, addr, t.numel() * each, code, 0, root).go()
+
+    def allreduce(self, tensors: Tensors, opts: Any = None) -> _Work:
+        if len(tensors) == 1 and tensors[0].is_sparse:
+            return self._allreduce_sparse(tensors[0], opts)
+        t = self._one(tensors, "all_reduce")
+        code, op, factor = self._reduction(t, opts, "all_reduce")
+        w = self._start("all_reduce", list(tensors), tensors)
+        if t.numel() * t.element_size() > 2 * _PIECE and t.is_contiguous() and factor is None:
+            return self._allreduce_pieces(w, t, code, op)
+        addr = self._stage_factor(w, t, factor)
+        return w.call(_ALLREDUCE, addr, addr, t.numel(), code, op).go()
+
+    @staticmethod
+    def _stage_factor(w: _Work, t: torch.Tensor, factor: Optional[float], out: bool = True) -> int:
+        if factor is None:
+            return w.stage(t, out=out)
+        block = w.block(t.numel() * t.element_size())
+        block.load(t)
+        block.view(t.dtype, t.numel()).mul_(factor)
+        if out:
+            w.out(t, block)
+        return block.addr
+
+    def _allreduce_pieces(self, w: _Work, t: torch.Tensor, code: int, op: int) -> _Work:
+        """Copy a piece while the ones before are reduced."""
+        each, nbytes = t.element_size(), t.numel() * t.element_size()
+        addr = w.stage(t, load=False)
+        if not w._outs:  # it lies in device memory
+            return w.call(_ALLREDUCE, addr, addr, t.numel(), code, op).go()
+        block = w._blocks[0]
+        w._outs = []
+        for at in range(0, nbytes, _PIECE):
+            n = min(_PIECE, nbytes - at)
+            C.memmove(block.ptr + at, t.data_ptr() + at, n)
+            w.call(_ALLREDUCE, addr + at, addr + at, n // each, code, op)
+            w._pieces.append((w._mark, t.data_ptr() + at, block.ptr + at, n))
+        return w.go()
+
+    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> _Work:
+        """The tensors of one type as one vector."""
+        first = self._cpu(tensors[0], "all_reduce_coalesced")
+        code, op, factor = self._reduction(first, opts, "all_reduce_coalesced")
+        if any(self._cpu(t, "all_reduce_coalesced").dtype != first.dtype for t in tensors):
+            raise self._bad(f"all_reduce_coalesced: the tensors differ in type")
+        w = self._start("all_reduce", list(tensors), tensors)
+        total = sum(t.numel() for t in tensors)
+        block, at = w.block(total * first.element_size()), 0
+        for t in tensors:
+            block.load(t, at)
+            w.out(t, block, at)
+            at += t.numel() * t.element_size()
+        if factor is not None:
+            block.view(first.dtype, total).mul_(factor)
+        return w.call(_ALLREDUCE, block.addr, block.addr, total, code, op).go()
+
+    def _allreduce_sparse(self, t: torch.Tensor, opts: Any) -> _Work:
+        """The sum of sparse tensors: the union of their entries. Complete when the call returns."""
+        if compat.redop(opts)[0] != 0:
+            raise self._bad(f"all_reduce of a sparse tensor: only the sum is supported")
+        mine = t.coalesce()
+        indices, values = mine.indices(), mine.values()
+        told = self._exchange([values.shape[0], *t.shape])
+        for r, shape in enumerate(told):
+            if shape[1:] != list(t.shape):
+                raise self._fail(Mismatch(f"rank {r} calls all_reduce of a sparse tensor of {shape[1:]}, rank "
+                                          f"{self._rank} of {list(t.shape)}"))
+        parts = []
+        for x in (indices.t().contiguous(), values.contiguous()):
+            outs = [x.new_empty((n[0], *x.shape[1:])) for n in told]
+            self.allgather([outs], [x]).wait()
+            parts.append(torch.cat(outs))
+        total = torch.sparse_coo_tensor(parts[0].t(), parts[1], t.shape).coalesce()
+        t.copy_(total)
+        return self.barrier_of([t])
+
+    def barrier_of(self, result: List[torch.Tensor]) -> _Work:
+        """A work that ends when all ranks are here."""
+        w = self._start("barrier", result)
+        return w.call(_BARRIER, 0, 0, 0, _U8).go()
+
+    def reduce(self, tensors: Tensors, opts: Any = None) -> _Work:
+        t = self._one(tensors, "reduce")
+        root = self._root(opts, "reduce")
+        code, op, factor = self._reduction(t, opts, "reduce")
+        w = self._start("reduce", list(tensors), tensors)
+        mine = self._rank == root
+        addr = self._stage_factor(w, t, factor, out=mine)
+        return w.call(_REDUCE, addr, addr if mine else 0, t.numel(), code, op, root).go()
+
+    # Parts of ranks
+
+    def _gathered(self, w: _Work, outs: Tensors, t: torch.Tensor) -> None:
+        """An all-gather of equal parts."""
+        code, each = self._moved(t)
+        n = t.numel() * t.element_size()
+        block = w.block(n * self._size)
+        block.load(t, n * self._rank)
+        for r, o in enumerate(outs):
+            w.out(o, block, n * r)
+        w.call(_ALLGATHER, block.addr + n * self._rank, block.addr, t.numel() * each * self._size, code)
+
+    def _gathered_uneven(self, w: _Work, outs: Tensors, t: torch.Tensor) -> None:
+        """Of unequal ones: padded to the longest, when all have told their lists."""
+        self._agree(w, [o.numel() for o in outs])
+        code, each = self._moved(t)
+        longest = max(o.numel() for o in outs)
+        n = longest * t.element_size()
+        block = w.block(n * self._size)
+        block.load(t, n * self._rank)
+        for r, o in enumerate(outs):
+            w.out(o, block, n * r)
+        w.call(_ALLGATHER, block.addr + n * self._rank, block.addr, longest * each * self._size, code)
+
+    def _agree(self, w: _Work, sizes: List[int]) -> None:
+        """Have the work fail if ranks have different lists of sizes."""
+        n, block = len(sizes), w.block(8 * len(sizes) * self._size)
+        mine = torch.tensor(sizes, dtype=torch.int64)
+        block.load(mine, 8 * n * self._rank)
+        w.call(_ALLGATHER, block.addr + 8 * n * self._rank, block.addr, n * self._size, _I64)
+
+        def check() -> None:
+            for r, told in enumerate(block.view(torch.int64, n * self._size).view(self._size, n).tolist()):
+                if told != sizes:
+                    raise Mismatch(f"rank {r} calls {w._title} of parts {told}, rank {self._rank} of {sizes}")
+        w._check = check
+
+    def _exchange(self, numbers: List[int]) -> List[List[int]]:
+        """Every rank's numbers, now; as many on all ranks."""
+        mine = torch.tensor(numbers, dtype=torch.int64)
+        outs = torch.empty(self._size * len(numbers), dtype=torch.int64)
+        w = _Work(self, "exchange", [])
+        self._gathered(w, outs.view(self._size, len(numbers)), mine)
+        w.go().wait()
+        return outs.view(self._size, len(numbers)).tolist()
+
+    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Work:
+        t = self._one(inputs, "all_gather")
+        if len(outputs) != 1:
+            raise self._bad(f"all_gather: a rank has one list of tensors, not {len(outputs)}")
+        outs = self._list(outputs[0], t, "all_gather")
+        if outs[self._rank].numel() != t.numel():
+            raise self._bad(f"all_gather of {t.numel()} elements into a part of {outs[self._rank].numel()}")
+        w = self._start("all_gather", list(outs), inputs)
+        (self._gathered if _same(outs) else self._gathered_uneven)(w, outs, t)
+        return w.go()
+
+    def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Work:
+        """outputs[rank][i] is rank's inputs[i]."""
+        if len(outputs) != self._size or any(len(o) != len(inputs) for o in outputs):
+            raise self._bad(f"all_gather_coalesced: the lists do not match {len(inputs)} tensors of "
+                          f"{self._size} ranks")
+        w = self._start("all_gather", [list(o) for o in outputs], inputs)
+        for i, t in enumerate(inputs):
+            outs = self._list([o[i] for o in outputs], self._cpu(t, "all_gather_coalesced"), "all_gather_coalesced")
+            if not _same([t, *outs]):
+                raise self._bad(f"all_gather_coalesced: tensor {i} differs in size between ranks")
+            self._gathered(w, outs, t)
+        return w.go()
+
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Work:
+        t, o = self._cpu(input, "all_gather"), self._cpu(output, "all_gather")
+        if o.dtype != t.dtype or o.numel() != t.numel() * self._size:
+            raise self._bad(f"all_gather of {t.numel()} {t.dtype} of {self._size} ranks into {o.numel()} "
+                          f"{o.dtype}")
+        w = self._start("_all_gather_base", [o], [t])
+        code, each = self._moved(t)
+        into = w.stage(o, load=False)
+        return w.call(_ALLGATHER, w.stage(t, out=False), into, o.numel() * each, code).go()
+
+    def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Work:
+        t, root = self._one(inputs, "gather"), self._root(opts, "gather")
+        mine = self._rank == root
+        outs = self._list(outputs[0], t, "gather") if mine and outputs else []
+        if mine != bool(outs) or not _same([t, *outs]):
+            raise self._bad(f"gather: the root, rank {root}, needs {self._size} tensors of {t.numel()} "
+                          "elements, the others none")
+        w = self._start("gather", list(outs), inputs)
+        code, each = self._moved(t)
+        n = t.numel() * t.element_size()
+        block = w.block(n * self._size) if mine else None
+        for r, o in enumerate(outs):
+            w.out(o, block, n * r)
+        into = block.addr if block else 0
+        return w.call(_GATHER, w.stage(t, out=False), into, t.numel() * each * self._size, code, 0, root).go()
+
+    def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> _Work:
+        o, root = self._one(outputs, "scatter"), self._root(opts, "scatter")
+        mine = self._rank == root
+        ins = self._list(inputs[0], o, "scatter") if mine and inputs else []
+        if mine != bool(ins) or not _same([o, *ins]):
+            raise self._bad(f"scatter: the root, rank {root}, needs {self._size} tensors of {o.numel()} "
+                          "elements, the others none")
+        w = self._start("scatter", list(outputs), ins)
+        code, each = self._moved(o)
+        n = o.numel() * o.element_size()
+        block = w.block(n * self._size) if mine else None
+        for r, t in enumerate(ins):
+            block.load(t, n * r)
+        source = block.addr if block else 0
+        return w.call(_SCATTER, source, w.stage(o, load=False), o.numel() * each * self._size, code, 0, root).go()
+
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> _Work:
+        o = self._one(outputs, "reduce_scatter")
+        ins = self._list(inputs[0] if inputs else [], o, "reduce_scatter")
+        code, op, factor = self._reduction(o, opts, "reduce_scatter")
+        if ins[self._rank].numel() != o.numel():
+            raise self._bad(f"reduce_scatter of a part of {ins[self._rank].numel()} elements into {o.numel()}")
+        w = self._start("reduce_scatter", list(outputs), ins)
+        if not _same(ins):
+            self._agree(w, [t.numel() for t in ins])
+        longest = max(t.numel() for t in ins)
+        n = longest * o.element_size()
+        block = w.block(n * self._size)
+        for r, t in enumerate(ins):
+            block.load(t, n * r)
+        if factor is not None:
+            block.view(o.dtype, longest * self._size).mul_(factor)
+        w.out(o, block, n * self._rank)
+        return w.call(_REDUCESCATTER, block.addr, block.addr + n * self._rank, longest * self._size, code, op).go()
+
+    def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Work:
+        t, o = self._cpu(input, "reduce_scatter"), self._cpu(output, "reduce_scatter")
+        code, op, factor = self._reduction(t, opts, "reduce_scatter")
+        if o.dtype != t.dtype or t.numel() != o.numel() * self._size:
+            raise self._bad(f"reduce_scatter of {t.numel()} {t.dtype} to {self._size} ranks into {o.numel()} "
+                          f"{o.dtype}")
+        w = self._start("_reduce_scatter_base", [o], [t])
+        addr = self._stage_factor(w, t, factor, out=False)
+        return w.call(_REDUCESCATTER, addr, w.stage(o, load=False), t.numel(), code, op).go()
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> _Work:
+        ins = self._list(inputs, inputs[0], "all_to_all")
+        outs = self._list(outputs, inputs[0], "all_to_all")
+        w = self._start("all_to_all", list(outs), inputs)
+        self._to_all_uneven(w, ins, outs)
+        return w.go()
+
+    def _to_all_uneven(self, w: _Work, ins: Tensors, outs: Tensors) -> None:
+        """Parts of any sizes, which ranks tell each other first; padded to the longest."""
+        sizes = self._exchange([t.numel() for t in ins])
+        for r in range(self._size):
+            if sizes[r][self._rank] != outs[r].numel():
+                raise self._fail(Mismatch(f"rank {r} calls all_to_all with {sizes[r][self._rank]} elements for rank "
+                                          f"{self._rank}, which expects {outs[r].numel()} from it"))
+        code, each = self._moved(ins[0])
+        longest = max(max(row) for row in sizes)
+        n = longest * ins[0].element_size()
+        send, recv = w.block(n * self._size), w.block(n * self._size)
+        for r in range(self._size):
+            send.load(ins[r], n * r)
+            w.out(outs[r], recv, n * r)
+        w.call(_ALLTOALL, send.addr, recv.addr, longest * each * self._size, code)
+
+    def alltoall_base(self, output: torch.Tensor, input: torch.Tensor, output_splits: List[int],
+                      input_splits: List[int], opts: Any = None) -> _Work:
+        t, o = self._cpu(input, "all_to_all"), self._cpu(output, "all_to_all")
+        if o.dtype != t.dtype:
+            raise self._bad(f"all_to_all from {t.dtype} into {o.dtype}")
+        for x, splits in ((t, input_splits), (o, output_splits)):
+            rows = x.shape[0] if x.dim() else 0
+            if splits and (len(splits) != self._size or sum(splits) != rows):
+                raise self._bad(f"all_to_all: the splits {list(splits)} do not divide {rows} rows among "
+                              f"{self._size} ranks")
+            if not splits and rows % self._size:
+                raise self._bad(f"all_to_all: {rows} rows do not divide among {self._size} ranks")
+        w = self._start("all_to_all", [o], [t])
+        if input_splits or output_splits:
+            self._to_all_uneven(w, *(x.split(list(s) or x.shape[0] // self._size) if x.shape[0] else [x] * self._size
+                                     for x, s in ((t, input_splits), (o, output_splits))))
+            return w.go()
+        code, each = self._moved(t)
+        into = w.stage(o, load=False)
+        return w.call(_ALLTOALL, w.stage(t, out=False), into, t.numel() * each, code).go()
+
+    def barrier(self, opts: Any = None) -> _Work:
+        return self.barrier_of([])
+
+    # Sends and receives: _torch_p2p.py
+
+    def send(self, tensors: Tensors, dst: int, tag: int = 0) -> Any:
+        self._usable()
+        return self._box.send(self, self._one(tensors, "send"), dst, tag)
+
+    def recv(self, tensors: Tensors, src: int, tag: int = 0) -> Any:
+        self._usable()
+        return self._box.recv(self, self._one(tensors, "recv"), src, tag)
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
+        self._usable()
+        return self._box.recv(self, self._one(tensors, "recv"), None, tag)
+
+    def _start_coalescing(self) -> None:
+        """Nothing: each of a batch is queued at once."""
+
+    def _end_coalescing(self, works: List[Any]) -> None:
+        """Nothing."""
+
+    # Others
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._sequence = 0
+
+    def _get_sequence_number_for_group(self) -> int:
+        """Collectives so far; alike on all ranks, else they have gone apart."""
+        return self._sequence
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier that names the ranks that do not come, by the store: it works when no other call does."""
+        limit = compat.seconds(timeout, self._timeout)
+        self._barriers += 1
+        key, end = f"gpusim/barrier/{self._barriers}", time.monotonic() + limit
+        if self._rank:
+            self._store.set(f"{key}/{self._rank}", "here")
+            said = self._said(f"{key}/go", end + 5.0)
+            if said != "go":
+                raise Timeout(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while "
+                              f"waiting for send/recv from rank 0: {said or 'it has not answered'}")
+            return
+        missing: List[int] = []
+        for r in range(1, self._size):
+            if not wait_all_ranks and time.monotonic() >= end:
+                missing.append(-1)
+                break
+            if self._said(f"{key}/{r}", end) is None:
+                missing.append(r)
+                if not wait_all_ranks:
+                    break
+        names = ", ".join(str(compat.global_rank(self, r)) for r in missing)
+        text = "go" if not missing else f"Rank 0 timed out in monitoredBarrier after {limit * 1000:.0f} ms" \
+            if missing == [-1] else f"Rank{'s' * wait_all_ranks} {names} failed to pass monitoredBarrier in " \
+            f"{limit * 1000:.0f} ms"
+        self._store.set(f"{key}/go", text)
+        if missing:
+            raise Timeout(text)
+
+    def _said(self, key: str, end: float) -> Optional[str]:
+        try:
+            self._store.wait([key], timedelta(seconds=max(end - time.monotonic(), 0.001)))
+        except RuntimeError:
+            return None
+        return self._store.get(key).decode()
+
+
+# ------------------------------------------------------------------ what programs call
+
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+    """dist.monitored_barrier, which torch 1.13 keeps for a backend of the name gloo: a barrier that raises a Timeout
+    with the ranks that have not come within the timeout (a timedelta, or seconds; None: the group's)."""
+    (group or dist.group.WORLD).monitored_barrier(timeout, wait_all_ranks)
+
+
+class premul_sum:  # pylint: disable=invalid-name,too-few-public-methods
+    """The reduction that multiplies a rank's tensor by factor before the sum; for all_reduce below."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+def all_reduce(tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """dist.all_reduce, whose op may be premul_sum(factor), too: torch 1.13 does not tell a backend its own's factor."""
+    if not isinstance(op, premul_sum):
+        return dist.all_reduce(tensor, op, group, async_op)
+    t = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    work = (group or dist.group.WORLD).allreduce([t], SimpleNamespace(reduceOp=op))
+    return work if async_op else work.wait() and None
+
+
+def take_over() -> None:
+    """Have programs that ask for "gloo" or "nccl" get this backend; what `gpuctl run --torch` does."""
+    class ProcessGroupGloo(ProcessGroupGpusim):
+        """This backend under gloo's name."""
+        def __init__(self, store: Any, rank: int, size: int, timeout: Any = None) -> None:
+            super().__init__(store, rank, size, timeout, "gloo")
+
+    class ProcessGroupNCCL(ProcessGroupGpusim):
+        """This backend under NCCL's name."""
+        class Options:  # pylint: disable=too-few-public-methods
+            """Its options, of which the timeout counts."""
+            is_high_priority_stream, _timeout = False, dist.default_pg_timeout
+
+        def __init__(self, store: Any, rank: int, size: int, options: Any = None) -> None:
+            super().__init__(store, rank, size, getattr(options, "_timeout", options), "nccl")
+
+    compat.replace(ProcessGroupGloo, ProcessGroupNCCL)
+
+
+compat.register("gpusim", lambda store, rank, size, timeout: ProcessGroupGpusim(store, rank, size, timeout))
