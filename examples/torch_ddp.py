@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""torch_ddp [--steps 100] [--batch 64] [--every 10] [--checkpoint FILE] - DistributedDataParallel that survives the loss
-of a rank: all wait for it in gpusim.torch.rejoin(), load the newest checkpoint and go on.
+"""torch_ddp [--steps 100] [--batch 64] [--every 10] [--checkpoint FILE] - DistributedDataParallel that survives the
+loss of a rank: all wait for it in gpusim.torch.rejoin(), load the newest checkpoint and go on.
 
     gpuctl run --torch -n 4 --inject 'kill rank=2 at=allreduce#50' -- python3 examples/torch_ddp.py
 
@@ -85,13 +85,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--batch", type=int, default=64, help="of all ranks together")
     parser.add_argument("--every", type=int, default=10, help="steps from a checkpoint to the next")
-    parser.add_argument("--checkpoint", help="the file; default: one that ends with the run")
+    parser.add_argument("--checkpoint", help="the file; default: one that ends with gpuctl run")
     args = parser.parse_args()
     torch.manual_seed(3)
     net = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     dist.init_process_group("gpusim")
-    args.checkpoint = args.checkpoint or os.path.join(os.environ["GPUSIM_DIR"], "checkpoint.pt")
+    args.checkpoint = args.checkpoint or os.path.join(os.environ.get("GPUSIM_DIR", "."), "checkpoint.pt")
     done = False
     while not done:
         try:
@@ -104,7 +104,8 @@ def main() -> None:
         images, digits = dataset("t10k")
         with torch.no_grad():
             right = (net(images).argmax(1) == digits).float().mean().item()
-        print(f"accuracy {100 * right:.2f} %  weights {sum(p.double().abs().sum().item() for p in net.parameters()):.12g}")
+            weights = sum(p.double().abs().sum().item() for p in net.parameters())
+        print(f"accuracy {100 * right:.2f} %  weights {weights:.12g}")
     dist.destroy_process_group()
 
 

@@ -45,7 +45,7 @@ class Stage:
         return None if self.first or x is None else x.grad
 
     def exchange(self, peer: int, give: Optional[Tensor], take: bool) -> Optional[Tensor]:
-        """Send to a neighbour and receive from it, each if wanted; both at once, or two neighbours wait for each other."""
+        """Send to a neighbour and receive from it, each if wanted; both at once, or the two wait for each other."""
         if not 0 <= peer < self.n:
             return None
         ops, got = [], torch.empty(SIZE, WIDTH) if take else None
