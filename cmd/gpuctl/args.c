@@ -107,6 +107,8 @@ static const struct option_word formats[] = {
 static const struct option_word transports[] = {
     {"ipc", TRANSPORT_IPC}, {"tcp", TRANSPORT_TCP}, {NULL, 0}};
 
+static const struct option_word restarts[] = {{"all", false}, {"rank", true}, {NULL, 0}};
+
 static const struct option_word protos[] = {
     {"auto", -1}, {"ll", 0}, {"ll128", 1}, {"simple", 2}, {NULL, 0}};
 
@@ -214,6 +216,17 @@ static const struct option_row table[] = {
      AS_DOUBLE(max_slowdown, 0.001, 1e6)},
     {"each", NULL, "run the command once for each device, as its rank, as torchrun does",
      AS_BOOL(each)},
+    {"torch", NULL,
+     "as --each, and programs of torch.distributed use gpusim, also those that name gloo or nccl",
+     AS_BOOL(torch)},
+    {"procs", "1", "with --torch: one process, for a program that starts its ranks itself",
+     AS_U32(procs, 1, 1)},
+    {"max-restarts", "K", "after a failure start ranks again, up to K times",
+     AS_U32(max_restarts, 0, 1000000)},
+    {"restart", "WHO", "with --max-restarts: start all ranks again, or only the failed one",
+     AS_WORD(restart_rank, restarts), DEFAULT("all")},
+    {"inject", "FAULT", "inject faults, as `gpuctl inject` does, before the command starts",
+     AS_ANY_STRING(inject)},
     {"label", NULL, "with --each: begin each line of output with \"RANK: \"", AS_BOOL(label)},
     {"nccl", NULL,
      "let programs written for NCCL find gpusim's libnccl and CUDA runtime; see gpusim-nccl(7)",

@@ -37,7 +37,10 @@ struct args {
 	bool typed;		 /* --type or --raw was given */
 	enum gpusim_redop redop;
 	bool async, streaming, raw, all, json, batch, once, watch, list, simulate, follow, rewrite,
-	    allow_inject, insecure, nccl, memcheck, each, label, replace;
+	    allow_inject, insecure, nccl, memcheck, each, label, torch, replace;
+	uint32_t procs, max_restarts;
+	int restart_rank;     /* else all ranks */
+	const char *inject;   /* faults, as operands of the verb inject */
 	uint64_t times;	      /* tables of top; 0: no end */
 	uint32_t interval_ms; /* between updates */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;

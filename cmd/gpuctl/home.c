@@ -59,6 +59,47 @@ put_first(const char *name, const char *folder, const char *sub)
 	buf_fini(&list);
 }
 
+/* Add to the end of a list with colons. */
+static void
+put_last(const char *name, const char *what)
+{
+	const char *old = getenv(name);
+	struct buf list = {0};
+
+	must_addf(&list, "%s%s%s", old ? old : "", old && *old ? ":" : "", what);
+	must(setenv(name, list.data, 1) == 0);
+	buf_fini(&list);
+}
+
+/* In the build the package is in ../python; installed, in PYTHONDIR, to which make install makes links. */
+enum rc
+home_name_python(bool hook, struct err *err)
+{
+	static const char *const folders[] = {"../python", "../share/gpusim/python"};
+	char own[PATH_MAX], path[PATH_MAX + 64], folder[PATH_MAX];
+
+	if (!host_own_folder(own, sizeof own))
+		own[0] = '\0';
+	for (size_t i = 0; own[0] && i < sizeof folders / sizeof *folders; i++) {
+		snprintf(path, sizeof path, "%s/%s", own, folders[i]);
+		if (!realpath(path, folder))
+			continue;
+		snprintf(path, sizeof path, "%s/gpusim/hook", folder);
+		if (access(path, X_OK) < 0)
+			continue;
+		put_last("PYTHONPATH", folder);
+		if (hook)
+			put_first("PYTHONPATH", folder, "gpusim/hook");
+		return RC_OK;
+	}
+	return hook ? err_set(
+			  err, RC_FAILED,
+			  "--torch: the Python package gpusim is neither in %.200s/%s nor in %s; "
+			  "install python3-gpusim",
+			  own, folders[0], folders[1])
+		    : RC_OK;
+}
+
 enum rc
 home_enter(struct err *err)
 {

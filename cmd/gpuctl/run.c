@@ -16,9 +16,9 @@
 #include "base/parse.h"
 #include "cli.h"
 #include "home.h"
+#include "job.h"
 #include "launch/launch.h"
 #include "tape/folder.h"
-#include "tracing.h"
 
 /* As much as GPU programs assume; unallocated memory takes no space. */
 #define NCCL_MEM "4G"
@@ -186,7 +186,7 @@ add_common(const struct args *a, struct extra *dev, struct extra *coord, char re
 		return err_set(err, RC_FAILED, "--record: %s: %s", a->record, strerror(errno));
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
 		add(each[i], "--recorder", a->recorder);
-		if (a->allow_inject)
+		if (a->allow_inject || a->inject)
 			add_flag(each[i], "--allow-inject");
 		if (a->insecure)
 			add_flag(each[i], "--insecure");
@@ -214,7 +214,7 @@ enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
-	struct tracing tracing = {0};
+	struct job job = {0};
 	int traced, found;
 	struct memcheck findings;
 	char advice[80], mem[32], record[PATH_MAX];
@@ -227,8 +227,6 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 				    .grpc = a->grpc,
 				    .dev_args = dev.v,
 				    .coord_args = coord.v,
-				    .each = a->each,
-				    .label = a->label,
 				    .not_found = advise(a->rest[0], advice, sizeof advice),
 				    .start_timeout_ms = a->start_timeout_ms,
 				    .say = say};
@@ -236,8 +234,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (check_listen("--http", a->http, a, err) != RC_OK ||
 	    check_listen("--grpc", a->grpc, a, err) != RC_OK)
 		return err->rc;
-	if (a->label && !a->each)
-		return err_set(err, RC_INVAL, "--label: requires --each");
+	if (job_ranks(a, &cfg, err) != RC_OK)
+		return err->rc;
 	add_number(&dev, "--latency", a->latency_ns, "ns");
 	add_number(&dev, "--bandwidth", a->bits_per_s, "");
 	if (a->spares > LAUNCH_MAX_DEVICES - a->nranks)
@@ -255,6 +253,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add_number(&coord, "--op-timeout", a->op_timeout_ms, "ms");
 	add(&coord, "--http", a->http);
 	add(&coord, "--report-dir", a->report_dir);
+	if (a->torch || a->max_restarts)
+		add_flag(&coord, "--revive");
 	for (size_t i = 0; i < a->nkernels; i++)
 		add(&dev, "--kernels", a->kernels[i]);
 	if (add_common(a, &dev, &coord, record, err) != RC_OK)
@@ -266,18 +266,13 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 		share_cores(a);
 	if (memcheck_begin(a, &findings, err) != RC_OK)
 		return err->rc;
+	add(&dev, "--recorder", a->trace ? TRACE_RECORDER : NULL);
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
-	if (a->trace) {
-		add(&dev, "--recorder", TRACE_RECORDER);
-		cfg.ndev_args = dev.n;
-		if (tracing_begin(a->trace, &tracing, err) != RC_OK)
-			return err->rc;
-		cfg.ready = tracing_ready;
-		cfg.ready_arg = &tracing;
-	}
+	if (job_begin(a, &job, &cfg, err) != RC_OK)
+		return err->rc;
 	cli->status = launch_run(&cfg, a->rest, err);
-	traced = tracing_end(&tracing);
+	traced = job_end(&job);
 	found = memcheck_end(&findings);
 	if (cli->status == EXIT_OK)
 		cli->status = traced ? traced : found;

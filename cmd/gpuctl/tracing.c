@@ -140,9 +140,8 @@ tracing_begin(const char *path, struct tracing *t, struct err *err)
 }
 
 void
-tracing_ready(void *arg, const char *coordinator)
+tracing_ready(const struct tracing *t, const char *coordinator)
 {
-	const struct tracing *t = arg;
 	struct pollfd p = {.fd = t->answer, .events = POLLIN};
 	uint64_t deadline = deadline_in_ms(READY_MS);
 

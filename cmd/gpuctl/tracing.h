@@ -21,8 +21,8 @@ struct tracing {
  * RC_FAILED. */
 enum rc tracing_begin(const char *path, struct tracing *t, struct err *err);
 
-/* All daemons are ready: return when their steps are being recorded. arg: the struct tracing. */
-void tracing_ready(void *arg, const char *coordinator);
+/* All daemons are ready: return when their steps are being recorded. */
+void tracing_ready(const struct tracing *t, const char *coordinator);
 
 /* The cluster has ended: return EXIT_OK if the trace is complete; else the process has printed why not. */
 int tracing_end(struct tracing *t);

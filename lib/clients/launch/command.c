@@ -4,8 +4,8 @@
  *
  * One thread, one poll over a signalfd and, with labels, two pipes a rank. The ranks stay in the caller's process
  * group, so ^C and ^Z of a terminal reach them directly; signals that somebody sends are forwarded to each. The
- * first rank that fails ends the others. When this process is killed, the kernel kills the ranks (PDEATHSIG); what
- * they started becomes the guardian's or the keeper's.
+ * first rank that fails ends the others; or it, or all are started again. When this process is killed, the kernel
+ * kills the ranks (PDEATHSIG); what they started becomes the guardian's or the keeper's.
  */
 #include "launch/launch_impl.h"
 
@@ -49,9 +49,12 @@ struct ranks {
 	struct pollfd *fds;	/* FD_SIGNAL, FD_EXEC, then the streams */
 	int exec[2]; /* a rank that cannot execute the command writes its errno; EOF: all could */
 	int exec_errno;
-	int status;	  /* exit status of the first failure; 0: none so far */
-	bool interrupted; /* a signal has reached all ranks: failures need no sentence */
-	uint64_t kill_at; /* the ranks were asked to end; 0: they were not */
+	int status;	   /* exit status of the first failure; 0: none so far */
+	uint32_t restarts; /* of all */
+	uint32_t *starts;  /* of each rank: how often it was started again */
+	bool again;	   /* a rank has failed: all end, to be started again */
+	bool interrupted;  /* a signal has reached all ranks: failures need no sentence */
+	uint64_t kill_at;  /* the ranks were asked to end; 0: they were not */
 };
 
 static void
@@ -110,25 +113,64 @@ on_exec(struct ranks *r)
 		return;
 	if (n == 0 && r->n > 1 && r->pids[0])
 		warn_of_mpi(r);
+	close(r->exec[0]);
 	r->fds[FD_EXEC].fd = -1;
+}
+
+/* "rank 2 (pid 4711) killed by signal 9 (Killed)" */
+static void
+how_failed(int rank, pid_t pid, int wait_status, char *text, size_t size)
+{
+	if (WIFSIGNALED(wait_status))
+		snprintf(text, size, "rank %d (pid %d) killed by signal %d (%s)", rank, (int)pid,
+			 WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	else
+		snprintf(text, size, "rank %d (pid %d) ended with exit status %d", rank, (int)pid,
+			 status_exit(wait_status));
+}
+
+static bool start_again(struct ranks *r, int rank);
+
+/* Start ranks again, if that is allowed. False: they end. */
+static bool
+restart(struct ranks *r, int rank, const char *how)
+{
+	const struct launch_config *cfg = &r->l->cfg;
+
+	if (r->again)
+		return true; /* they are ending for an earlier failure */
+	if (r->status || r->interrupted || r->restarts == cfg->max_restarts)
+		return false;
+	r->restarts++;
+	launch_say(r->l, LOG_ERROR, "%s: starting %s again (%u of %u)", how,
+		   cfg->restart_rank ? "it" : "all ranks", r->restarts, cfg->max_restarts);
+	if (cfg->restart_rank)
+		return start_again(r, rank);
+	r->again = true;
+	r->kill_at = deadline_in_ms(LAUNCH_COMMAND_TERM_MS);
+	signal_ranks(r, SIGTERM);
+	return true;
 }
 
 static void
 rank_failed(struct ranks *r, int rank, pid_t pid, int wait_status)
 {
 	int status = status_exit(wait_status);
+	char how[128];
 
 	if (r->fds[FD_EXEC].fd >= 0)
 		on_exec(r);
+	how_failed(rank, pid, wait_status, how, sizeof how);
 	if (!r->status && r->exec_errno) {
 		errno = r->exec_errno;
 		status = exec_failed(r->l, r->l->argv[0], r->l->cfg.not_found);
-	} else if (!r->status && !r->interrupted && WIFSIGNALED(wait_status)) {
-		launch_say(r->l, LOG_ERROR, "rank %d (pid %d) killed by signal %d (%s)", rank,
-			   (int)pid, WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	} else if (restart(r, rank, how)) {
+		return;
+	} else if (!r->status && !r->interrupted && r->restarts) {
+		launch_say(r->l, LOG_ERROR, "%s, after %u restart%s", how, r->restarts,
+			   r->restarts == 1 ? "" : "s");
 	} else if (!r->status && !r->interrupted) {
-		launch_say(r->l, LOG_ERROR, "rank %d (pid %d) ended with exit status %d", rank,
-			   (int)pid, status);
+		launch_say(r->l, LOG_ERROR, "%s", how);
 	}
 	end_all(r, status);
 }
@@ -168,6 +210,9 @@ on_signal(struct ranks *r)
 	}
 	terminal = si.ssi_code == SI_KERNEL; /* the ranks have it, too */
 	r->interrupted = true;
+	if (r->again) /* they are ending already */
+		r->status = 128 + (int)si.ssi_signo;
+	r->again = false;
 	if (!terminal)
 		signal_ranks(r, (int)si.ssi_signo);
 }
@@ -229,17 +274,21 @@ on_output(struct ranks *r, int i)
 	r->fds[FD_STREAM + i].fd = -1;
 }
 
-/* Print what is in the pipes, and no more: processes that the ranks left in the background may write for ever. */
+/* Print what is in the pipes of a rank, and no more: processes that it left in the background may write for ever. */
 static void
-drain(struct ranks *r)
+drain(struct ranks *r, int rank)
 {
-	for (int i = 0; i < 2 * r->n; i++) {
+	for (int i = 2 * rank; i < 2 * rank + 2; i++) {
 		struct pollfd p = {.fd = r->streams[i].fd, .events = POLLIN};
 
 		for (int k = 0; k < PIPE_READS && r->streams[i].fd >= 0 && poll(&p, 1, 0) > 0; k++)
 			on_output(r, i);
-		if (r->streams[i].fd >= 0)
-			print_lines(&r->streams[i], i, true);
+		if (r->streams[i].fd < 0)
+			continue;
+		print_lines(&r->streams[i], i, true);
+		close(r->streams[i].fd);
+		buf_fini(&r->streams[i].line);
+		r->streams[i].fd = r->fds[FD_STREAM + i].fd = -1;
 	}
 }
 
@@ -272,24 +321,31 @@ set_number(const char *name, int value)
 
 /* The same for all ranks; a user's MASTER_ADDR and MASTER_PORT stay. */
 static bool
-set_world(int n)
+set_world(const struct launch *l)
 {
-	static const char *const sizes[] = {"WORLD_SIZE", "LOCAL_WORLD_SIZE",
+	static const char *const sizes[] = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE",
 					    "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 	bool ok = setenv("MASTER_ADDR", "127.0.0.1", 0) == 0 && set_number("NODE_RANK", 0) &&
-		  set_number("GROUP_RANK", 0);
+		  set_number("GROUP_RANK", 0) && set_number("GROUP_WORLD_SIZE", 1) &&
+		  setenv("ROLE_NAME", "default", 1) == 0 &&
+		  set_number("TORCHELASTIC_MAX_RESTARTS", (int)l->cfg.max_restarts) &&
+		  set_number("TORCHELASTIC_RUN_ID", (int)l->keeper);
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		ok = ok && set_number(sizes[i], n);
+		ok = ok && set_number(sizes[i], l->cfg.ndevices);
 	return ok && (getenv("MASTER_PORT") || set_number("MASTER_PORT", free_port()));
 }
 
 static bool
-set_rank(int rank)
+set_rank(int rank, uint32_t starts)
 {
-	static const char *const names[] = {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK",
-					    "OMPI_COMM_WORLD_LOCAL_RANK", "GPUSIM_DEVICE"};
-	bool ok = true;
+	static const char *const names[] = {"RANK",
+					    "LOCAL_RANK",
+					    "ROLE_RANK",
+					    "OMPI_COMM_WORLD_RANK",
+					    "OMPI_COMM_WORLD_LOCAL_RANK",
+					    "GPUSIM_DEVICE"};
+	bool ok = set_number("TORCHELASTIC_RESTART_COUNT", (int)starts);
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		ok = ok && set_number(names[i], rank);
@@ -309,7 +365,7 @@ rank_child(const struct ranks *r, int rank, pid_t parent, const int out[2])
 		dup2(out[k], STDOUT_FILENO + k);
 	setrlimit(RLIMIT_NOFILE, &r->l->nofile);
 	sigprocmask(SIG_SETMASK, &r->l->mask, NULL);
-	if (set_rank(rank))
+	if (set_rank(rank, r->starts[rank]))
 		execvp(r->l->argv[0], r->l->argv);
 	if (write(r->exec[1], &errno, sizeof errno) < 0)
 		_exit(EXIT_INTERNAL);
@@ -322,6 +378,7 @@ start_rank(struct ranks *r, int rank)
 	int pipes[2][2] = {{-1, -1}, {-1, -1}}, out[2];
 	pid_t parent = getpid(), pid = -1;
 
+	drain(r, rank); /* of the process that it replaces */
 	if (!r->l->cfg.label ||
 	    (pipe2(pipes[0], O_CLOEXEC) == 0 && pipe2(pipes[1], O_CLOEXEC) == 0))
 		pid = fork();
@@ -343,6 +400,36 @@ start_rank(struct ranks *r, int rank)
 	return true;
 }
 
+/* Start the ranks from `rank` on, up to `end`. False: one could not be, and all end. */
+static bool
+start_ranks(struct ranks *r, int rank, int end)
+{
+	bool ok;
+
+	if (r->fds[FD_EXEC].fd >= 0)
+		close(r->exec[0]);
+	ok = pipe2(r->exec, O_CLOEXEC | O_NONBLOCK) == 0;
+	r->fds[FD_EXEC] = (struct pollfd){ok ? r->exec[0] : -1, POLLIN, 0};
+	while (ok && rank < end && !r->status) {
+		ok = start_rank(r, rank);
+		rank += ok;
+	}
+	if (!ok) {
+		launch_say(r->l, LOG_ERROR, "rank %d: cannot start a process: %s", rank,
+			   strerror(errno));
+		end_all(r, EXIT_FAILED);
+	}
+	close(r->exec[1]);
+	return ok;
+}
+
+static bool
+start_again(struct ranks *r, int rank)
+{
+	r->starts[rank]++;
+	return start_ranks(r, rank, rank + 1);
+}
+
 static bool
 ranks_init(struct ranks *r, const struct launch *l)
 {
@@ -354,9 +441,10 @@ ranks_init(struct ranks *r, const struct launch *l)
 	*r = (struct ranks){.l = l,
 			    .n = n,
 			    .pids = alloc_zeroed((size_t)n, sizeof *r->pids),
+			    .starts = alloc_zeroed((size_t)n, sizeof *r->starts),
 			    .streams = alloc_zeroed((size_t)n * 2, sizeof *r->streams),
 			    .fds = alloc_zeroed((size_t)n * 2 + FD_STREAM, sizeof *r->fds)};
-	if (!r->pids || !r->streams || !r->fds || pipe2(r->exec, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (!r->pids || !r->starts || !r->streams || !r->fds)
 		return false;
 	for (int i = 0; i < 2 * n; i++)
 		r->streams[i].fd = r->fds[FD_STREAM + i].fd = -1;
@@ -374,8 +462,56 @@ ranks_init(struct ranks *r, const struct launch *l)
 	sigaddset(&set, SIGPIPE); /* a write reports it */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	r->fds[FD_EXEC] = (struct pollfd){r->exec[0], POLLIN, 0};
-	return r->fds[FD_SIGNAL].fd >= 0 && set_world(n);
+	r->fds[FD_EXEC].fd = -1;
+	return r->fds[FD_SIGNAL].fd >= 0 && set_world(l);
+}
+
+/* Until all ranks have ended, or the time is over that they had for it. */
+static void
+watch_ranks(struct ranks *r)
+{
+	while (r->nalive > 0) {
+		int left = r->kill_at ? deadline_left_ms(r->kill_at) : -1;
+
+		if (left == 0)
+			return; /* they ignore SIGTERM: sweep_children kills them */
+		if (poll(r->fds, (nfds_t)r->n * 2 + FD_STREAM, left) <= 0)
+			continue;
+		for (int i = 0; i < 2 * r->n; i++)
+			if (r->fds[FD_STREAM + i].revents)
+				on_output(r, i);
+		if (r->fds[FD_EXEC].revents && r->fds[FD_EXEC].fd >= 0)
+			on_exec(r);
+		if (r->fds[FD_SIGNAL].revents)
+			on_signal(r);
+	}
+}
+
+/* End the ranks, and what they started. */
+static void
+sweep(struct ranks *r)
+{
+	if (r->nalive == 0)
+		sweep_children(NULL, 0, SIGTERM, reap, r, deadline_in_ms(LAUNCH_ORPHAN_TERM_MS));
+	sweep_children(NULL, 0, SIGKILL, reap, r, deadline_in_ms(LAUNCH_KILL_MS));
+}
+
+/* True: all have ended to be started again. */
+static bool
+is_again(struct ranks *r)
+{
+	if (!r->again)
+		return false;
+	sweep(r);
+	while (poll(&r->fds[FD_SIGNAL], 1, 0) > 0)
+		on_signal(r); /* ^C meanwhile */
+	if (!r->again || r->status || r->nalive)
+		return false;
+	r->again = false;
+	r->kill_at = 0;
+	for (int i = 0; i < r->n; i++)
+		r->starts[i]++;
+	return true;
 }
 
 /* Run the command once for each device, in this process's children. Returns the exit status. */
@@ -388,33 +524,14 @@ ranks_main(const struct launch *l)
 		launch_say(l, LOG_ERROR, "ranks: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
-	for (int i = 0; i < r.n && !r.status; i++)
-		if (!start_rank(&r, i)) {
-			launch_say(l, LOG_ERROR, "rank %d: cannot start a process: %s", i,
-				   strerror(errno));
-			end_all(&r, EXIT_FAILED);
-		}
-	close(r.exec[1]);
-	while (r.nalive > 0) {
-		int left = r.kill_at ? deadline_left_ms(r.kill_at) : -1;
-
-		if (left == 0)
-			break; /* they ignore SIGTERM: sweep_children kills them */
-		if (poll(r.fds, (nfds_t)r.n * 2 + FD_STREAM, left) <= 0)
-			continue;
-		for (int i = 0; i < 2 * r.n; i++)
-			if (r.fds[FD_STREAM + i].revents)
-				on_output(&r, i);
-		if (r.fds[FD_EXEC].revents)
-			on_exec(&r);
-		if (r.fds[FD_SIGNAL].revents)
-			on_signal(&r);
-	}
-	if (r.status && r.nalive == 0)
-		sweep_children(NULL, 0, SIGTERM, reap, &r, deadline_in_ms(LAUNCH_ORPHAN_TERM_MS));
+	do {
+		start_ranks(&r, 0, r.n);
+		watch_ranks(&r);
+	} while (is_again(&r));
 	if (r.status)
-		sweep_children(NULL, 0, SIGKILL, reap, &r, deadline_in_ms(LAUNCH_KILL_MS));
-	drain(&r);
+		sweep(&r);
+	for (int i = 0; i < r.n; i++)
+		drain(&r, i);
 	return r.status;
 }
 

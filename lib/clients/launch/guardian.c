@@ -318,16 +318,22 @@ phase_start(struct guardian *g)
 	return EXIT_OK;
 }
 
-static void
+/* Returns EXIT_OK, or why the command was not started. */
+static int
 phase_run(struct guardian *g)
 {
+	int status = EXIT_OK;
+
 	g->phase = PHASE_RUN;
 	if (g->l->argv && g->l->cfg.ready && !is_over(g))
-		g->l->cfg.ready(g->l->cfg.ready_arg, g->l->url);
+		status = g->l->cfg.ready(g->l->cfg.ready_arg, g->l->url);
+	if (status != EXIT_OK)
+		return status;
 	if (!is_over(g) && write(g->l->argv ? g->go_fd : g->l->ready_fd, "\n", 1) != 1)
-		return;
+		return EXIT_OK;
 	while (!is_over(g))
 		turn(g, g->kill_at);
+	return EXIT_OK;
 }
 
 static bool
@@ -429,7 +435,7 @@ guardian_main(struct launch *l)
 	g.front_gone = getppid() != l->keeper;
 	status = start_daemons(&g) ? phase_start(&g) : EXIT_FAILED;
 	if (status == EXIT_OK)
-		phase_run(&g);
+		status = phase_run(&g);
 	phase_end(&g, status);
 	return status ? status : status_exit(g.command_status);
 }

@@ -35,15 +35,18 @@ struct launch_config {
 	const char *bindir;
 	/* message for a command that does not exist; NULL: the system's text */
 	const char *not_found;
-	bool each;		   /* run the command once for each device, as that device's rank */
-	bool label;		   /* each: put "RANK: " before each line of output */
+	bool each;  /* run the command once for each device, as that device's rank */
+	bool label; /* each: put "RANK: " before each line of output */
+	/* each: how often ranks are started again after a failure, in all; then all ranks, or the failed one alone */
+	uint32_t max_restarts;
+	bool restart_rank;
 	uint64_t start_timeout_ms; /* until every daemon is ready; 0: LAUNCH_START_MS */
 	/* Called for each event with a message without a newline. Runs in the process that sees the
 	 * event: this one or a child of it. May be NULL. */
 	void (*say)(enum log_level level, const char *sentence);
-	/* launch_run: called when all daemons are ready; the command starts when this returns. Runs
-	 * in a child of this process. May be NULL. */
-	void (*ready)(void *arg, const char *coordinator);
+	/* launch_run: called when all daemons are ready; the command starts when this returns EXIT_OK, and otherwise
+	 * that is the exit status. Runs in a child of this process. May be NULL. */
+	int (*ready)(void *arg, const char *coordinator);
 	void *ready_arg;
 };
 
@@ -62,9 +65,10 @@ struct launch_config {
  * ignored SIGHUP, as with nohup) are those of this process at the call.
  *
  * With cfg->each the command runs once for each device. Each has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
- * MASTER_ADDR, MASTER_PORT, Open MPI's names for the rank and size, and GPUSIM_DEVICE, the index of its device.
- * Rank 0 has stdin. The first rank that fails ends the others (SIGTERM; SIGKILL 5 s later), and its exit status is
- * returned.
+ * MASTER_ADDR, MASTER_PORT, what else torchrun sets, Open MPI's names for the rank and size, and GPUSIM_DEVICE, the
+ * index of its device. Rank 0 has stdin. The first rank that fails ends the others (SIGTERM; SIGKILL 5 s later),
+ * and its exit status is returned. Within max_restarts, all ranks start again then; or with restart_rank, the others
+ * run on, and the failed one starts again. TORCHELASTIC_RESTART_COUNT counts the starts of a rank, from 0.
  *
  * Call it from the only thread, before the first call of gpusim.h, as the last thing the program does:
  * this process gives up its stdin and stdout, so that only the command holds them.

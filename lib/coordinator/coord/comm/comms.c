@@ -128,8 +128,18 @@ device_is_gone(struct coord *c, const struct device *d)
 			}
 }
 
+static bool
+holds(const struct coord *c, const struct device *d)
+{
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks && comm->state != COMM_FAILED; r++)
+			if (comm->rank[r].dev == d || comm->rank[r].from == d)
+				return true;
+	return false;
+}
+
 const struct device_hooks comm_device_hooks = {
-    .lost = device_is_gone, .restarted = device_restarted, .seat = seat_of};
+    .lost = device_is_gone, .restarted = device_restarted, .seat = seat_of, .holds = holds};
 
 /* ---- ends */
 

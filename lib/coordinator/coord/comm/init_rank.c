@@ -40,7 +40,9 @@ name_id(const struct rendezvous *v, char *text, size_t room)
 	snprintf(text, room, "id %016" PRIx64 "%016" PRIx64, v->uid.high, v->uid.low);
 }
 
-static const struct gathering by_id = {.complete = make, .name = name_id};
+static bool waits(const struct coord *c, const struct rendezvous *v);
+
+static const struct gathering by_id = {.complete = make, .waits = waits, .name = name_id};
 
 static enum rc
 check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
@@ -80,13 +82,43 @@ check_agreement(const struct rendezvous *v, const GpuSim__CommInitRankRequest *q
 	return rendezvous_check_seat(v, q->rank, err);
 }
 
+/* Whoever names it waits until it has returned. */
+static bool
+device_is_awaited(const struct coord *c, uint64_t id)
+{
+	for (size_t i = 0; c->cfg.revive && i < devices_count(c); i++)
+		if (device_id(device_at(c, i)) == id)
+			return device_returns(c, device_at(c, i));
+	return false;
+}
+
+/* A device that is named, or is to be chosen, is about to return; or is in use by a process that has ended. */
+static bool
+waits(const struct coord *c, const struct rendezvous *v)
+{
+	uint32_t want = 0, nfree = 0, later = 0;
+
+	for (uint32_t r = 0; r < v->nranks; r++) {
+		want += !v->seat[r].device_id;
+		if (device_is_awaited(c, v->seat[r].device_id))
+			return true;
+	}
+	for (size_t i = 0; c->cfg.revive && i < devices_count(c); i++) {
+		const struct device *d = device_at(c, i);
+
+		nfree += !device_is_spare(d) && device_is_free(d);
+		later += !device_is_spare(d) && !device_is_free(d);
+	}
+	return later && want > nfree && want <= nfree + later;
+}
+
 enum rc
 rendezvous_check_device(struct coord *c, const struct rendezvous *v, uint32_t rank,
 			uint64_t device_id, struct err *err)
 {
 	struct device *d;
 
-	if (!device_id)
+	if (!device_id || device_is_awaited(c, device_id))
 		return RC_OK;
 	if (device_named(c, device_id, &d, err) != RC_OK)
 		return err->rc;

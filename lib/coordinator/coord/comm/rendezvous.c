@@ -174,12 +174,27 @@ expire(struct coord *c, struct rendezvous *v)
 	end(c, v, &err);
 }
 
+static bool
+is_complete(const struct rendezvous *v)
+{
+	return v->nhere + v->nspared >= v->nranks && v->ngone == 0;
+}
+
+static bool
+is_due(const struct coord *c, const struct rendezvous *v)
+{
+	for (uint32_t r = 0; r < v->nranks; r++)
+		if (v->seat[r].p && c->now_ms >= pending_due_ms(v->seat[r].p))
+			return true;
+	return false;
+}
+
 void
 rendezvous_complete(struct coord *c, struct rendezvous *v)
 {
 	struct err err;
 
-	if (v->nhere + v->nspared < v->nranks || v->ngone)
+	if (!is_complete(v) || (v->kind->waits && v->kind->waits(c, v) && !is_due(c, v)))
 		return;
 	if (v->kind->complete(c, v, &err) != RC_OK) {
 		rendezvous_refuse(v, &err);
@@ -218,7 +233,6 @@ rendezvous_tick(struct coord *c)
 
 	for (struct rendezvous *v = c->comms->rendezvous; v; v = next) {
 		const struct err away = {RC_ABORTED, "the client disconnected"};
-		bool due = false;
 
 		next = v->next;
 		for (uint32_t r = 0; r < v->nranks; r++) {
@@ -226,11 +240,12 @@ rendezvous_tick(struct coord *c)
 
 			if (s->gone && c->now_ms >= s->gone_ms + TIME_LEASE_MS)
 				answer_failure(c, s->p, &away);
-			due |= s->p && c->now_ms >= pending_due_ms(s->p);
 		}
 		if (v->nhere == 0)
 			rendezvous_free(c, v);
-		else if (due)
+		else if (is_complete(v))
+			rendezvous_complete(c, v);
+		else if (is_due(c, v))
 			expire(c, v);
 	}
 }

@@ -28,6 +28,8 @@ struct rendezvous;
 struct gathering {
 	/* All have joined: answer them, or let them wait for a communicator. On failure all are refused. */
 	enum rc (*complete)(struct coord *c, struct rendezvous *v, struct err *err);
+	/* Their devices are about to return: complete would fail now. NULL: never. */
+	bool (*waits)(const struct coord *c, const struct rendezvous *v);
 	/* The beginning of a message: "split of comm 3". */
 	void (*name)(const struct rendezvous *v, char *text, size_t room);
 };

@@ -33,6 +33,7 @@ struct coord_config {
 	uint32_t abort_grace_ms;  /* time for survivors to answer after a failure */
 	uint32_t respawn_ms;	  /* time for a restarted device to register; 0: 10 s */
 	uint32_t on_failure;	  /* enum gpusim_on_failure: for lost devices in no communicator */
+	bool revive;		  /* start lost devices that only failed communicators have, too */
 	char host[HOST_ID_MAX];	  /* boot id of the host on which it can start devices, or "" */
 	bool persists;		  /* it emits COORD_STORE */
 	bool records;		  /* it emits COORD_ALGO */

@@ -228,9 +228,9 @@ care_tick(struct coord *c)
 	for (size_t i = 0; i < c->devices->n; i++) {
 		struct device *d = c->devices->v[i];
 
-		if (!d->lost || d->ncomms)
+		if (!d->lost || (d->ncomms && !(c->cfg.revive && !c->devices->hooks->holds(c, d))))
 			continue;
-		if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN) {
+		if (device_policy(c) == GPUSIM_ON_FAILURE_RESPAWN) {
 			char why[32];
 
 			if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {

@@ -274,16 +274,25 @@ device_find_spare(const struct coord *c, const struct device *lost, bool spares)
 	return best;
 }
 
+enum gpusim_on_failure
+device_policy(const struct coord *c)
+{
+	bool spare = c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE;
+
+	return c->cfg.revive && !spare ? GPUSIM_ON_FAILURE_RESPAWN
+				       : (enum gpusim_on_failure)c->cfg.on_failure;
+}
+
 bool
 device_returns(const struct coord *c, const struct device *d)
 {
 	if (!d->lost || d->spawn.until_ms || d->heir)
 		return d->lost;
-	if (d->ncomms)
+	if (d->ncomms && !c->cfg.revive)
 		return false;
 	if (d->said->supervised)
 		return device_lost_for(c, d) < c->cfg.respawn_ms;
-	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
+	if (device_policy(c) == GPUSIM_ON_FAILURE_RESPAWN)
 		return !d->spawn.cannot[0] && device_can_spawn(c, d);
 	return c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE && !d->spare &&
 	       device_find_spare(c, d, true);

@@ -15,6 +15,8 @@ struct device_hooks {
 	void (*restarted)(struct coord *c, const struct device *d);
 	/* The id of the first communicator with the device, and its rank there; 0: none. */
 	uint64_t (*seat)(const struct coord *c, const struct device *d, uint32_t *rank);
+	/* A communicator with the device, or for which it is reserved, has not failed for good. */
+	bool (*holds)(const struct coord *c, const struct device *d);
 };
 
 enum rc devices_init(struct coord *c, const struct device_hooks *hooks);

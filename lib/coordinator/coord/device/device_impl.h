@@ -104,6 +104,8 @@ void device_alive(struct coord *c, struct device *d);
 bool device_is_here(const struct coord *c, const struct device *d);
 /* It has registered; end its restart. */
 void device_came(struct device *d);
+/* What is done about lost devices that no communicator holds. */
+enum gpusim_on_failure device_policy(const struct coord *c);
 /* "is being started again": what is done about a lost device; or "". */
 void device_remedy(const struct coord *c, const struct device *d, char *text, size_t room);
 /* The time since it was lost, in ms. */
