@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._lib import DTYPE_SIZES, DTYPES, Invalid
+from ._lib import DTYPES, Invalid
 from .machine import Device, Memory
 
 # Types that NumPy does not have are unsigned integers of their size, with a name of their own.
@@ -71,11 +71,11 @@ class Array(np.ndarray):
         return self._addr
 
     def prepared(self) -> Tuple[int, int, int, Device]:
-        """Its address, elements, type's number and device, for calls. Invalid: as addr; it is not contiguous."""
+        """Its address, elements, type's number (-1: booleans) and device, for calls. Invalid: as addr; it is not contiguous."""
         if self._prepared is None:
             if not self.flags.c_contiguous:
                 raise Invalid("the array is not contiguous: pass a copy")
-            self._prepared = self.addr, self.size, DTYPES[self.kind], self.device
+            self._prepared = self.addr, self.size, DTYPES[self.kind] if self.dtype != bool else -1, self.device
         if self.memory._free:  # type: ignore[union-attr]
             return self.addr, 0, 0, self.device  # which says why
         return self._prepared
@@ -104,7 +104,8 @@ def empty(shape: Union[int, Sequence[int]], device: Device, dtype: Any = np.floa
             raise Invalid(f"no type {type!r}; there are {', '.join(DTYPES)}")
         dtype = _RAW.get(type, next((k for k, v in _NAMES.items() if v == type), None))
     d = np.dtype(dtype)
-    type_name(d)
+    if type not in _RAW:
+        type_name(d)
     dims = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     n = 1
     for each in dims:
@@ -134,10 +135,10 @@ def array(values: Any, device: Device, dtype: Any = None, type: Optional[str] = 
     """
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__") and hasattr(np, "from_dlpack"):
         values = np.from_dlpack(values)
-    source = np.asarray(values, dtype=_RAW.get(type, dtype) if type else dtype)
+    source = np.asarray(values, dtype=dtype)
     if type is None and isinstance(values, Array):
         type = values.type
-    if type in _RAW and source.dtype.itemsize != DTYPE_SIZES[DTYPES[type]]:
+    if type in _RAW and source.dtype != _RAW[type]:
         raise Invalid(f"type {type!r} takes the raw bits, as {np.dtype(_RAW[type])}, not {source.dtype}")
     a = empty(source.shape, device, source.dtype if type is None or type in _RAW else None, type)
     a[...] = source

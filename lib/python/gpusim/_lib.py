@@ -46,7 +46,7 @@ class Error(RuntimeError):
         self.device = found.group(1) if found else None
 
     def __reduce__(self) -> tuple:
-        return type(self), (str(self), self.code)
+        return type(self), (str(self), self.code), {"rank": self.rank, "device": self.device}
 
 
 class Invalid(Error, ValueError):

@@ -179,7 +179,17 @@ class Comm:
             until = time.monotonic() + (self.machine.timeout if timeout is None else timeout) - _SLICE_MS / 1000
             while rc == 4 and time.monotonic() < until:
                 rc = wait(g, device, stream, mark, _SLICE_MS)
+            if rc == 4:
+                raise _lib.Timeout(self._stuck())
         self._check(rc)
+
+    def _stuck(self) -> str:
+        """The sentence of a wait that takes too long: what holds it up, if that is known."""
+        said = lib().gpusim_error().decode(errors="replace")
+        try:
+            return self.machine.ctl("explain", "--comm", str(self.id)).split("\n")[0] or said
+        except (_lib.Error, OSError, ValueError):
+            return said
 
     def done(self, mark: int = 0, stream: int = 0) -> bool:
         """True: the stream has passed the mark, or the work has failed."""
@@ -206,7 +216,7 @@ class Comm:
         """
         if recv is None and not how and type(send) is Array and self.queued and self._group is None:
             addr, size, dtype, device = send.prepared()  # nothing else is checked: this call is often a small one
-            if device == self.device and op in REDOPS and op != "premulsum":
+            if device == self.device and dtype >= 0 and op in REDOPS and op != "premulsum":
                 self.call(0, addr, addr, size, dtype, REDOPS[op], stream=-1)
                 self.wait()
                 return send
@@ -269,7 +279,7 @@ class Comm:
             ops = Graph(self)
             ops._add(name, b.size, b.kind, addr, addr, root=peer, rank=rank, stream=stream)
             check(lib().gpusim_submit(self._p(), ops._list, 0, None))
-            return self._end(0, stream, a, back, async_)
+            return self._end(0, stream, a, back, async_, b)
         mark = self.call(COLLS[name], b.addr if name == "send" else 0, b.addr if name == "recv" else 0, b.size,
                          DTYPES[b.kind], root=peer, stream=stream)
         return self._end(mark, stream, a, back, async_, b)
@@ -336,6 +346,9 @@ class Comm:
             r.append(b)
         kind = sizes.kind
         assert kind is not None
+        if coll in ("allreduce", "reduce", "reduce_scatter") and op not in ("min", "max", "band", "bor", "bxor") and any(
+                a is not None and a.dtype == bool for a in s):
+            raise Invalid(f"{coll}: {op} of booleans; max is their or, min their and")
         scalar = None
         if op == "premulsum":
             factors = np.asarray(factor, dtype=np.float64).reshape(-1)
@@ -425,6 +438,8 @@ class Comm:
             self.destroy()
         except _lib.Error:
             pass
+
+    __del__ = close
 
 
 class _Sizes:

@@ -35,12 +35,13 @@ class _Handle:
 
 class Memory:
     """Bytes of a device: addr on the device, ptr in this process. Freed with its last view."""
-    __slots__ = ("device", "addr", "ptr", "nbytes", "_free", "__weakref__")
+    __slots__ = ("device", "addr", "ptr", "nbytes", "_free", "_keep", "__weakref__")
 
     def __init__(self, device: "Device", nbytes: int) -> None:
         addr, at = U64(), C.c_void_p()
         self._free = True
         g = device.machine._g()
+        self._keep = device.machine._handle  # a view outlives the machine
         check(lib().gpusim_malloc(g, device.id, max(nbytes, 1), 1, C.byref(addr)))
         self.device, self.addr, self.nbytes, self._free = device, addr.value, nbytes, False
         check(lib().gpusim_map(g, device.id, addr, max(nbytes, 1), C.byref(at)))
@@ -110,8 +111,8 @@ class Device:
         """Run a kernel by name, gpusim-kernels(7). An array gives its address, an int or a float itself, a type its name.
 
         >>> with gpusim.cluster(1) as g:
-        ...     x = gpusim.array([1., 2.], g.devices[0])
-        ...     g.devices[0].launch("scale", x=x, nelem=2, alpha=3.0, dtype="f64")
+        ...     x = gpusim.array(np.float32([1, 2]), g.devices[0])
+        ...     g.devices[0].launch("scale", x=x, n=2, alpha=3.0)
         ...     print(x)
         [3. 6.]
         """
@@ -179,15 +180,20 @@ class Machine:
         return self._handle.value
 
     def close(self) -> None:
-        """Disconnect, and end the machine if cluster() has started it. Arrays stay readable."""
-        handle, self._handle = self._handle, None
+        """Disconnect, and end the machine if cluster() has started it. Work in progress gets 2 s. Arrays stay readable."""
+        handle = self._handle
         if _lib.is_forked() or handle is None:
+            self._handle = None
             return
+        lib().gpusim_set_timeout_ms(handle.value, 2000)
         for comm in list(self._comms):
             comm.close()
+        self._handle = None
         run, self._run = self._run, None
         if run:
             run.communicate()  # closes its standard input, at whose end it ends
+        if self._said:
+            self._said.close()
 
     def __enter__(self) -> "Machine":
         return self
@@ -219,7 +225,7 @@ class Machine:
     @property
     def log(self) -> str:
         """What the programs of cluster() have said so far."""
-        if self._said is None:
+        if self._said is None or self._said.closed:
             return ""
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
@@ -282,8 +288,8 @@ class Machine:
         """What each communicator is doing, which rank holds it up, and how to continue."""
         return json.loads(self.ctl("explain", "--json"))["text"]
 
-    def trace(self, path: Optional[Union[str, os.PathLike]] = None) -> Dict[str, Any]:
-        """The timeline of operations, in Chrome's trace format; also written to a file, for ui.perfetto.dev."""
+    def trace(self, path: Optional[Union[str, os.PathLike]] = None) -> List[Dict[str, Any]]:
+        """The timeline of operations, as the list of Chrome's trace format; also written to a file, for ui.perfetto.dev."""
         text = self.ctl("trace")
         if path is not None:
             with open(path, "w", encoding="utf-8") as f:
@@ -353,4 +359,5 @@ def cluster(n: int, *, timeout: float = 60.0, **options: Any) -> Machine:
     except BaseException:
         run.kill()
         run.communicate()
+        said.close()
         raise
