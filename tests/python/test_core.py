@@ -339,8 +339,8 @@ class Process(Machine):
             gpusim.cluster(1, mem="much")
         with self.assertRaisesRegex(gpusim.Error, "nope"):
             gpusim.cluster(1, nope=True)
-        done = subprocess.run([sys.executable, "-c", "import gpusim._lib as l; l._SONAME = 'libgpusim.so.9.9'; l.lib()"],
-                              stderr=subprocess.PIPE, text=True, check=False)
+        other = "import gpusim._lib as l\nl._SONAME = 'libgpusim.so.9.9'\nl.lib()"
+        done = subprocess.run([sys.executable, "-c", other], stderr=subprocess.PIPE, text=True, check=False)
         self.assertIn("this package is for libgpusim.so.9.9", done.stderr)
 
 

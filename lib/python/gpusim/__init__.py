@@ -1,4 +1,4 @@
-"""gpusim: NCCL you can run from Python. Simulated GPUs with memory, streams, kernels and collectives, as NumPy sees them.
+"""gpusim: NCCL you can run from Python. Simulated GPUs with memory, streams, kernels, collectives.
 
 >>> import numpy as np, gpusim
 >>> with gpusim.cluster(2) as g:

@@ -19,13 +19,14 @@ def type_name(dtype: Any) -> str:
     d = np.dtype(dtype)
     name = _NAMES.get(d.str[1:])
     if name is None or d.str[0] == ">":
-        raise Invalid(f"no device has elements of type {d}: convert them to one of {', '.join(sorted(set(_NAMES.values())))}")
+        raise Invalid(f"no device has elements of type {d}: convert them to one of "
+                      f"{', '.join(sorted(set(_NAMES.values())))}")
     return name
 
 
 class Array(np.ndarray):
-    """A NumPy array whose bytes are memory of a device. Views share and keep the memory; results of NumPy's functions are
-    plain arrays. Made by gpusim.array(), empty(), zeros().
+    """A NumPy array whose bytes are memory of a device. Views share and keep the memory; results of NumPy's functions
+    are plain arrays. Made by gpusim.array(), empty(), zeros().
 
     .device  the device;  .addr  the address there;  .type  the name of the elements' type, such as "bf16"
     """
@@ -71,7 +72,8 @@ class Array(np.ndarray):
         return self._addr
 
     def prepared(self) -> Tuple[int, int, int, Device]:
-        """Its address, elements, type's number (-1: booleans) and device, for calls. Invalid: as addr; it is not contiguous."""
+        """Its address, elements, type's number (-1: booleans) and device, for calls. Invalid: as addr; it is not
+        contiguous."""
         if self._prepared is None:
             if not self.flags.c_contiguous:
                 raise Invalid("the array is not contiguous: pass a copy")
@@ -86,7 +88,8 @@ class Array(np.ndarray):
         return self.type or type_name(self.dtype)
 
     def free(self) -> None:
-        """Free its memory now, for all views: using them in a call is then Invalid. Without it, the last view frees it."""
+        """Free its memory now, for all views: using them in a call is then Invalid. Without it, the last view frees
+        it."""
         if self.memory is not None:
             self.memory.free()
 
@@ -94,7 +97,8 @@ class Array(np.ndarray):
         return np.asarray(self).__reduce__()
 
 
-def empty(shape: Union[int, Sequence[int]], device: Device, dtype: Any = np.float64, type: Optional[str] = None) -> Array:
+def empty(shape: Union[int, Sequence[int]], device: Device, dtype: Any = np.float64,
+          type: Optional[str] = None) -> Array:
     """A new array in a device's memory, with any content. NoMemory: the device is full.
 
     type: "bf16", "f8e4m3", "f8e5m2": types that NumPy lacks; its elements are then uint16 or uint8.
@@ -117,7 +121,8 @@ def empty(shape: Union[int, Sequence[int]], device: Device, dtype: Any = np.floa
     return a
 
 
-def zeros(shape: Union[int, Sequence[int]], device: Device, dtype: Any = np.float64, type: Optional[str] = None) -> Array:
+def zeros(shape: Union[int, Sequence[int]], device: Device, dtype: Any = np.float64,
+          type: Optional[str] = None) -> Array:
     """As empty(), filled with 0."""
     a = empty(shape, device, dtype, type)
     a.fill(0)

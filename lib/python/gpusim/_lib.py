@@ -108,7 +108,7 @@ class Forked(Error):
 
 
 _KINDS = {k.code: k for k in (Invalid, Unreachable, Timeout, BadData, NoMemory, NotFound, Busy, Aborted, Recovered)}
-_LOST = re.compile(r"rank \d+.*( lost|has ended|no longer answers|was killed|was destroyed by)|device [0-9a-f]{16} has ended")
+_LOST = re.compile(r"rank \d+.*( lost|has ended|no longer answers|was killed)|device [0-9a-f]{16} has ended")
 _MISMATCH = re.compile(r"the ranks disagree|rank \d+ calls |ranks differ|do not match|differs? (from|in)")
 
 
@@ -178,7 +178,8 @@ _RC = {  # calls that return an enum gpusim_rc: a device, stream, event or addre
     "comm_split": (PTR, INT, INT, PTR, _OUT), "comm_shrink_rank": (PTR, PTR, C.c_size_t, INT, PTR, _OUT),
     "comm_grow_rank": (PTR, U32, PTR, PTR, _OUT), "comm_grow_new": (PTR, U32, UniqueId, U32, U64, PTR, _OUT),
     "comm_shrink": (PTR, PTR, C.c_size_t, _OUT), "comm_grow": (PTR, U32, PTR, U32, _OUT),
-    "comm_split_all": (PTR, PTR, PTR, PTR, _OUT, C.POINTER(C.c_size_t)), "comm_open": (PTR, U64, _OUT), "comm_destroy": (PTR,), "comm_abort": (PTR, TEXT), "comm_sync": (PTR,),
+    "comm_split_all": (PTR, PTR, PTR, PTR, _OUT, C.POINTER(C.c_size_t)), "comm_open": (PTR, U64, _OUT),
+    "comm_destroy": (PTR,), "comm_abort": (PTR, TEXT), "comm_sync": (PTR,),
     "comm_get_async_error": (PTR, C.POINTER(INT)), "collective": (PTR, C.POINTER(Collective), INT),
     "group_start": (PTR,), "group_end": (PTR, INT),
     "submit": (PTR, PTR, INT, PTR), "graph_create": (PTR, PTR, C.POINTER(U64)),
@@ -187,8 +188,10 @@ _RC = {  # calls that return an enum gpusim_rc: a device, stream, event or addre
 }
 _OTHER = {
     "error": (TEXT,), "note": (TEXT,), "close": (None, PTR), "set_timeout_ms": (None, PTR, U32),
-    "stream_mark": (U64, PTR, U64, U64), "comm_free": (None, PTR), "split_free": (None, PTR, C.c_size_t), "comm_id": (U64, PTR), "comm_count": (U32, PTR),
-    "comm_epoch": (U32, PTR), "comm_is_queued": (INT, PTR), "comm_device": (U64, PTR, U32), "comm_user_rank": (INT, PTR),
+    "stream_mark": (U64, PTR, U64, U64), "comm_free": (None, PTR), "split_free": (None, PTR, C.c_size_t),
+    "comm_id": (U64, PTR), "comm_count": (U32, PTR),
+    "comm_epoch": (U32, PTR), "comm_is_queued": (INT, PTR), "comm_device": (U64, PTR, U32),
+    "comm_user_rank": (INT, PTR),
     "ops_new": (PTR, U32), "ops_free": (None, PTR), "ops_collective": (None, PTR, C.POINTER(Collective)),
     "ops_launch": (None, PTR, U32, U64, TEXT, PTR, C.c_size_t),
     "ops_memset": (None, PTR, U32, U64, U64, INT, U64), "ops_copy": (None, PTR, U32, U64, U64, U64, U64),
@@ -264,7 +267,7 @@ def lib() -> C.CDLL:
 def alive() -> None:
     """Raise Forked in a process that was forked after the library was loaded: its threads are not here."""
     if _forked:
-        raise Forked("this process was forked from one that uses gpusim: start it with the method \"spawn\", or connect "
+        raise Forked("this process was forked from one that uses gpusim: start it with the method 'spawn', or connect "
                      "only in the children")
 
 

@@ -17,6 +17,8 @@ from .machine import Device, Machine, arguments
 _U64 = C.c_uint64
 _SIZE = C.sizeof(_lib.Collective)
 _SLICE_MS = 100  # of a wait, after which Python looks for signals
+_REDUCE = ("allreduce", "reduce", "reduce_scatter")
+_OF_BITS = ("min", "max", "band", "bor", "bxor")
 _NO_COUNTS = (None, None, None, None)
 _QUEUES = {"auto": 0, "off": 1, "on": 2}
 
@@ -75,17 +77,17 @@ class Group:
 class Comm:
     """A communicator. .size; .rank and .device of one rank's handle, None of a handle for all; .devices by rank.
 
-    Operations take arrays of gpusim.array (device memory, no copy) or of NumPy (one copy in and one out): one array of one
-    rank's handle, a list of them by rank of a handle for all. They return the received arrays; without recv they work in
-    place where input and output are equally large, else they make an array. All take
+    Operations take arrays of gpusim.array (device memory, no copy) or of NumPy (one copy in and one out): one array of
+    one rank's handle, a list of them by rank of a handle for all. They return the received arrays; without recv they
+    work in place where input and output are equally large, else they make an array. All take
 
     stream         0 to 63, of the device: operations of one stream run in order
     async_         return a Work at once instead of waiting
     deterministic  the bits of the result depend only on the inputs and the order of ranks
     algo           an algorithm, gpusim-algorithms(7), of a handle for all ranks
 
-    Errors: Invalid, Mismatch: an array's size, type or device; ranks differ. RankLost: a rank has ended. Timeout: a rank has
-    not called. Aborted.
+    Errors: Invalid, Mismatch: an array's size, type or device; ranks differ. RankLost: a rank has ended. Timeout: a
+    rank has not called. Aborted.
     """
 
     def __init__(self, machine: Machine, handle: int) -> None:
@@ -100,6 +102,7 @@ class Comm:
         self.devices: List[Device] = [machine.device(f.gpusim_comm_device(handle, r)) for r in range(self.size)]
         self.device: Optional[Device] = self.devices[rank] if rank >= 0 else None
         self._group: Optional[Group] = None
+        self._failed: Optional[_lib.Error] = None
         self._local = threading.local()
         machine._comms.add(self)
 
@@ -122,6 +125,8 @@ class Comm:
             e = _lib.RankLost(str(e), rc)
         if e.rank is None and e.device:
             e.rank = next((r for r, d in enumerate(self.devices) if str(d) == e.device), None)
+        if isinstance(e, (_lib.Aborted, Mismatch)):
+            self._failed = e
         raise e
 
     # The calls of the library, in numbers
@@ -129,8 +134,9 @@ class Comm:
     def call(self, coll: int, send: Any, recv: Any, nelem: int, dtype: int, op: int = 0, root: int = 0, stream: int = 0,
              deterministic: int = 0, algo: Optional[str] = None, scalar: Optional[bytes] = None,
              counts: Sequence[Any] = _NO_COUNTS) -> int:
-        """Enqueue an operation as struct gpusim_collective has it (nelem is of the whole vector); returns a mark for wait().
-        stream -1: stream 0, without a mark. send, recv: device addresses, 0 for none; of a handle for all ranks lists of them."""
+        """Enqueue an operation as struct gpusim_collective has it (nelem is of the whole vector); returns a mark for
+        wait(). stream -1: stream 0, without a mark. send, recv: device addresses, 0 for none; of a handle for all ranks
+        lists of them."""
         plain = self.rank is not None and algo is None and scalar is None and counts == _NO_COUNTS
         c = self._filled() if plain else _lib.Collective(_SIZE)
         c.coll, c.dtype, c.redop, c.nelem, c.root, c.stream = coll, dtype, op, nelem, root, stream if stream > 0 else 0
@@ -164,8 +170,8 @@ class Comm:
         return lib().gpusim_stream_mark(self.machine._g(), self.device.id, stream)
 
     def wait(self, mark: int = 0, stream: int = 0, timeout: Optional[float] = None) -> None:
-        """Wait until a stream has passed a mark (0: all work so far). Raises the failure of the work; Timeout: after that many
-        seconds (default: the machine's) the work goes on. Ctrl-C ends the wait."""
+        """Wait until a stream has passed a mark (0: all work so far). Raises the failure of the work; Timeout: after
+        that many seconds (default: the machine's) the work goes on. Ctrl-C ends the wait."""
         handle, g = self._p(), self.machine._g()
         if not self.queued or self.device is None:
             if self.device is not None:
@@ -200,8 +206,9 @@ class Comm:
     def error(self) -> Optional[_lib.Error]:
         """The communicator's failure, or None; as ncclCommGetAsyncError."""
         out = C.c_int()
-        check(lib().gpusim_comm_get_async_error(self._p(), C.byref(out)))
-        return _lib.failure(lib().gpusim_error().decode(errors="replace"), out.value) if out.value else None
+        if self._failed is None:
+            check(lib().gpusim_comm_get_async_error(self._p(), C.byref(out)))
+        return _lib.failure(lib().gpusim_error().decode(errors="replace"), out.value) if out.value else self._failed
 
     # Collectives
 
@@ -231,8 +238,8 @@ class Comm:
         return self._run("reduce", send, send if recv is None else recv, 1, 1, op=op, root=root, **how)
 
     def all_gather(self, send: Any, recv: Any = None, counts: Any = None, displs: Any = None, **how: Any) -> Any:
-        """All ranks' arrays one after the other, on all. counts: elements of each rank, if they differ; displs: where each
-        begins in recv."""
+        """All ranks' arrays one after the other, on all. counts: elements of each rank, if they differ; displs: where
+        each begins in recv."""
         return self._run("allgather", send, recv, 1, self.size, counts=counts, displs=displs, **how)
 
     def reduce_scatter(self, send: Any, recv: Any = None, op: str = "sum", counts: Any = None, **how: Any) -> Any:
@@ -241,8 +248,8 @@ class Comm:
 
     def all_to_all(self, send: Any, recv: Any = None, counts: Any = None, recv_counts: Any = None, displs: Any = None,
                    recv_displs: Any = None, **how: Any) -> Any:
-        """Part q of rank r goes to part r of rank q. counts, recv_counts: elements to and from each rank, if they differ; of
-        a handle for all ranks counts[r * size + q] go from r to q."""
+        """Part q of rank r goes to part r of rank q. counts, recv_counts: elements to and from each rank, if they
+        differ; of a handle for all ranks counts[r * size + q] go from r to q."""
         return self._run("alltoall", send, recv, 1, 1, counts=counts, recv_counts=recv_counts, displs=displs,
                          recv_displs=recv_displs, **how)
 
@@ -346,8 +353,7 @@ class Comm:
             r.append(b)
         kind = sizes.kind
         assert kind is not None
-        if coll in ("allreduce", "reduce", "reduce_scatter") and op not in ("min", "max", "band", "bor", "bxor") and any(
-                a is not None and a.dtype == bool for a in s):
+        if coll in _REDUCE and op not in _OF_BITS and any(a is not None and a.dtype == bool for a in s):
             raise Invalid(f"{coll}: {op} of booleans; max is their or, min their and")
         scalar = None
         if op == "premulsum":
@@ -385,8 +391,8 @@ class Comm:
         return Comm(self.machine, out.value) if out.value else None
 
     def split(self, color: Any, key: Any = None) -> Any:
-        """A communicator of the ranks with the same color, in the order of key, then rank; all ranks call. color below 0: None.
-        Of a handle for all ranks: lists by rank; returns {color: Comm}."""
+        """A communicator of the ranks with the same color, in the order of key, then rank; all ranks call. color below
+        0: None. Of a handle for all ranks: lists by rank; returns {color: Comm}."""
         if self.rank is not None:
             return self._derive(lib().gpusim_comm_split, int(color), int(key or 0), None)
         out, n = C.c_void_p(), C.c_size_t()
@@ -404,16 +410,16 @@ class Comm:
         return made
 
     def shrink(self, exclude: Sequence[int] = (), abort: bool = False) -> Optional["Comm"]:
-        """A communicator without some ranks. Of one rank's handle: the others call; abort: this one may have failed, or fails
-        now. Of a handle for all ranks: no ranks means the lost ones."""
+        """A communicator without some ranks. Of one rank's handle: the others call; abort: this one may have failed, or
+        fails now. Of a handle for all ranks: no ranks means the lost ones."""
         v = _vector(list(exclude), C.c_uint32)
         if self.rank is not None:
             return self._derive(lib().gpusim_comm_shrink_rank, v, len(exclude), int(abort), None)
         return self._derive(lib().gpusim_comm_shrink, v if exclude else None, len(exclude))
 
     def grow(self, n: int, unique_id: Optional[str] = None) -> Optional["Comm"]:
-        """Of one rank's handle: a communicator of n ranks, with new ones, which call Machine.comm_grow(n, unique_id, rank);
-        one rank passes the unique_id. Of a handle for all ranks: n more free devices."""
+        """Of one rank's handle: a communicator of n ranks, with new ones, which call Machine.comm_grow(n, unique_id,
+        rank); one rank passes the unique_id. Of a handle for all ranks: n more free devices."""
         if self.rank is not None:
             return self._derive(lib().gpusim_comm_grow_rank, n, unique_id.encode() if unique_id else None, None)
         return self._derive(lib().gpusim_comm_grow, n, None, 0)
@@ -504,8 +510,8 @@ class _Sizes:
             whole = a.size * self.comm.size if parts == 1 and max(self.ins, self.outs) > 1 else a.size
             if (self.nelem or whole) != whole and a.size or whole % self.comm.size and self.coll in (
                     "reduce_scatter", "scatter", "alltoall"):
-                raise Mismatch(f"{self.coll}: {a.size} elements {'received' if out else 'sent'} on rank {rank} do not fit "
-                               f"{self.nelem or self.comm.size} of {self.comm.size} ranks")
+                raise Mismatch(f"{self.coll}: {a.size} elements {'received' if out else 'sent'} on rank {rank} do "
+                               f"not fit {self.nelem or self.comm.size} of {self.comm.size} ranks")
             self.nelem = whole
 
 
@@ -597,7 +603,8 @@ def init_all(machine: Machine, n: Optional[int], devices: Optional[Sequence[Devi
     if devices is not None and len(devices) != n:
         raise Invalid(f"{len(devices)} devices for {n} ranks")
     out = C.c_void_p()
-    _lib.interruptible(lib().gpusim_comm_init_all, machine._g(), n, _vector([d.id for d in devices] if devices else None),
+    ids = _vector([d.id for d in devices] if devices else None)
+    _lib.interruptible(lib().gpusim_comm_init_all, machine._g(), n, ids,
                        C.byref(_config(machine, **config)), C.byref(out))
     return Comm(machine, out.value or 0)
 

@@ -69,8 +69,8 @@ class Memory:
 
 
 class Device:
-    """A device. .id (str(d): 16 hexadecimal digits), .ordinal, .pid, .lost, .min_addr, .nbytes; .base: the host address at
-    which its memory is mapped in this process."""
+    """A device. .id (str(d): 16 hexadecimal digits), .ordinal, .pid, .lost, .min_addr, .nbytes; .base: the host address
+    at which its memory is mapped in this process."""
 
     def __init__(self, machine: "Machine", info: Any) -> None:
         self.machine, self.id = machine, int(info.device)
@@ -108,7 +108,8 @@ class Device:
         return Memory(self, nbytes)
 
     def launch(self, kernel: str, stream: int = 0, wait: bool = True, **args: Any) -> None:
-        """Run a kernel by name, gpusim-kernels(7). An array gives its address, an int or a float itself, a type its name.
+        """Run a kernel by name, gpusim-kernels(7). An array gives its address, an int or a float itself, a type its
+        name.
 
         >>> with gpusim.cluster(1) as g:
         ...     x = gpusim.array(np.float32([1, 2]), g.devices[0])
@@ -180,7 +181,8 @@ class Machine:
         return self._handle.value
 
     def close(self) -> None:
-        """Disconnect, and end the machine if cluster() has started it. Work in progress gets 2 s. Arrays stay readable."""
+        """Disconnect, and end the machine if cluster() has started it. Work in progress gets 2 s. Arrays stay
+        readable."""
         handle = self._handle
         if _lib.is_forked() or handle is None:
             self._handle = None
@@ -233,16 +235,16 @@ class Machine:
     # Communicators
 
     def comm(self, n: Optional[int] = None, devices: Optional[Sequence[Device]] = None, **config: Any) -> Any:
-        """A communicator of n free devices, or of these; one handle for all ranks. config: on_failure ("abort", "shrink",
-        "respawn", "spare"), op_timeout and wait in seconds. Busy: fewer than n are free."""
+        """A communicator of n free devices, or of these; one handle for all ranks. config: on_failure ("abort",
+        "shrink", "respawn", "spare"), op_timeout and wait in seconds. Busy: fewer than n are free."""
         from .comm import init_all
         return init_all(self, n, devices, **config)
 
     def comm_init_rank(self, nranks: int, unique_id: str, rank: int, device: Optional[Device] = None,
                        **config: Any) -> Any:
-        """One rank's handle of a communicator, when all have called, as ncclCommInitRank. device None: the one whose ordinal is
-        the rank, else the next free one. config: op_timeout in seconds (float("inf"): no limit), queues. Timeout names
-        the missing ranks."""
+        """One rank's handle of a communicator, when all have called, as ncclCommInitRank. device None: the one whose
+        ordinal is the rank, else the next free one. config: op_timeout in seconds (float("inf"): no limit), queues.
+        Timeout names the missing ranks."""
         from .comm import init_rank
         return init_rank(self, nranks, unique_id, rank, device, **config)
 
@@ -289,7 +291,8 @@ class Machine:
         return json.loads(self.ctl("explain", "--json"))["text"]
 
     def trace(self, path: Optional[Union[str, os.PathLike]] = None) -> List[Dict[str, Any]]:
-        """The timeline of operations, as the list of Chrome's trace format; also written to a file, for ui.perfetto.dev."""
+        """The timeline of operations, as the list of Chrome's trace format; also written to a file, for
+        ui.perfetto.dev."""
         text = self.ctl("trace")
         if path is not None:
             with open(path, "w", encoding="utf-8") as f:
@@ -297,13 +300,14 @@ class Machine:
         return json.loads(text)
 
     def inject(self, *faults: str, comm: Optional[int] = None) -> str:
-        """Arm faults, as gpuctl inject: g.inject("kill rank=2 at=allreduce#50"). The machine needs allow_inject=True."""
+        """Arm faults, as gpuctl inject: g.inject("kill rank=2 at=allreduce#50"). The machine needs
+        allow_inject=True."""
         words = [w for f in faults for w in f.split()]
         return self.ctl("inject", *(["--comm", str(comm)] if comm else []), *words)
 
     def algo_add(self, path: Union[str, os.PathLike], name: Optional[str] = None) -> str:
-        """Add an algorithm from a file, gpusim-algo(5), while this program runs; returns its name for algo=. BadData: it is
-        wrong, with its first error."""
+        """Add an algorithm from a file, gpusim-algo(5), while this program runs; returns its name for algo=. BadData:
+        it is wrong, with its first error."""
         with open(path, "rb") as f:
             text = f.read()
         config = _lib.AlgoConfig(C.sizeof(_lib.AlgoConfig), name.encode() if name else None, os.fsencode(path), 1, 0)
@@ -326,16 +330,16 @@ def unique_id() -> str:
 
 
 def connect(coordinator: Optional[str] = None, timeout: float = 60.0) -> Machine:
-    """Find a machine: at an address, $GPUSIM_COORD, or the usual place. timeout: the longest time of a call, in seconds.
-    Unreachable: there is none."""
+    """Find a machine: at an address, $GPUSIM_COORD, or the usual place. timeout: the longest time of a call, in
+    seconds. Unreachable: there is none."""
     return Machine(coordinator, timeout)
 
 
 def cluster(n: int, *, timeout: float = 60.0, **options: Any) -> Machine:
     """Start a machine of n devices; it ends with the with statement, at close(), or with this process.
 
-    options: those of `gpuctl run`, with _ for -: mem="1G", latency="1ms", bandwidth="10Gb", on_failure="respawn", spares=1,
-    allow_inject=True, threads=2, kernels=["my.so"], record="tape", trace="trace.json", http="127.0.0.1:8080".
+    options: those of `gpuctl run`, with _ for -: mem="1G", latency="1ms", bandwidth="10Gb", on_failure="respawn",
+    spares=1, allow_inject=True, threads=2, kernels=["my.so"], record="tape", trace="trace.json", http="127.0.0.1:8080".
     """
     words = [_lib.program("gpuctl"), "run", "-n", str(n)]
     for name, value in options.items():
