@@ -33,6 +33,7 @@ import torch
 import torch.distributed as dist
 
 from . import _lib, _torch_compat as compat
+from ._rejoin import install, rejoin  # noqa: F401, the latter for programs
 from ._lib import Error, Invalid, Mismatch, NoMemory, Timeout
 from ._torch_work import Block, Operation, Tensors
 from .machine import Device, Machine, connect
@@ -129,7 +130,7 @@ def _this(rank: int = 0) -> _World:
     with _world_lock:
         if _world is None:
             _world = _World(rank)
-            compat.backward_raises(_world.failure_in)
+            compat.backward_raises(lambda text: _world.failure_in(text) if _world else None)
         return _world
 
 
@@ -259,7 +260,10 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         self._world = _this(rank)
         self._stream = self._world.stream()
         if rank == 0:
-            store.set("gpusim/id", Machine.unique_id())
+            try:  # a process in the place of one that has ended here finds its id
+                store.compare_set("gpusim/id", "", Machine.unique_id())
+            except (RuntimeError, NotImplementedError):
+                store.set("gpusim/id", Machine.unique_id())
         self._comm = self._world.machine.comm_init_rank(size, store.get("gpusim/id").decode(), rank, self._world.device,
                                                         op_timeout=math.inf)
         from ._torch_p2p import Mailbox
@@ -795,4 +799,5 @@ def take_over() -> None:
     compat.replace(ProcessGroupGloo, ProcessGroupNCCL)
 
 
+install(dist)
 compat.register("gpusim", lambda store, rank, size, timeout: ProcessGroupGpusim(store, rank, size, timeout))

@@ -1,0 +1,277 @@
+"""How ranks of torch.distributed meet under gpuctl run, again after a failure too.
+
+env:// is a FileStore in the folder of the run, which needs no process, under a prefix for each generation, which is the
+number of times that the ranks have met. A rank whose group has formed goes to the next generation when it calls
+init_process_group again, and so does the process that is started in the place of one that has ended. A meeting is complete
+when each rank has a process there that is alive.
+"""
+from __future__ import annotations
+
+import fcntl
+import functools
+import inspect
+import json
+import os
+import re
+import sys
+import time
+from datetime import timedelta
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+
+from . import _lib
+
+_POLL = 0.01  # seconds between two looks
+_OURS = re.compile(r"(^|[:,])(gloo|nccl)($|,)")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+class Meeting:
+    """Ranks 0 to size - 1 of a run, through a file of the run's folder.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     m = Meeting(os.path.join(folder, "two"), 1)
+    ...     first = m.meet(0, time.monotonic() + 10)
+    ...     m.over(0, first)
+    ...     print(first, m.meet(0, time.monotonic() + 10))
+    0 1
+    """
+
+    def __init__(self, path: str, size: int) -> None:
+        self.path, self.size = path, size
+
+    def _change(self, f: Callable[[Dict[str, Any]], Any]) -> Any:
+        """The result of f, which may change the state; one process at a time."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            text = os.pread(fd, 1 << 24, 0)
+            state = json.loads(text) if text else {"generation": 0, "here": {}, "over": {}}
+            result = f(state)
+            changed = json.dumps(state).encode()
+            if changed != text:
+                # Longer first: whoever is killed between the two leaves a text that is whole.
+                os.pwrite(fd, changed.ljust(len(text)), 0)
+                os.ftruncate(fd, len(changed))
+            return result
+        finally:
+            os.close(fd)
+
+    def meet(self, rank: int, until: float) -> int:
+        """Wait until all ranks are there, at most until this time.monotonic(); returns the generation. Timeout names those
+        that are missing."""
+        begun = time.monotonic()
+        mine = -1
+
+        def look(state: Dict[str, Any]) -> Tuple[int, list]:
+            here = state["here"]
+            if mine < 0 or state["generation"] > mine:  # enter
+                k = max(state["over"].get(str(rank), -1) + 1, state["generation"])
+                if k > state["generation"]:
+                    here.clear()
+                state["generation"], here[str(rank)] = k, os.getpid()
+            missing = [r for r in range(self.size) if not _is_alive(here.get(str(r), 1 << 30))]
+            return state["generation"], missing
+
+        def leave(state: Dict[str, Any]) -> None:
+            if state["here"].get(str(rank)) == os.getpid():
+                del state["here"][str(rank)]
+
+        while True:
+            mine, missing = self._change(look)
+            if not missing:
+                return mine
+            if time.monotonic() >= until:
+                self._change(leave)
+                raise _lib.Timeout(f"rank {rank}: rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} of "
+                                   f"{self.size} ha{'ve' if len(missing) > 1 else 's'} not come within "
+                                   f"{time.monotonic() - begun:.1f} s")
+            time.sleep(_POLL)
+
+    def over(self, rank: int, generation: int) -> None:
+        """The rank's group of this generation has formed, or has failed to: it does not come to it again."""
+        self._change(lambda state: state["over"].update({str(rank): generation}))
+
+
+# ------------------------------------------------------------------ torch's calls
+
+class _State:
+    """Of this process."""
+    take = False                                 # programs that name other backends get gpusim
+    installed = False
+    call: Optional[inspect.BoundArguments] = None  # the last one's arguments
+    until: Optional[float] = None                # of rejoin(); None: torch's own timeout
+    met: Optional[Tuple[Meeting, int, int]] = None  # with rank and generation: not over yet
+    begin: Callable[..., Any]                    # torch's own init_process_group
+
+
+def _is_restarted() -> bool:
+    return os.environ.get("GPUSIM_RESTART") == "rank" and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+
+def _path(size: int) -> Optional[str]:
+    """Where the ranks of this program meet; None: not under gpuctl run, or whoever has started them has a store."""
+    folder, who = os.environ.get("GPUSIM_DIR"), os.environ.get("GPUSIM_RESTART")
+    if not folder or not who or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return None
+    # After a start of all, nothing of the former ranks counts; a program that starts its ranks itself may do so again.
+    who += {"all": "." + os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), "none": f".{os.getppid()}"}.get(who, "")
+    return os.path.join(folder, f"torch.{who}.{os.environ.get('MASTER_PORT', '0')}.{size}")
+
+
+def _env(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler of env://, in place of torch's."""
+
+    def handler(url: str, timeout: timedelta = timedelta(minutes=30), **more: Any) -> Iterator[tuple]:
+        from torch.distributed import FileStore, PrefixStore
+        query = dict(re.findall(r"[?&](rank|world_size)=(-?\d+)", url))
+        rank, size = query.get("rank", os.environ.get("RANK")), query.get("world_size", os.environ.get("WORLD_SIZE"))
+        path = _path(int(size)) if rank and size else None
+        if path is None:
+            yield from otherwise(url, timeout=timeout, **more)
+            return
+        meeting = Meeting(path, int(size))
+        if _State.until is not None or _is_restarted():
+            await_device(int(rank), _State.until or time.monotonic() + timeout.total_seconds())
+        k = meeting.meet(int(rank), _State.until or time.monotonic() + timeout.total_seconds())
+        _State.met = meeting, int(rank), k
+        yield PrefixStore(f"generation {k}", FileStore(path + ".store", -1)), int(rank), int(size)
+        raise RuntimeError("env:// meets once")
+
+    return handler
+
+
+def _settle() -> None:
+    met, _State.met = _State.met, None
+    if met:
+        met[0].over(met[1], met[2])
+
+
+def _substitute(given: Dict[str, Any], name: str) -> None:
+    """Ranks that say gloo, nccl or nothing get gpusim, under the name of gloo, whose tensors are the CPU's."""
+    backend = given.get("backend")
+    if str(backend).lower() == "gpusim":
+        from . import torch  # noqa: F401  registers it
+    elif _OURS.search(str(backend).lower()) or (backend is None and name == "init_process_group"):
+        from . import torch as ours
+        ours.take_over()
+        given["backend"] = "gloo"
+
+
+def install(dist: Any, take: bool = False) -> None:
+    """Have torch.distributed's calls remember what rejoin() needs; take: and use gpusim whatever backend they name."""
+    _State.take |= take
+    if _State.installed:
+        return
+    _State.installed = True
+    c10d = dist.distributed_c10d
+    _State.begin, new = c10d.init_process_group, c10d.new_group
+    handlers = sys.modules[dist.__name__ + ".rendezvous"]._rendezvous_handlers
+    handlers["env"] = _env(handlers["env"])
+    signatures = {f.__name__: inspect.signature(f) for f in (_State.begin, new)}
+
+    @functools.wraps(_State.begin)
+    def init_process_group(*args: Any, **kw: Any) -> Any:
+        call = signatures["init_process_group"].bind(*args, **kw)
+        if _State.take:
+            _substitute(call.arguments, "init_process_group")
+        _State.call = call
+        try:
+            return _State.begin(*call.args, **call.kwargs)
+        except Exception:
+            met = _State.met
+            if not met or not _is_restarted() or _State.until is not None:
+                raise
+        finally:
+            _settle()
+        # The process before this one has ended when its group had just formed: the others go on to the next generation.
+        try:
+            return _State.begin(*call.args, **call.kwargs)
+        finally:
+            _settle()
+
+    @functools.wraps(new)
+    def new_group(*args: Any, **kw: Any) -> Any:
+        call = signatures["new_group"].bind(*args, **kw)
+        if _State.take:
+            _substitute(call.arguments, "new_group")
+        return new(*call.args, **call.kwargs)
+
+    for module in (c10d, dist):
+        module.init_process_group, module.new_group = init_process_group, new_group
+
+
+# ------------------------------------------------------------------ a device, and all of it again
+
+def await_device(rank: int, until: float) -> None:
+    """Wait until this rank's device is not lost: its process may be started again. Unreachable: it was not in time."""
+    from .machine import connect
+    local = os.environ.get("LOCAL_RANK", "")
+    ordinal = int(local) if local.isdigit() and os.environ.get("RANK") == str(rank) else rank
+    with connect() as machine:
+        while True:
+            mine = [d for d in machine.devices if d.ordinal == ordinal]
+            if not mine or (not mine[0].lost and _is_alive(mine[0].pid)):
+                return
+            if time.monotonic() >= until:
+                raise _lib.Unreachable(f"rank {rank}: its device {mine[0]} was lost, and was not started again in time")
+            time.sleep(_POLL)
+
+
+def rejoin(timeout: float = 60.0) -> None:
+    """Leave the process group, which has failed, and form it again, with the arguments of init_process_group: all ranks
+    call this, and a process that was started in a rank's place calls init_process_group. It waits for a rank's new
+    process, and for a device's. Groups of new_group have to be made again, and DistributedDataParallel around the module.
+
+    timeout: in seconds. Timeout: names the ranks that have not come.
+
+        while step < steps:
+            try:
+                step = train(model, step)
+            except gpusim.RankLost as e:
+                gpusim.torch.rejoin()
+                step = load(model)            # the checkpoint that all have
+    """
+    import torch.distributed as dist
+    from . import torch as backend
+    call = _State.call
+    if call is None:
+        raise _lib.Invalid("rejoin: there was no init_process_group after import gpusim.torch")
+    until, failure = time.monotonic() + timeout, None
+    while True:
+        _leave(dist, backend)
+        _State.until = until
+        try:
+            _State.begin(*call.args, **call.kwargs)
+            return
+        except _lib.Timeout as e:
+            raise e from failure
+        except RuntimeError as e:  # another rank was lost meanwhile
+            failure = e
+            if time.monotonic() >= until:
+                raise
+        finally:
+            _State.until = None
+            _settle()
+
+
+def _leave(dist: Any, backend: Any) -> None:
+    """Destroy the group. If the device has another process now, this one begins anew with it."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    world = backend._world
+    if world is None:
+        return
+    pid = world.device.pid
+    now = [d for d in world.machine.devices if d == world.device]
+    if not now or now[0].lost or now[0].pid != pid or not _is_alive(pid):
+        backend._world = None  # tensors of empty() keep its connection
