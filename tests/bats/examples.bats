@@ -83,3 +83,9 @@ number() { awk -v name="$1" -v column="$2" '$1 == name { print $column }' <<<"$o
 	assert_status 2
 	assert_match 'usage: failure-rehearsal.sh'
 }
+
+@test "C: memory at host addresses, marks on streams, the general collective of one rank" {
+	run bounded gpuctl run -n 2 -- "$BUILD/e2e/mapped"
+	assert_status 0
+	assert_output ''
+}
