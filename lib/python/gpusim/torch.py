@@ -295,7 +295,8 @@ class ProcessGroupGpusim(compat.ProcessGroup):
             self._world.blocks = {}
 
     def getBackendName(self) -> str:
-        return self._name
+        """Never "gloo": DDP's logger, which is C++, then takes the group for one of gloo's own class."""
+        return "gpusim"
 
     def name(self) -> str:
         return self._name
