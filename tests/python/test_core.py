@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 import gpusim
@@ -74,6 +75,9 @@ class Arrays(Machine):
         for _ in range(2000):
             gpusim.array([1.0], self.devices[0])
         gc.collect()
+        until = time.monotonic() + 60  # devices tell it now and then
+        while self.used()[0] and time.monotonic() < until:
+            pass
         self.assertEqual(self.used()[0], 0)
 
     def test_types(self):

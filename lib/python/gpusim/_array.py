@@ -36,6 +36,7 @@ class Array(np.ndarray):
     def __array_finalize__(self, of: Any) -> None:
         self._addr: Optional[int] = None
         self._prepared: Optional[Tuple[int, int, int, Device]] = None
+        self._kept: Optional[tuple] = None  # Comm.all_reduce's
         self.memory = getattr(of, "memory", None)
         self.type = getattr(of, "type", None)
         if self.memory is not None and not self._inside():

@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes as C
 import os
 import re
-import shutil
 import threading
 from typing import Any, Callable, NoReturn, Optional
 
@@ -216,6 +215,7 @@ def load(soname: str) -> str:
     """The path of a library of gpusim's; else its bare name, for the loader to find."""
     build = os.path.dirname(os.path.dirname(_here))
     libdir = _where("LIBDIR")
+    import shutil
     program = shutil.which("gpuctl")
     beside = os.path.dirname(os.path.dirname(os.path.realpath(program))) if program else None
     for folder in (os.environ.get("GPUSIM_LIBDIR"), build, os.path.join(build, "nccl", "lib"), libdir,
@@ -232,6 +232,7 @@ def program(name: str) -> str:
     for folder in (os.path.join(os.path.dirname(os.path.dirname(_here)), "bin"), _where("BINDIR")):
         if folder and os.access(os.path.join(folder, name), os.X_OK):
             return os.path.join(folder, name)
+    import shutil
     found = shutil.which(name)
     if not found:
         raise NotFound(f"{name}: not found beside the Python package, nor in PATH")

@@ -135,11 +135,10 @@ class Comm:
              deterministic: int = 0, algo: Optional[str] = None, scalar: Optional[bytes] = None,
              counts: Sequence[Any] = _NO_COUNTS) -> int:
         """Enqueue an operation as struct gpusim_collective has it (nelem is of the whole vector); returns a mark for
-        wait(). stream -1: stream 0, without a mark. send, recv: device addresses, 0 for none; of a handle for all ranks
-        lists of them."""
+        wait(). send, recv: device addresses, 0 for none; of a handle for all ranks lists of them."""
         plain = self.rank is not None and algo is None and scalar is None and counts == _NO_COUNTS
         c = self._filled() if plain else _lib.Collective(_SIZE)
-        c.coll, c.dtype, c.redop, c.nelem, c.root, c.stream = coll, dtype, op, nelem, root, stream if stream > 0 else 0
+        c.coll, c.dtype, c.redop, c.nelem, c.root, c.stream = coll, dtype, op, nelem, root, stream
         c.deterministic = deterministic
         if plain:
             self._local.send.value, self._local.recv.value = send, recv
@@ -151,7 +150,7 @@ class Comm:
             self._check(lib().gpusim_collective(self._p(), c, 0))
         else:
             _lib.interruptible(lib().gpusim_collective, self._p(), c, 0)
-        return self._mark(stream) if stream >= 0 else 0
+        return self._mark(stream)
 
     def _filled(self) -> Any:
         """This thread's struct for a rank's calls: to fill one anew takes longer than the call."""
@@ -222,12 +221,26 @@ class Comm:
         [3. 3.]
         """
         if recv is None and not how and type(send) is Array and self.queued and self._group is None:
-            addr, size, dtype, device = send.prepared()  # nothing else is checked: this call is often a small one
-            if device == self.device and dtype >= 0 and op in REDOPS and op != "premulsum":
-                self.call(0, addr, addr, size, dtype, REDOPS[op], stream=-1)
+            kept = send._kept  # this call is often a small one
+            if kept is None or kept[0] is not self.device or kept[1] != op or send.memory._free:
+                kept = self._keep(send, op)
+            if kept:
+                rc = lib().gpusim_collective(self._p(), kept[2], 0)
+                if rc:
+                    self._check(rc)
                 self.wait()
                 return send
         return self._run("allreduce", send, send if recv is None else recv, 1, 1, op=op, **how)
+
+    def _keep(self, a: Array, op: str) -> Any:
+        """The struct for all_reduce of an array in place, with device and op; None: it is not a plain one."""
+        addr, size, dtype, device = a.prepared()
+        if device != self.device or dtype < 0 or op not in REDOPS or op == "premulsum":
+            return None
+        at = _U64(addr)
+        ptr = C.addressof(at)
+        a._kept = self.device, op, _lib.Collective(_SIZE, 0, dtype, REDOPS[op], None, size, 0, 0, ptr, ptr), at
+        return a._kept
 
     def broadcast(self, send: Any, recv: Any = None, root: int = 0, **how: Any) -> Any:
         """The root's array, on all; without recv in place."""

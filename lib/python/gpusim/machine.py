@@ -5,13 +5,14 @@ import atexit
 import ctypes as C
 import json
 import os
-import subprocess
-import tempfile
 import weakref
-from typing import IO, Any, Dict, List, Optional, Sequence, Union
+from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 from . import _lib
 from ._lib import check, lib
+
+if TYPE_CHECKING:
+    import subprocess  # which takes 10 ms to import: only functions that need it do
 
 U64 = C.c_uint64
 
@@ -164,7 +165,7 @@ class Machine:
     """A connection to a machine. Close it, or use it as a context manager."""
 
     def __init__(self, coordinator: Optional[str], timeout: float = 60.0) -> None:
-        self._run: Optional[subprocess.Popen] = None
+        self._run: "Optional[subprocess.Popen[bytes]]" = None
         self._said: Optional[IO[bytes]] = None
         self._comms: "weakref.WeakSet[Any]" = weakref.WeakSet()
         self._handle: Optional[_Handle] = _Handle(coordinator, timeout)
@@ -262,6 +263,7 @@ class Machine:
 
     def ctl(self, *args: str, stdin: Optional[bytes] = None) -> str:
         """The output of `gpuctl ARGS...` on this machine. Error: its message."""
+        import subprocess
         self._g()
         env = dict(os.environ, GPUSIM_COORD=self.coordinator) if self.coordinator else None
         done = subprocess.run([_lib.program("gpuctl"), *args], env=env, input=stdin, stdout=subprocess.PIPE,
@@ -341,6 +343,8 @@ def cluster(n: int, *, timeout: float = 60.0, **options: Any) -> Machine:
     options: those of `gpuctl run`, with _ for -: mem="1G", latency="1ms", bandwidth="10Gb", on_failure="respawn",
     spares=1, allow_inject=True, threads=2, kernels=["my.so"], record="tape", trace="trace.json", http="127.0.0.1:8080".
     """
+    import subprocess
+    import tempfile
     words = [_lib.program("gpuctl"), "run", "-n", str(n)]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
