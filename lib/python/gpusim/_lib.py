@@ -39,9 +39,10 @@ class Error(RuntimeError):
         super().__init__(sentence)
         if code is not None:
             self.code = code
-        found = re.search(r"rank (\d+)", sentence)
+        why = sentence.rpartition(" gave up: ")[2]  # a rank that ends because of another
+        found = re.search(r"rank (\d+)", why)
         self.rank = int(found.group(1)) if found else None
-        found = re.search(r"device ([0-9a-f]{16})", sentence)
+        found = re.search(r"device ([0-9a-f]{16})", why)
         self.device = found.group(1) if found else None
 
     def __reduce__(self) -> tuple:
