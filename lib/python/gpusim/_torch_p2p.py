@@ -128,7 +128,8 @@ class Mailbox:
 
     def __init__(self, group: Any) -> None:
         world = group._world
-        self.group, self._size, self._rank, self._lock = weakref.proxy(group), group._size, group._rank, threading.RLock()
+        self.group, self._size, self._rank = weakref.proxy(group), group._size, group._rank
+        self._lock = threading.RLock()
         self._block = world.take(64 + _RING * self._size)
         C.memset(self._block.ptr, 0, 64 + _RING * self._size)
         self.bell_at, self.bell = self._block.ptr, C.c_uint32.from_address(self._block.ptr)
@@ -139,7 +140,8 @@ class Mailbox:
         self._told = [0] * self._size
         self._sent: List[Tuple[int, int, Any]] = []  # stream, mark, block
         self._stream: Optional[int] = None
-        group._store.set(f"gpusim/mail/{self._rank}", f"{self._block.addr}")
+        self.addr, self._boxes = self._block.addr, []  # type: int, List[int]
+        self.sequence = C.c_uint64.from_address(self._block.ptr + 8)  # of this rank's latest collective
 
     @property
     def stream(self) -> int:
@@ -148,12 +150,19 @@ class Mailbox:
             self._stream = self.group._world.stream()
         return self._stream
 
+    def meet(self, addrs: List[int]) -> None:
+        """Addresses of the mailboxes by rank, each on its rank's device."""
+        self._boxes = [addr - d.min_addr + d.base for addr, d in zip(addrs, self.group._comm.devices)]
+
+    def behind(self, number: int) -> List[int]:
+        """The ranks that have not yet called the collective with a number."""
+        return [r for r, at in enumerate(self._boxes) if C.c_uint64.from_address(at + 8).value < number]
+
     # Sending
 
     def _peer(self, dst: int) -> Tuple[int, int, int]:
         if dst not in self._to:
-            device = self.group._comm.devices[dst]
-            at = int(self.group._store.get(f"gpusim/mail/{dst}")) - device.min_addr + device.base
+            at = self._boxes[dst]
             self._to[dst] = at + 64 + _RING * self._rank, at, self.group._world.stream()
         return self._to[dst]
 

@@ -73,6 +73,10 @@ class Operation(compat.Work):
     def _release(self, failed: bool) -> None:
         """Give back what it has used."""
 
+    def _late(self, limit: float, e: Timeout) -> Error:
+        """The failure when it has not ended within the limit."""
+        return e
+
     def _serve(self) -> None:
         """Have a thread call _run()."""
         threading.Thread(target=self._run, daemon=True).start()
@@ -97,6 +101,8 @@ class Operation(compat.Work):
                 return
             try:
                 self._complete(limit)
+            except Timeout as e:
+                self._failure = self._late(limit, e)
             except Mismatch as e:
                 self._failure = e if self._group._failure is None else self._group._failure
             except Error as e:

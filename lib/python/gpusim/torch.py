@@ -35,6 +35,7 @@ import torch.distributed as dist
 from . import _lib, _torch_compat as compat
 from ._rejoin import install, rejoin  # noqa: F401, the latter for programs
 from ._lib import Error, Invalid, Mismatch, NoMemory, Timeout
+from ._torch_p2p import Mailbox
 from ._torch_work import Block, Operation, Tensors
 from .machine import Device, Machine, connect
 
@@ -162,7 +163,7 @@ class _Work(Operation):
 
     def __init__(self, group: "ProcessGroupGpusim", title: str, result: List[Any], inputs: Tensors = ()) -> None:
         super().__init__(group, title, result, inputs)
-        self._mark = 0
+        self._mark, self._number = 0, group._sequence
         self._outs: List[Tuple[torch.Tensor, Block, int]] = []
         self._pieces: List[Tuple[int, int, int, int]] = []  # mark, to, from, bytes
         self._blocks: List[Block] = []
@@ -223,6 +224,9 @@ class _Work(Operation):
         self._blocks, self._outs = [], []
         self._group._pending.pop(id(self), None)
 
+    def _late(self, limit: float, e: Timeout) -> Error:
+        return self._group._late(f"{self._title} #{self._number}: timeout after {limit:g} s", self._number)
+
     def _ready(self) -> bool:
         return self._group._passed(self._mark, self._group._stream)
 
@@ -266,8 +270,8 @@ class ProcessGroupGpusim(compat.ProcessGroup):
                 store.set("gpusim/id", Machine.unique_id())
         self._comm = self._world.machine.comm_init_rank(size, store.get("gpusim/id").decode(), rank, self._world.device,
                                                         op_timeout=math.inf)
-        from ._torch_p2p import Mailbox
         self._box = Mailbox(self)
+        self._box.meet([n for [n] in self._exchange([self._box.addr])])
         self._world.groups.add(self)
 
     def __del__(self) -> None:
@@ -314,6 +318,20 @@ class ProcessGroupGpusim(compat.ProcessGroup):
             self._failure = e
         return self._failure
 
+    def _late(self, what: str, number: int) -> Error:
+        """The failure of an operation that has not ended in time, for all ranks."""
+        missing = [compat.global_rank(self, r) for r in self._box.behind(number)]
+        names = ", ".join(f"rank {r}" for r in missing)
+        why = f"not called by {names}" if missing else "all ranks have called it"
+        e = Timeout(f"rank {self._rank}: {what}: {why}")
+        e.rank = missing[0] if missing else None
+        e = self._fail(e)
+        try:
+            self._comm.abort(str(e))
+        except Error:
+            pass  # it has failed already
+        return e
+
     def _bad(self, text: str) -> Invalid:
         return Invalid(f"rank {self._rank}: {text}")
 
@@ -328,6 +346,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     def _start(self, title: str, result: List[Any], inputs: Tensors = ()) -> _Work:
         self._usable()
         self._sequence += 1
+        self._box.sequence.value = self._sequence
         if len(self._pending) > _PENDING:
             self._reap()
         return _Work(self, title, result, inputs)
@@ -478,8 +497,8 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         told = self._exchange([values.shape[0], *t.shape])
         for r, shape in enumerate(told):
             if shape[1:] != list(t.shape):
-                raise self._fail(Mismatch(f"rank {r} calls all_reduce of a sparse tensor of {shape[1:]}, rank "
-                                          f"{self._rank} of {list(t.shape)}"))
+                raise Mismatch(f"rank {r} calls all_reduce of a sparse tensor of {shape[1:]}, rank {self._rank} of "
+                               f"{list(t.shape)}")
         parts = []
         for x in (indices.t().contiguous(), values.contiguous()):
             outs = [x.new_empty((n[0], *x.shape[1:])) for n in told]
@@ -653,11 +672,11 @@ class ProcessGroupGpusim(compat.ProcessGroup):
 
     def _to_all_uneven(self, w: _Work, ins: Tensors, outs: Tensors) -> None:
         """Parts of any sizes, which ranks tell each other first; padded to the longest."""
-        sizes = self._exchange([t.numel() for t in ins])
-        for r in range(self._size):
-            if sizes[r][self._rank] != outs[r].numel():
-                raise self._fail(Mismatch(f"rank {r} calls all_to_all with {sizes[r][self._rank]} elements for rank "
-                                          f"{self._rank}, which expects {outs[r].numel()} from it"))
+        sizes = self._exchange([t.numel() for t in (*ins, *outs)])
+        for a, b in ((a, b) for a in range(self._size) for b in range(self._size)):
+            if sizes[a][b] != sizes[b][self._size + a]:
+                raise Mismatch(f"rank {a} calls all_to_all with {sizes[a][b]} elements for rank {b}, which expects "
+                               f"{sizes[b][self._size + a]} from it")
         code, each = self._moved(ins[0])
         longest = max(max(row) for row in sizes)
         n = longest * ins[0].element_size()
@@ -714,7 +733,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     # Others
 
     def _set_sequence_number_for_group(self) -> None:
-        self._sequence = 0
+        """Nothing: it counts from 1 on all ranks."""
 
     def _get_sequence_number_for_group(self) -> int:
         """Collectives so far; alike on all ranks, else they have gone apart."""
