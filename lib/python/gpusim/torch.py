@@ -15,6 +15,13 @@ Errors: gpusim's exceptions, whose .rank is the group's and .device the device's
 raises it again. Ranks that call different operations are a Mismatch, a rank that has ended is a RankLost on all others,
 also from backward() of DistributedDataParallel. FullyShardedDataParallel of torch 1.13 refuses tensors of the CPU.
 GPUSIM_DETERMINISTIC=1: the same inputs give the same bits, for the same ranks.
+
+>>> dist.init_process_group("gpusim", store=dist.HashStore(), rank=0, world_size=1)
+>>> parts = [torch.empty(2)]
+>>> dist.all_gather(parts, torch.tensor([1.0, 2.0]))
+>>> parts
+[tensor([1., 2.])]
+>>> dist.destroy_process_group()
 """
 from __future__ import annotations
 
