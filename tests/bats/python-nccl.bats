@@ -5,7 +5,7 @@ load python
 	needs_modules pytest
 	run bounded gpuctl run --nccl -n 4 -- python3 -m pytest -q -p no:cacheprovider "$ROOT/tests/python/test_nccl.py"
 	assert_status 0
-	passes 150
+	passes 151
 	assert_nothing_left
 }
 

@@ -231,14 +231,13 @@ def test_wrong_arguments_of_the_runtime():
     wrong(lambda: cuda.malloc(1 << 50), cuda.CUDARuntimeError, "cudaErrorMemoryAllocation")
     wrong(lambda: cuda.malloc(-1), OverflowError, "-1")
     wrong(lambda: cuda.free(12345), cuda.CUDARuntimeError, "cudaErrorInvalidValue")
-    wrong(lambda: cuda.stream_synchronize(12345), ValueError, "no stream or event")
+    wrong(lambda: cuda.memset(0, 0, 0, 12345), ValueError, "no stream or event")
     wrong(lambda: cuda.Array((1 << 40, 1 << 40)), OverflowError, "cudaMallocManaged")
     wrong(lambda: cuda.Array(3, object), TypeError, "Python objects")
     wrong(lambda: cuda.Array((3, -1)), ValueError, "negative")
     wrong(lambda: cuda.zeros(3).set(np.zeros(4)), ValueError, "broadcast")
-    stream = cuda.stream_create()
-    cuda.stream_destroy(stream)
-    wrong(lambda: cuda.stream_query(stream), ValueError, "no stream")
+    stream = cuda.Stream().ptr
+    wrong(lambda: cuda.memset(0, 0, 0, stream), ValueError, "no stream or event")
     assert cuda.get_device() == 0
 
 
@@ -257,14 +256,14 @@ def test_copies_sets_and_waits():
     with cuda.Device(1):
         b, stream, waiter = cuda.malloc(64), cuda.Stream(), cuda.Stream()
         cuda.memcpy(a, data.ctypes.data, 64, cuda.MEMCPY_HOST_TO_DEVICE)
-        cuda.memcpy_async(b, a, 64, stream=stream.ptr)
-        cuda.memset_async(b + 8, 7, 8, stream.ptr)
+        cuda.memcpy(b, a, 64, stream=stream.ptr)
+        cuda.memset(b + 8, 7, 8, stream.ptr)
         waiter.wait_event(stream.record(cuda.Event(disable_timing=True)))
-        cuda.memcpy_async(out.ctypes.data, b, 64, cuda.MEMCPY_DEVICE_TO_HOST, waiter.ptr)
+        cuda.memcpy(out.ctypes.data, b, 64, cuda.MEMCPY_DEVICE_TO_HOST, waiter.ptr)
         waiter.synchronize()
         begin, end = cuda.Event(), cuda.Event()
         begin.record(stream), end.record(stream), end.synchronize()
-        assert cuda.event_elapsed_time(begin.ptr, end.ptr) >= 0
+        assert cuda.get_elapsed_time(begin, end) >= 0
         assert cuda.get_device() == 1
     assert (out[:8] == data[:8]).all() and (out[8:16] == 7).all() and (out[16:] == data[16:]).all()
     cuda.free(a), cuda.free(b), cuda.free(0)
@@ -304,6 +303,25 @@ def test_thousands_of_arrays_and_communicators_leave_nothing():
     held = [cuda.zeros(1000) for _ in range(200)]  # a leak would be noticed
     wrong(lambda: cuda.malloc(most), cuda.CUDARuntimeError, "cudaErrorMemoryAllocation")
     del held
+
+
+def test_libgpusim_and_libnccl_in_one_process():
+    def both(g, first):
+        comm, array = g.comm(2), cuda.array([3.0])
+        one = nccl.NcclCommunicator.initAll([2]) if first else None
+        arrays = [gpusim.array(np.array([1.0, 2.0]), d) for d in comm.devices]
+        assert [list(a) for a in comm.all_reduce(arrays)] == [[2, 4], [2, 4]]
+        for each in one or nccl.NcclCommunicator.initAll(1):
+            with cuda.Device(each.device_id()):
+                mine = cuda.array([3.0])
+                each.allReduce(mine.ptr, mine.ptr, 1, nccl.NCCL_DOUBLE, nccl.NCCL_SUM, 0)
+                assert mine.get()[0] == array.get()[0] == 3
+        comm.destroy()
+
+    with gpusim.connect() as g:
+        both(g, False)
+        both(g, True)
+    assert cuda.zeros(1).get()[0] == 0
 
 
 def test_a_forked_child_lives_and_may_not_call():

@@ -23,10 +23,9 @@ import numpy as np
 
 from . import _lib
 
-MEMCPY_HOST_TO_HOST, MEMCPY_HOST_TO_DEVICE, MEMCPY_DEVICE_TO_HOST, MEMCPY_DEVICE_TO_DEVICE, MEMCPY_DEFAULT = range(5)
-STREAM_DEFAULT, STREAM_NON_BLOCKING = 0, 1
-EVENT_DEFAULT, EVENT_DISABLE_TIMING = 0, 2
-NOT_READY = 600
+(MEMCPY_HOST_TO_HOST, MEMCPY_HOST_TO_DEVICE, MEMCPY_DEVICE_TO_HOST, MEMCPY_DEVICE_TO_DEVICE,
+ MEMCPY_DEFAULT) = range(5)
+_NON_BLOCKING, _DISABLE_TIMING, _NOT_READY = 1, 2, 600  # of streams, of events, a result
 
 # Kinds of arguments: ints, sizes, pointers. Any other kind is the address of a result.
 _KINDS: Dict[str, Tuple[Any, int, int]] = {
@@ -71,7 +70,7 @@ def bind(library: ctypes.CDLL, name: str, kinds: str) -> Callable[..., int]:
 
 _CALLS = {
     "GetDeviceCount": "o", "SetDevice": "i", "GetDevice": "o", "DeviceSynchronize": "", "RuntimeGetVersion": "o",
-    "Malloc": "on", "MallocManaged": "onu", "Free": "p", "MemGetInfo": "oo", "Memset": "pin", "MemsetAsync": "pins",
+    "Malloc": "on", "MallocManaged": "onu", "Free": "p", "MemGetInfo": "oo", "MemsetAsync": "pins",
     "Memcpy": "ppni", "MemcpyAsync": "ppnis", "StreamCreateWithFlags": "ou", "StreamDestroy": "s",
     "StreamSynchronize": "s", "StreamQuery": "s", "StreamWaitEvent": "ssu", "EventCreateWithFlags": "ou",
     "EventDestroy": "s", "EventRecord": "ss", "EventQuery": "s", "EventSynchronize": "s", "EventElapsedTime": "oss",
@@ -97,11 +96,12 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def load() -> Dict[str, Callable[..., int]]:
-    """The calls of libcudart, which is loaded once, and for all symbols: libnccl finds it by its name."""
+    """The calls of libcudart, which is loaded once. libnccl finds it by its soname; its symbols stay its own, as
+    libgpusim has the same."""
     global _bound, _library
     with _lock:
         if _bound is None:
-            _library = ctypes.CDLL(_lib.load("libcudart.so.12"), mode=ctypes.RTLD_GLOBAL)
+            _library = ctypes.CDLL(_lib.load("libcudart.so.12"))
             _library.cudaGetErrorName.restype = _library.cudaGetErrorString.restype = ctypes.c_char_p
             _library.gpusim_cuda_told.restype = ctypes.c_char_p
             _bound = {name: bind(_library, "cuda" + name, kinds) for name, kinds in _CALLS.items()}
@@ -186,15 +186,11 @@ def mem_info() -> Tuple[int, int]:
     return free.value, total.value
 
 
-def malloc(size: int) -> int:
-    """The address of new memory of the current device. The host must not read or write it: copy with memcpy. The
-    caller frees it; what is left ends with the process. Raises CUDARuntimeError cudaErrorMemoryAllocation."""
-    return _get(ctypes.c_void_p, "Malloc", size) or 0
-
-
-def malloc_managed(size: int) -> int:
-    """As malloc, for memory that the host may also read and write, when no work that uses it is running."""
-    return _get(ctypes.c_void_p, "MallocManaged", size, 1) or 0
+def malloc(size: int, managed: bool = False) -> int:
+    """The address of new memory of the current device. The host may read and write it only if it is managed and no work
+    that uses it is running; else copy with memcpy. The caller frees it; what is left ends with the process. Raises
+    CUDARuntimeError cudaErrorMemoryAllocation."""
+    return (_get(ctypes.c_void_p, "MallocManaged", size, 1) if managed else _get(ctypes.c_void_p, "Malloc", size)) or 0
 
 
 def free(ptr: int) -> None:
@@ -202,100 +198,20 @@ def free(ptr: int) -> None:
     waiting(_call, "Free", ptr)
 
 
-def memcpy(dst: int, src: int, size: int, kind: int = MEMCPY_DEFAULT) -> None:
-    """Copy bytes between addresses of devices and of the host (numpy: x.ctypes.data), after all earlier work of the
-    default stream."""
-    if stream_query(0):
+def memcpy(dst: int, src: int, size: int, kind: int = MEMCPY_DEFAULT, stream: Optional[int] = None) -> None:
+    """Copy bytes between addresses of devices and of the host (of NumPy: x.ctypes.data), after all earlier work of the
+    default stream, or in the order of a stream; then it returns at once if both sides are device memory."""
+    if stream is not None:
+        _call("MemcpyAsync", dst, src, size, kind, stream)
+    elif Stream.null.done:
         _call("Memcpy", dst, src, size, kind)
     else:
         waiting(_call, "Memcpy", dst, src, size, kind)
 
 
-def memcpy_async(dst: int, src: int, size: int, kind: int = MEMCPY_DEFAULT, stream: int = 0) -> None:
-    """As memcpy, in the order of a stream; returns at once if both sides are device memory."""
-    _call("MemcpyAsync", dst, src, size, kind, stream)
-
-
-def memset(ptr: int, value: int, size: int) -> None:
-    """Set each of size bytes to value, in the order of the default stream. Does not wait."""
-    _call("Memset", ptr, value, size)
-
-
-def memset_async(ptr: int, value: int, size: int, stream: int = 0) -> None:
-    """As memset, in the order of a stream."""
+def memset(ptr: int, value: int, size: int, stream: int = 0) -> None:
+    """Set each of size bytes to value, in the order of a stream. Does not wait."""
     _call("MemsetAsync", ptr, value, size, stream)
-
-
-def stream_create(flags: int = STREAM_DEFAULT) -> int:
-    """A new stream of the current device. STREAM_NON_BLOCKING: not in order with the default stream."""
-    return _made("StreamCreateWithFlags", flags)
-
-
-def stream_destroy(stream: int) -> None:
-    """Release a stream when its work has ended; does not wait."""
-    _end("StreamDestroy", stream)
-
-
-def stream_synchronize(stream: int) -> None:
-    """Wait for a stream's work (0: the default stream of the current device); raises its failure."""
-    if stream_query(stream):
-        return
-    waiting(_call, "StreamSynchronize", stream)
-
-
-def stream_query(stream: int) -> bool:
-    """True if a stream's work has ended; raises its failure."""
-    return _done("StreamQuery", stream)
-
-
-def stream_wait_event(stream: int, event: int) -> None:
-    """What is enqueued on the stream from now on waits for an event, also of another device."""
-    _call("StreamWaitEvent", stream, event, 0)
-
-
-def event_create(flags: int = EVENT_DEFAULT) -> int:
-    """A new event of the current device."""
-    return _made("EventCreateWithFlags", flags)
-
-
-def event_destroy(event: int) -> None:
-    """Release an event."""
-    _end("EventDestroy", event)
-
-
-def event_record(event: int, stream: int = 0) -> None:
-    """The event happens when the stream's work up to here has ended."""
-    _call("EventRecord", event, stream)
-
-
-def event_query(event: int) -> bool:
-    """True if the event has happened, or was never recorded."""
-    return _done("EventQuery", event)
-
-
-def event_synchronize(event: int) -> None:
-    """Wait for an event."""
-    waiting(_call, "EventSynchronize", event)
-
-
-def event_elapsed_time(start: int, end: int) -> float:
-    """Milliseconds between two events that have happened."""
-    return _get(ctypes.c_float, "EventElapsedTime", start, end)
-
-
-def _done(name: str, handle: int) -> bool:
-    return _call(name, handle, fine=NOT_READY) == 0
-
-
-def _made(name: str, flags: int) -> int:
-    handle = _get(ctypes.c_void_p, name, flags)
-    _handles.add(handle)
-    return handle
-
-
-def _end(name: str, handle: int) -> None:
-    _call(name, handle)
-    _handles.discard(handle)
 
 
 class Device:
@@ -343,55 +259,60 @@ class Device:
 
 
 class _Owned:
-    """A stream or an event: `ptr` ends with the object, in the process that made it."""
+    """A stream or an event: `ptr` is CUDA's handle, which ends with the object."""
 
-    _destroy: str
-
-    def __init__(self, ptr: int):
-        self.ptr = self._own = ptr
+    def __init__(self, make: str, flags: int):
+        self.ptr = self._own = _get(ctypes.c_void_p, make, flags)
+        _handles.add(self.ptr)
 
     def __del__(self) -> None:
         own = getattr(self, "_own", 0)
         if own and _bound and not _forked:  # at the interpreter's end there may be none
-            _bound[self._destroy](own)
+            _bound[f"{type(self).__name__}Destroy"](own)
             _handles.discard(own)
 
 
 class Event(_Owned):
-    """A point in the work of a stream."""
-
-    _destroy = "EventDestroy"
+    """A point in the work of a stream of the current device."""
 
     def __init__(self, disable_timing: bool = False):
-        super().__init__(event_create(EVENT_DISABLE_TIMING if disable_timing else EVENT_DEFAULT))
+        super().__init__("EventCreateWithFlags", _DISABLE_TIMING if disable_timing else 0)
 
     def record(self, stream: Optional["Stream"] = None) -> None:
-        """At the end of the stream's work so far; None: of the default stream."""
-        event_record(self.ptr, stream.ptr if stream else 0)
+        """It happens when the stream's work up to here has ended; None: the default stream."""
+        _call("EventRecord", self.ptr, stream.ptr if stream else 0)
 
     def synchronize(self) -> None:
         """Wait for it."""
-        event_synchronize(self.ptr)
+        waiting(_call, "EventSynchronize", self.ptr)
 
     @property
     def done(self) -> bool:
         """It has happened, or was never recorded."""
-        return event_query(self.ptr)
+        return _call("EventQuery", self.ptr, fine=_NOT_READY) == 0
+
+
+def get_elapsed_time(start: Event, end: Event) -> float:
+    """Milliseconds between two events that have happened."""
+    return _get(ctypes.c_float, "EventElapsedTime", start.ptr, end.ptr)
 
 
 class Stream(_Owned):
-    """A queue of work of the current device; Stream.null is every device's default stream. `ptr` is what calls of
-    NCCL take."""
+    """A queue of work of the current device, in order with the default stream unless it is non_blocking. `ptr` is what
+    calls of NCCL take. Stream.null is every device's default stream."""
 
-    _destroy = "StreamDestroy"
     null: "Stream"
 
     def __init__(self, null: bool = False, non_blocking: bool = False):
-        super().__init__(0 if null else stream_create(STREAM_NON_BLOCKING if non_blocking else STREAM_DEFAULT))
+        if null:
+            self.ptr = 0
+        else:
+            super().__init__("StreamCreateWithFlags", _NON_BLOCKING if non_blocking else 0)
 
     def synchronize(self) -> None:
         """Wait for all its work, and raise its failure."""
-        stream_synchronize(self.ptr)
+        if not self.done:
+            waiting(_call, "StreamSynchronize", self.ptr)
 
     def record(self, event: Optional[Event] = None) -> Event:
         """Record an event, a new one by default, and return it."""
@@ -400,13 +321,13 @@ class Stream(_Owned):
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Later work waits for the event."""
-        stream_wait_event(self.ptr, event.ptr)
+        """What is enqueued from now on waits for the event, also of another device."""
+        _call("StreamWaitEvent", self.ptr, event.ptr, 0)
 
     @property
     def done(self) -> bool:
         """All its work has ended."""
-        return stream_query(self.ptr)
+        return _call("StreamQuery", self.ptr, fine=_NOT_READY) == 0
 
 
 Stream.null = Stream(null=True)
@@ -439,7 +360,7 @@ class Array:
             raise ValueError(f"a shape with a negative number: {self.shape}")
         self.size = int(np.prod(self.shape, dtype=object))
         self.nbytes, self.device = self.size * self.dtype.itemsize, get_device()
-        self.ptr = malloc_managed(max(self.nbytes, 1))
+        self.ptr = malloc(max(self.nbytes, 1), managed=True)
 
     @property
     def data(self) -> "Array":
@@ -481,11 +402,6 @@ def array(values: Any, dtype: Any = None) -> Array:
     out = Array(values.shape, values.dtype)
     np.asarray(out)[...] = values
     return out
-
-
-def empty(shape: Union[int, Tuple[int, ...]], dtype: Any = np.float64) -> Array:
-    """A device array whose values are not set."""
-    return Array(shape, dtype)
 
 
 def zeros(shape: Union[int, Tuple[int, ...]], dtype: Any = np.float64) -> Array:
