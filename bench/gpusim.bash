@@ -78,6 +78,11 @@ bench_large() {
 
 call_allreduce() { gpuctl run -n 2 -- "$programs/call" "$1"; }
 
+# python_call N [CALLS] - microseconds of NumPy and of C, which take turns in the same processes
+python_call() {
+	BENCH_ID=$(gpuctl unique-id) gpuctl run -n "$1" --each -- "$python" "$here/python.py" call "$programs/rank_call" "${@:2}"
+}
+
 # record_against_none N SIZE - microseconds with a recorder, without, and the ratio: two clusters take turns
 record_against_none() {
 	# shellcheck disable=SC2016 # for the inner shells

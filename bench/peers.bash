@@ -3,6 +3,7 @@
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 python=/usr/bin/python3 # the distribution's, which has its torch
+export PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
 programs=$build/bench
 missing=()
 
@@ -31,6 +32,7 @@ build_programs() {
 	local c=(-std=c11 -D_GNU_SOURCE) libs=(-lmbedtls -lmbedx509 -lmbedcrypto -lprotobuf-c -lz -lm -pthread) f
 	mkdir -p "$programs"
 	want call 'a build without sanitizers' call.c cc "${c[@]}" "$build/libgpusim.a" "${libs[@]}"
+	want rank_call 'a C compiler' rank_call.c cc "${c[@]}" -fPIC -shared -L"$build" -l:libgpusim.so.0.2
 	want recorder 'a build without sanitizers' recorder.c cc "${c[@]}" "$build/libgpusim.a" "${libs[@]}"
 	want spawn 'a C compiler' spawn.c cc "${c[@]}"
 	want roundtrip 'libnng-dev' peers/roundtrip.c cc "${c[@]}" -lnng -pthread

@@ -1,16 +1,18 @@
-"""python.py call LIBRARY [CALLS] - of a rank, under gpuctl run --each: microseconds of an all_reduce of 8 bytes of an array
-in device memory, by gpusim in Python and by rank_call.c on the same communicator, which take turns. Rank 0 prints the medians.
+"""python.py call LIBRARY [CALLS] - of a rank, under gpuctl run --each: microseconds of an all_reduce of 8 bytes of an
+array in device memory, by gpusim in Python and by rank_call.c on the same communicator. They take turns, CALLS (100) each
+time; rank 0 prints the least mean of each.
 
-python.py import [RUNS] - milliseconds of `import gpusim`, with what arrays need, and of `import numpy` in processes that take turns: the medians.
+python.py import [RUNS] - milliseconds of a processor for `import gpusim`, with what arrays need, and for `import numpy`,
+by processes that take turns: the least.
 """
 import ctypes
 import os
-import statistics
+import resource
 import subprocess
 import sys
 import time
 
-BLOCKS = 31
+BLOCKS = 151
 
 
 def call(library: str, calls: int) -> None:
@@ -33,20 +35,25 @@ def call(library: str, calls: int) -> None:
         a[...] = 1, rank
         assert min(times["c"]) > 0 and comm.all_reduce(a).tolist() == [size, size * (size - 1) / 2]
         if rank == 0:
-            print(f"{statistics.median(times['python']):.2f} {statistics.median(times['c']):.2f}")
+            print(f"{min(times['python']):.2f} {min(times['c']):.2f}")
+
+
+def spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1e3
 
 
 def imports(runs: int) -> None:
     times = {"gpusim": [], "numpy": []}
-    for _ in range(runs):
+    for turn in range(runs + 1):  # the first compiles
         for name, measured in times.items():
-            begin = time.perf_counter()
-            subprocess.run([sys.executable, "-c", f"import {name}; {name}.array"], check=True)  # with NumPy
-            measured.append((time.perf_counter() - begin) * 1e3)
-    print(f"{statistics.median(times['gpusim']):.2f} {statistics.median(times['numpy']):.2f}")
+            begin = spent()
+            subprocess.run([sys.executable, "-c", f"import {name}; {name}.array"], check=True)  # gpusim's loads NumPy
+            measured += [spent() - begin] * (turn > 0)
+    print(f"{min(times['gpusim']):.2f} {min(times['numpy']):.2f}")
 
 
 if sys.argv[1] == "call":
-    call(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 500)
+    call(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 100)
 else:
-    imports(int(sys.argv[2]) if len(sys.argv) > 2 else 15)
+    imports(int(sys.argv[2]) if len(sys.argv) > 2 else 20)
