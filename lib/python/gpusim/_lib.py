@@ -108,16 +108,16 @@ class Forked(Error):
 
 
 _KINDS = {k.code: k for k in (Invalid, Unreachable, Timeout, BadData, NoMemory, NotFound, Busy, Aborted, Recovered)}
-_LOST = re.compile(r"rank \d+.*( lost|has ended|no longer answers|was killed)|device [0-9a-f]{16} has ended")
-_MISMATCH = re.compile(r"the ranks disagree|rank \d+ calls |ranks differ|do not match|differs? (from|in)")
+_LOST = r"rank \d+.*( lost|has ended|no longer answers|was killed)|device [0-9a-f]{16} has ended"
+_MISMATCH = r"the ranks disagree|rank \d+ calls |ranks differ|do not match|differs? (from|in)"
 
 
 def failure(sentence: str, code: int) -> Error:
     """The exception for a failed call's sentence and code."""
     kind = _KINDS.get(code, Error)
-    if code not in (2, 4, 7, 11) and _LOST.search(sentence):
+    if code not in (2, 4, 7, 11) and re.search(_LOST, sentence):
         kind = RankLost
-    elif code in (1, 2, 5, 10) and _MISMATCH.search(sentence):
+    elif code in (1, 2, 5, 10) and re.search(_MISMATCH, sentence):
         kind = Mismatch
     return kind(sentence, code)
 
