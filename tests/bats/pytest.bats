@@ -133,11 +133,20 @@ END
 	failed test_same 'ranks 0, 1, 2 of 3 failed:' 'assert 3 == 4'
 	failed test_teardown "rank 0 of 1 failed:" "KeyError: .*in the teardown"
 	failed test_setup "rank 1 of 2 failed:" "KeyError: .*in the setup"
-	failed test_exit 'rank 0, 1 of 2 ended before|ranks 0, 1 of 2 ended before|rank 1 of 2 ended before' 'exit status 1'
+	failed test_exit 'ranks? [01](, 1)? of 2 ended before the end of the test' 'exit status 1'
 	failed test_signal 'of 2 ended before the end of the test' 'before the signal'
 	failed test_option 'nonsense' nonsense
 	failed test_none 'n must be a positive int' 'n=0'
 	failed test_unexpected 'XPASS' XPASS
+	cat >test_it.py <<'END'
+import os
+if "RANK" in os.environ:
+    raise ImportError("not in a rank")
+
+def test_import(rank):
+    pass
+END
+	failed test_import 'ranks 0, 1 of 2 failed:' 'ImportError: not in a rank'
 	refute_file "$(echo "$T"/gpusim-pytest.*)"
 	assert_nothing_left
 }

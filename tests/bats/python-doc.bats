@@ -2,8 +2,6 @@
 load python
 
 @test "the examples in the docstrings of every module run" {
-	sanitizers
-	[ ${#SANITIZE[@]} -eq 0 ] || skip 'a sanitizer is loaded with the program, not late'
 	run bounded gpuctl run --nccl -n 4 -- python3 "$ROOT/tests/python/doctests.py"
 	assert_status 0
 	for module in machine comm nccl cuda; do

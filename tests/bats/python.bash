@@ -14,6 +14,8 @@ python_setup() {
 	PATH=$T/path:$PATH
 	unset GPUSIM_TIMEOUT GPUSIM_DETERMINISTIC GPUSIM_UNIFIED GPUSIM_LIBDIR LD_LIBRARY_PATH PYTEST_ADDOPTS
 	needs_modules numpy
+	sanitizers
+	[ ${#SANITIZE[@]} -eq 0 ] || skip 'a sanitizer is loaded with the program, not late'
 	LIMIT=60
 }
 

@@ -9,12 +9,6 @@ unittests() {
 	assert_nothing_left
 }
 
-setup() {
-	python_setup
-	sanitizers
-	[ ${#SANITIZE[@]} -eq 0 ] || skip 'a sanitizer is loaded with the program, not late'
-}
-
 @test "gpusim: arrays in device memory, their views and types" { unittests Arrays 7; }
 
 @test "gpusim: a handle for all ranks" { unittests OneHandle 6; }
