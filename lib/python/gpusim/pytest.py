@@ -39,7 +39,8 @@ import pytest
 from . import _lib, machine
 
 FOLDER, NODE, ID = "GPUSIM_PYTEST_FOLDER", "GPUSIM_PYTEST_NODE", "GPUSIM_PYTEST_ID"
-GRACE = 30.0  # seconds, beyond the timeout, after which a rank ends itself
+LIFE = 30.0  # seconds, beyond the timeout, after which a rank ends itself
+GRACE = 2.0  # seconds that a rank which has failed leaves the others for their own reports
 
 
 # ------------------------------------------------------------------ marks and fixtures
@@ -217,6 +218,10 @@ class _Rank:
     def pytest_sessionfinish(self) -> None:
         self.state["done"] = True
         self.tell()
+        until = time.monotonic() + GRACE
+        while self.state["outcome"] == "failed" and time.monotonic() < until and \
+                not all(s.get("done") for s in _states(int(os.environ["WORLD_SIZE"]), os.environ[FOLDER])):
+            time.sleep(0.02)  # this rank's end is that of the others, which may have failed in the same way
         faulthandler.cancel_dump_traceback_later()
 
 
@@ -264,7 +269,7 @@ def _command(item: Any, options: Dict[str, Any]) -> List[str]:
 def _rank_environment(item: Any, options: Dict[str, Any], folder: str) -> Dict[str, str]:
     env = {k: v for k, v in os.environ.items() if k not in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")}
     env.update({FOLDER: folder, NODE: item.nodeid, ID: machine.unique_id(),
-                "GPUSIM_PYTEST_LIFE": str(options["timeout"] + GRACE)})
+                "GPUSIM_PYTEST_LIFE": str(options["timeout"] + LIFE)})
     if options["deterministic"]:
         env["GPUSIM_DETERMINISTIC"] = "1"
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
