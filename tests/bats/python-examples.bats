@@ -1,6 +1,8 @@
 # Python's examples, and programs in the manner of courses for torch.distributed: over gloo, and unchanged over gpusim.
+# And those of gpusim-python(7) and README.md, as docs.bats runs the others.
 # shellcheck disable=SC2016,SC2154
 load python
+load docs
 
 setup() {
 	python_setup
@@ -104,4 +106,21 @@ over() {
 	bounded gpuctl run --torch -n 2 -- "$E/torch_ddp.py" --steps 30 --checkpoint part >rest.out
 	assert_equal "$(head -n 1 rest.out)" "$(sed -n 3p whole.out)"
 	assert_equal "$(tail -n 1 rest.out)" "$(tail -n 1 whole.out)"
+}
+
+@test "gpusim-python(7): every example runs and prints what it shows" {
+	needs_modules torch pytest
+	blocks "$ROOT/man/gpusim-python.7"
+	[[ $(echo block.* | wc -w) -ge 5 ]] || fail "only $(echo block.*)"
+	for b in block.*; do
+		run_block "$b"
+	done
+	assert_nothing_left
+}
+
+@test "README.md: the program in Python prints what it says" {
+	awk '/^```/ { on = $0 == "```python"; next } on' "$ROOT/README.md" >sum.py
+	run bounded python3 sum.py
+	assert_status 0
+	assert_output "$(sed -n '$s/.*# //p' sum.py)"
 }
