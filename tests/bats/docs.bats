@@ -109,7 +109,7 @@ installed() {
 @test "lib/README.md has a row for each room in its wing, and each wing's README.md names its rooms" {
 	(cd "$ROOT/lib" && for room in base */*/; do
 		wing=${room%%/*} room=${room%/}
-		[[ -d $room ]] || continue
+		[[ -d $room && $wing != python ]] || continue
 		echo "$wing ${room##*/}"
 		[[ $wing = base ]] || grep -q "\`${room##*/}\`\|\b${room##*/}:" "$wing/README.md" || echo "$wing/README.md does not name ${room##*/}"
 	done | sort) >rooms
