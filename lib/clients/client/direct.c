@@ -109,6 +109,21 @@ learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 	return RC_OK;
 }
 
+/* Its process has ended, and another may have come: ask again. Whoever uses the former file keeps it. */
+static void
+retire(struct gpusim *g, struct known_device *d, struct device_file *f)
+{
+	pthread_mutex_lock(&g->lock);
+	if (d->file == f) {
+		d->direct = DIRECT_UNKNOWN;
+		d->noted = false;
+		d->file = NULL;
+		f->next = g->former;
+		g->former = f;
+	}
+	pthread_mutex_unlock(&g->lock);
+}
+
 enum rc
 direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **out,
 	       uint64_t *min_addr)
@@ -117,6 +132,8 @@ direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **o
 	struct device_file *f = NULL;
 	enum rc rc = client_device(g, device, &d);
 
+	if (rc == RC_OK && known(g, d, &f) == DIRECT_YES && !memfile_lives(f->file))
+		retire(g, d, f);
 	if (rc == RC_OK && known(g, d, &f) == DIRECT_UNKNOWN)
 		rc = learn(g, d, &f);
 	if (rc == RC_OK && !f)
@@ -150,15 +167,7 @@ find(struct gpusim *g, struct known_device *d, struct gpusim_addr addr, uint64_t
 	if (rc != RC_OK || !f)
 		return rc;
 	if (!memfile_lives(f->file)) { /* the device has ended: the next copy asks again */
-		pthread_mutex_lock(&g->lock);
-		if (d->file == f) {
-			d->direct = DIRECT_UNKNOWN;
-			d->noted = false;
-			d->file = NULL;
-			f->next = g->former;
-			g->former = f;
-		}
-		pthread_mutex_unlock(&g->lock);
+		retire(g, d, f);
 		return RC_OK;
 	}
 	*off = addr.addr - f->min_addr;

@@ -360,7 +360,7 @@ enqueue_wait(struct cmdq *q, uint64_t position, uint32_t timeout_ms)
 {
 	enum gpusim_rc rc = cmdq_wait(q, position, timeout_ms);
 
-	if (rc != GPUSIM_OK && rc != GPUSIM_TIMEOUT && rc != GPUSIM_UNREACHABLE) {
+	if (rc != GPUSIM_OK && rc != GPUSIM_TIMEOUT) { /* unreachable may be another rank */
 		struct err why = *client_err();
 
 		cmdq_forgive(q, 0);

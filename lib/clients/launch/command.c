@@ -175,6 +175,18 @@ rank_failed(struct ranks *r, int rank, pid_t pid, int wait_status)
 	end_all(r, status);
 }
 
+/* A rank has succeeded: those that are started again need not wait for it (gpusim/_rejoin.py). */
+static void
+rank_succeeded(const struct ranks *r, int rank)
+{
+	char path[LAUNCH_DIR_MAX + 32];
+
+	if (!r->l->cfg.restart_rank)
+		return;
+	snprintf(path, sizeof path, "%s/ended.%d", r->l->dir, rank);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
 static void
 reap(void *arg)
 {
@@ -193,6 +205,8 @@ reap(void *arg)
 		r->nalive--;
 		if (status)
 			rank_failed(r, i, pid, status);
+		else
+			rank_succeeded(r, i);
 	}
 }
 

@@ -2,8 +2,8 @@
 
 env:// is a FileStore in the folder of the run, which needs no process, under a prefix for each generation, which is the
 number of times that the ranks have met. A rank whose group has formed goes to the next generation when it calls
-init_process_group again, and so does the process that is started in the place of one that has ended. A meeting is complete
-when each rank has a process there that is alive.
+init_process_group again, and so does the process that is started in the place of one that has ended. A meeting is
+complete when each rank has a process there that is alive.
 """
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 from . import _lib
 
 _POLL = 0.01  # seconds between two looks
+_NOBODY, _GAVE_UP = 1 << 30, 1 << 30 | 1  # no process has these numbers
 _OURS = re.compile(r"(^|[:,])(gloo|nccl)($|,)")
 
 
 def _is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"  # else it only waits for its parent
+    except (OSError, IndexError):
         return False
-    except PermissionError:
-        pass
-    return True
 
 
 class Meeting:
@@ -67,8 +66,8 @@ class Meeting:
             os.close(fd)
 
     def meet(self, rank: int, until: float) -> int:
-        """Wait until all ranks are there, at most until this time.monotonic(); returns the generation. Timeout names those
-        that are missing."""
+        """Wait until all ranks are there, at most until this time.monotonic(); returns the generation. Timeout names
+        those that have not come."""
         begun = time.monotonic()
         mine = -1
 
@@ -79,19 +78,22 @@ class Meeting:
                 if k > state["generation"]:
                     here.clear()
                 state["generation"], here[str(rank)] = k, os.getpid()
-            missing = [r for r in range(self.size) if not _is_alive(here.get(str(r), 1 << 30))]
-            return state["generation"], missing
+            return state["generation"], [r for r in range(self.size) if not _is_alive(here.get(str(r), _NOBODY))]
 
-        def leave(state: Dict[str, Any]) -> None:
+        def leave(state: Dict[str, Any]) -> list:
             if state["here"].get(str(rank)) == os.getpid():
-                del state["here"][str(rank)]
+                state["here"][str(rank)] = _GAVE_UP
+            return [r for r in missing if state["here"].get(str(r)) != _GAVE_UP] or missing
 
         while True:
             mine, missing = self._change(look)
             if not missing:
                 return mine
+            for r in missing:
+                if os.path.exists(os.path.join(os.path.dirname(self.path), f"ended.{r}")):
+                    raise _lib.Aborted(f"rank {rank}: rank {r} has ended successfully, and will not come")
             if time.monotonic() >= until:
-                self._change(leave)
+                missing = self._change(leave)
                 raise _lib.Timeout(f"rank {rank}: rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} of "
                                    f"{self.size} ha{'ve' if len(missing) > 1 else 's'} not come within "
                                    f"{time.monotonic() - begun:.1f} s")
@@ -230,7 +232,8 @@ def await_device(rank: int, until: float) -> None:
 def rejoin(timeout: float = 60.0) -> None:
     """Leave the process group, which has failed, and form it again, with the arguments of init_process_group: all ranks
     call this, and a process that was started in a rank's place calls init_process_group. It waits for a rank's new
-    process, and for a device's. Groups of new_group have to be made again, and DistributedDataParallel around the module.
+    process, and for a device's. Groups of new_group have to be made again, and DistributedDataParallel around the
+    module.
 
     timeout: in seconds. Timeout: names the ranks that have not come.
 
@@ -265,13 +268,21 @@ def rejoin(timeout: float = 60.0) -> None:
 
 
 def _leave(dist: Any, backend: Any) -> None:
-    """Destroy the group. If the device has another process now, this one begins anew with it."""
+    """Leave all groups, also those that an exception's frames keep; whoever waits for this rank there is told. If the
+    device has another process now, this one begins anew with it."""
+    world = backend._world
+    for group in list(world.groups) if world else ():
+        try:
+            if group._failure is None and group._comm:
+                group._comm.abort(f"rank {group._comm.rank} has ended its group: it calls rejoin()")
+            group.close()
+        except _lib.Error:
+            pass
     if dist.is_initialized():
         dist.destroy_process_group()
-    world = backend._world
     if world is None:
         return
-    pid = world.device.pid
     now = [d for d in world.machine.devices if d == world.device]
-    if not now or now[0].lost or now[0].pid != pid or not _is_alive(pid):
-        backend._world = None  # tensors of empty() keep its connection
+    if not now or now[0].lost or now[0].pid != world.pid or not _is_alive(world.pid):
+        backend._world = None
+        world.machine.close()  # tensors of empty() keep its connection

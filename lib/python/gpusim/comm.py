@@ -448,7 +448,7 @@ class Comm:
     def destroy(self) -> None:
         """Leave it; of a handle for all ranks, end it. Waits for what is in progress, at most the machine's timeout."""
         handle, self._handle = self._handle, None
-        if handle is not None and not _lib.is_forked() and self.machine._handle is not None:
+        if handle is not None and not _lib.is_forked() and self.machine._handle and self.machine._handle.value:
             check(lib().gpusim_comm_destroy(handle))
 
     def close(self) -> None:

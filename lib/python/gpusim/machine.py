@@ -30,8 +30,9 @@ class _Handle:
         self.value = out.value
 
     def __del__(self) -> None:
-        if self.value and self.pid == os.getpid():
-            lib().gpusim_close(self.value)
+        value, self.value = self.value, None  # the collector may end whoever uses it later
+        if value and self.pid == os.getpid():
+            lib().gpusim_close(value)
 
 
 class Memory:
@@ -55,8 +56,9 @@ class Memory:
     def free(self) -> None:
         """Free it now. Views of it stay readable until the machine is closed, but show what comes there next."""
         free, self._free = self._free, True
-        if not free and not _lib.is_forked() and self.device.machine._handle:
-            lib().gpusim_free(self.device.machine._handle.value, self.device.id, self.addr)
+        handle = None if free or _lib.is_forked() else self.device.machine._handle
+        if handle and handle.value:
+            lib().gpusim_free(handle.value, self.device.id, self.addr)
 
     def __del__(self) -> None:
         try:

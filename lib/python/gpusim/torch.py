@@ -77,6 +77,7 @@ class _World:
             raise Invalid(f"rank {rank}: there is no device {local}: the machine has {len(devices)}; start it with -n "
                           f"{int(local) + 1}")
         self.device: Device = mine[0]
+        self.pid = self.device.pid
         self.base, self.offset = self.device.base, self.device.min_addr - self.device.base
         self.limit = self.base + self.device.nbytes
         if not self.base:
@@ -271,15 +272,17 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         self._world = _this(rank)
         self._stream = self._world.stream()
         if rank == 0:
-            try:  # a process in the place of one that has ended here finds its id
-                store.compare_set("gpusim/id", "", Machine.unique_id())
+            uid = Machine.unique_id()
+            try:  # a process in the place of one that has ended here takes its id
+                uid = store.compare_set("gpusim/id", "", uid)
             except (RuntimeError, NotImplementedError):
-                store.set("gpusim/id", Machine.unique_id())
+                pass
+            store.set("gpusim/id", uid)  # TCPStore's compare_set wakes nobody who waits
+        self._world.groups.add(self)
         self._comm = self._world.machine.comm_init_rank(size, store.get("gpusim/id").decode(), rank, self._world.device,
                                                         op_timeout=math.inf)
         self._box = Mailbox(self)
         self._box.meet([n for [n] in self._exchange([self._box.addr])])
-        self._world.groups.add(self)
 
     def __del__(self) -> None:
         try:
