@@ -25,7 +25,8 @@ from . import _lib
 
 (MEMCPY_HOST_TO_HOST, MEMCPY_HOST_TO_DEVICE, MEMCPY_DEVICE_TO_HOST, MEMCPY_DEVICE_TO_DEVICE,
  MEMCPY_DEFAULT) = range(5)
-_NON_BLOCKING, _DISABLE_TIMING, _NOT_READY = 1, 2, 600  # of streams, of events, a result
+_NON_BLOCKING, _DISABLE_TIMING = 1, 2  # flags of streams, of events
+_NO_MEMORY, _NOT_READY = 2, 600  # results
 
 # Kinds of arguments: ints, sizes, pointers. Any other kind is the address of a result.
 _KINDS: Dict[str, Tuple[Any, int, int]] = {
@@ -103,7 +104,7 @@ def load() -> Dict[str, Callable[..., int]]:
         if _bound is None:
             _library = ctypes.CDLL(_lib.load("libcudart.so.12"))
             _library.cudaGetErrorName.restype = _library.cudaGetErrorString.restype = ctypes.c_char_p
-            _library.gpusim_cuda_told.restype = ctypes.c_char_p
+            _library.gpusim_cuda_told.restype = _library.gpusim_error.restype = ctypes.c_char_p
             _bound = {name: bind(_library, "cuda" + name, kinds) for name, kinds in _CALLS.items()}
     return _bound
 
@@ -127,7 +128,8 @@ def _call(name: str, *args: Any, fine: int = 0) -> int:
     if status in (0, fine):
         return status
     load()["GetLastError"]()  # the thread's next call does not report it again
-    raise CUDARuntimeError(status, _library.gpusim_cuda_told().decode(errors="replace"))
+    detail = _library.gpusim_cuda_told() or (_library.gpusim_error() if status == _NO_MEMORY else b"")
+    raise CUDARuntimeError(status, detail.decode(errors="replace"))
 
 
 def _get(ctype: Any, name: str, *args: Any) -> Any:
