@@ -41,7 +41,7 @@ import torch.distributed as dist
 
 from . import _lib, _torch_compat as compat
 from ._rejoin import install, rejoin  # noqa: F401, the latter for programs
-from ._lib import Error, Invalid, Mismatch, NoMemory, Timeout
+from ._lib import Error, Invalid, Mismatch, NoMemory, Timeout, lib
 from ._torch_p2p import Mailbox
 from ._torch_work import Block, Operation, Tensors
 from .machine import Device, Machine, connect
@@ -57,7 +57,8 @@ _BOOLS = tuple(_lib.REDOPS.get(name) for name in ("max", "", "min", "min", "max"
 _ALLREDUCE, _BROADCAST, _REDUCE, _ALLGATHER = (_lib.COLLS[c] for c in ("allreduce", "broadcast", "reduce", "allgather"))
 _REDUCESCATTER, _ALLTOALL, _GATHER, _SCATTER, _BARRIER = (
     _lib.COLLS[c] for c in ("reduce_scatter", "alltoall", "gather", "scatter", "barrier"))
-_PIECE = 8 << 20  # bytes of a large all-reduce that are copied while others are reduced
+_PIECE = 1 << 20  # bytes of a large all-reduce that are copied and reduced while they are in the cache
+_IN_STEP_MS = 20  # for which it waits for the other ranks
 _PENDING = 32     # works that nobody has waited for, before the oldest are looked at
 
 
@@ -377,7 +378,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         while posting and not self._comm.done(mark, stream) and time.monotonic() < end:
             for box in list(posting):
                 box.match()
-            _lib.lib().gpusim_stream_wait(self._world.machine._g(), self._world.device.id, stream, mark, 5)
+            lib().gpusim_stream_wait(self._world.machine._g(), self._world.device.id, stream, mark, 5)
         self._comm.wait(mark, stream, limit)
 
     def _passed(self, mark: int, stream: int) -> bool:
@@ -450,7 +451,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         t = self._one(tensors, "all_reduce")
         code, op, factor = self._reduction(t, opts, "all_reduce")
         w = self._start("all_reduce", list(tensors), tensors)
-        if t.numel() * t.element_size() > 2 * _PIECE and t.is_contiguous() and factor is None:
+        if t.numel() * t.element_size() > _PIECE and t.is_contiguous() and factor is None:
             return self._allreduce_pieces(w, t, code, op)
         addr = self._stage_factor(w, t, factor)
         return w.call(_ALLREDUCE, addr, addr, t.numel(), code, op).go()
@@ -467,18 +468,24 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         return block.addr
 
     def _allreduce_pieces(self, w: _Work, t: torch.Tensor, code: int, op: int) -> _Work:
-        """Copy a piece while the ones before are reduced."""
-        each, nbytes = t.element_size(), t.numel() * t.element_size()
+        """In pieces, each copied in, reduced and copied back while it is in the processor's cache, which takes half the
+        time. When the other ranks are late the pieces wait for them in places of their own."""
+        nbytes, wait = t.numel() * t.element_size(), lib().gpusim_stream_wait
         addr = w.stage(t, load=False)
         if not w._outs:  # it lies in device memory
             return w.call(_ALLREDUCE, addr, addr, t.numel(), code, op).go()
-        block = w._blocks[0]
-        w._outs = []
+        w._outs, place, late = [], 0, False
         for at in range(0, nbytes, _PIECE):
-            n = min(_PIECE, nbytes - at)
-            C.memmove(block.ptr + at, t.data_ptr() + at, n)
-            w.call(_ALLREDUCE, addr + at, addr + at, n // each, code, op)
-            w._pieces.append((w._mark, t.data_ptr() + at, block.ptr + at, n))
+            n, here = min(_PIECE, nbytes - at), t.data_ptr() + at
+            C.memmove(w._blocks[0].ptr + place, here, n)
+            w.call(_ALLREDUCE, addr + place, addr + place, n // t.element_size(), code, op)
+            late = late or wait(self._world.machine._g(), self._world.device.id, self._stream, w._mark,
+                                _IN_STEP_MS) != 0
+            if late:
+                w._pieces.append((w._mark, here, w._blocks[0].ptr + place, n))
+                place += _PIECE
+            else:
+                C.memmove(here, w._blocks[0].ptr + place, n)
         return w.go()
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> _Work:
