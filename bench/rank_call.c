@@ -16,10 +16,12 @@ now_us(void)
 	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-double rank_call(struct gpusim *g, struct gpusim_comm *comm, struct gpusim_device device, struct gpusim_addr addr, int n);
+double rank_call(struct gpusim *g, struct gpusim_comm *comm, struct gpusim_device device,
+		 struct gpusim_addr addr, int n);
 
 double
-rank_call(struct gpusim *g, struct gpusim_comm *comm, struct gpusim_device device, struct gpusim_addr addr, int n)
+rank_call(struct gpusim *g, struct gpusim_comm *comm, struct gpusim_device device,
+	  struct gpusim_addr addr, int n)
 {
 	const struct gpusim_stream stream = {0};
 	double begin = now_us();

@@ -1,6 +1,6 @@
 # Python's examples, and programs in the manner of courses for torch.distributed: over gloo, and unchanged over gpusim.
 # And those of gpusim-python(7) and README.md, as docs.bats runs the others.
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 load python
 load docs
 
@@ -39,14 +39,14 @@ like() {
 @test "mnist_numpy: 60 lines; any number of devices learns the same" {
 	at_least 60 "$(wc -l <"$E/mnist_numpy.py")"
 	for n in 1 2 4; do
-		bounded "$E/mnist_numpy.py" $n 3 32 >$n
-		assert_equal "$(wc -l <$n)" 3
+		bounded "$E/mnist_numpy.py" $n 3 32 >"by.$n"
+		assert_equal "$(wc -l <"by.$n")" 3
 	done
-	like 1 2 0.0002
-	like 1 4 0.0002
-	at_least "$(awk 'END { print $(NF - 1) }' 4)" 70
-	bounded gpuctl run -n 2 -- "$E/mnist_numpy.py" 0 3 32 >run
-	cmp 2 run
+	like by.1 by.2 0.0002
+	like by.1 by.4 0.0002
+	at_least "$(awk 'END { print $(NF - 1) }' by.4)" 70
+	bounded gpuctl run -n 2 -- "$E/mnist_numpy.py" 0 3 32 >under.run
+	cmp by.2 under.run
 	assert_nothing_left
 }
 
@@ -65,10 +65,10 @@ over() {
 	needs_modules torch
 	program=$ROOT/tests/python/torch_tensor_parallel.py OPERATION=allgather
 	over gloo 1 "$program" >one
-	over gloo 2 "$program" >gloo
+	over gloo 2 "$program" >over.gloo
 	over gpusim 2 "$program" >two
 	BACKEND=nccl over gpusim 4 "$program" >four
-	like one gloo 0.00005
+	like one over.gloo 0.00005
 	like one two 0.00005
 	like one four 0.00005
 	assert_nothing_left
@@ -78,10 +78,10 @@ over() {
 	needs_modules torch
 	program=$ROOT/tests/python/torch_pipeline.py OPERATION=send
 	over gloo 1 "$program" >one
-	over gloo 2 "$program" >gloo
+	over gloo 2 "$program" >over.gloo
 	SCHEDULE=gpipe over gpusim 2 "$program" >two
 	over gpusim 4 "$program" >four
-	like one gloo 0.00005
+	like one over.gloo 0.00005
 	like one two 0.00005
 	like one four 0.00005
 	assert_nothing_left
