@@ -252,11 +252,21 @@ class Comm:
 
     def all_gather(self, send: Any, recv: Any = None, counts: Any = None, displs: Any = None, **how: Any) -> Any:
         """All ranks' arrays one after the other, on all. counts: elements of each rank, if they differ; displs: where
-        each begins in recv."""
+        each begins in recv.
+
+        >>> with gpusim.cluster(2) as g:
+        ...     print(g.comm(2).all_gather([np.ones(2), np.zeros(1)], counts=[2, 1])[0])
+        [1. 1. 0.]
+        """
         return self._run("allgather", send, recv, 1, self.size, counts=counts, displs=displs, **how)
 
     def reduce_scatter(self, send: Any, recv: Any = None, op: str = "sum", counts: Any = None, **how: Any) -> Any:
-        """Rank r gets part r of the reduction. counts: elements of each part, if they differ."""
+        """Rank r gets part r of the reduction. counts: elements of each part, if they differ.
+
+        >>> with gpusim.cluster(2) as g:
+        ...     print(g.comm(2).reduce_scatter([np.arange(4), np.arange(4)], op="max")[1])
+        [2 3]
+        """
         return self._run("reduce_scatter", send, recv, self.size, 1, op=op, counts=counts, **how)
 
     def all_to_all(self, send: Any, recv: Any = None, counts: Any = None, recv_counts: Any = None, displs: Any = None,
@@ -305,7 +315,16 @@ class Comm:
         return self._end(mark, stream, a, back, async_, b)
 
     def group(self, async_: bool = False) -> Group:
-        """`with comm.group(): ...`: the operations inside run together, as between ncclGroupStart and ncclGroupEnd."""
+        """The operations of a with statement run together, as between ncclGroupStart and ncclGroupEnd.
+
+        >>> with gpusim.cluster(2) as g:
+        ...     comm, x = g.comm(2), np.zeros(2)
+        ...     with comm.group():
+        ...         _ = comm.send(np.array([1.0, 2.0]), peer=1, rank=0)
+        ...         _ = comm.recv(x, peer=0, rank=1)
+        ...     print(x)
+        [1. 2.]
+        """
         return Group(self, async_)
 
     # How a collective runs
@@ -405,7 +424,12 @@ class Comm:
 
     def split(self, color: Any, key: Any = None) -> Any:
         """A communicator of the ranks with the same color, in the order of key, then rank; all ranks call. color below
-        0: None. Of a handle for all ranks: lists by rank; returns {color: Comm}."""
+        0: None. Of a handle for all ranks: lists by rank; returns {color: Comm}.
+
+        >>> with gpusim.cluster(4) as g:
+        ...     print(sorted((color, c.size) for color, c in g.comm(4).split([0, 1, 1, 1]).items()))
+        [(0, 1), (1, 3)]
+        """
         if self.rank is not None:
             return self._derive(lib().gpusim_comm_split, int(color), int(key or 0), None)
         out, n = C.c_void_p(), C.c_size_t()
@@ -438,7 +462,17 @@ class Comm:
         return self._derive(lib().gpusim_comm_grow, n, None, 0)
 
     def graph(self) -> "Graph":
-        """`with comm.graph() as ops: ...` records operations of all ranks; ops.launch(n) runs them n times."""
+        """Records operations of all ranks in a with statement, to run them often.
+
+        >>> with gpusim.cluster(2) as g:
+        ...     comm = g.comm(2)
+        ...     x = [gpusim.array([1.0, 2.0], d) for d in comm.devices]
+        ...     with comm.graph() as ops:
+        ...         ops.all_reduce(x)
+        ...     ops.launch(3)
+        ...     print(x[0])
+        [ 8. 16.]
+        """
         return Graph(self)
 
     def abort(self, reason: Optional[str] = None) -> None:
