@@ -83,6 +83,12 @@ python_call() {
 	BENCH_ID=$(gpuctl unique-id) gpuctl run -n "$1" --each -- "$python" "$here/python.py" call "$programs/rank_call" "${@:2}"
 }
 
+# torch_gloo N BYTES, torch_gpusim N BYTES - microseconds of an all_reduce by the same program
+torch_gloo() { timeout -k 5 60 "$python" "$programs/torch" "$@" | awk '$3 != 0 { exit 1 } { print $2 }'; }
+torch_gpusim() {
+	gpuctl run -n "$1" --torch --procs 1 -- "$python" "$programs/torch" "$@" | awk '$3 != 0 { exit 1 } { print $2 }'
+}
+
 # record_against_none N SIZE - microseconds with a recorder, without, and the ratio: two clusters take turns
 record_against_none() {
 	# shellcheck disable=SC2016 # for the inner shells
@@ -205,6 +211,9 @@ blocks_filters() { # N
 rate() { sed -n 's/^epoch \([2-9]\|[1-9][0-9]\).* \([0-9]*\) images.*/\2/p' | median; }
 epoch() { mnist-train --devices "$1" --batch 64 --epochs "$epochs" --data "$data" | rate; }
 epoch_ddp() { "$python" "$programs/mnist_ddp" "$data" "$1" "$epochs" 64 | rate; }
+epoch_ddp_gpusim() {
+	gpuctl run -n "$1" --torch --procs 1 -- "$python" "$programs/mnist_ddp" "$data" "$1" "$epochs" 64 | rate
+}
 epoch_loop() {
 	OPENBLAS_NUM_THREADS=1 "$programs/mnist_loop" "$data" "$epochs" 64 | rate | awk -v n="$1" '{ print n * $1 }'
 }

@@ -70,6 +70,10 @@ class Operation(compat.Work):
         """Whether _complete() will not wait."""
         raise NotImplementedError
 
+    def _soon(self) -> bool:
+        """The same, in a moment: another thread takes longer."""
+        return self._ready()
+
     def _release(self, failed: bool) -> None:
         """Give back what it has used."""
 
@@ -162,11 +166,13 @@ class Operation(compat.Work):
         if self._future is None:
             base: "torch.futures.Future[None]" = torch.futures.Future()
             self._future = base.then(self._value)
-            if self._served is None:
+            if self._served is None and self._soon():
+                self._finish(self._group._timeout)
+            if self._served is None and not self._over:
                 self._ends.append(base)
                 self._begin_serving()
             else:
-                self.wait()
+                self._served and self._served.wait()
                 base.set_result(None)
         return self._future
 

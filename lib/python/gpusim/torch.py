@@ -239,6 +239,10 @@ class _Work(Operation):
     def _ready(self) -> bool:
         return self._group._passed(self._mark, self._group._stream)
 
+    def _soon(self) -> bool:
+        world = self._group._world
+        return lib().gpusim_stream_wait(world.machine._g(), world.device.id, self._group._stream, self._mark, 1) == 0
+
     def _serve(self) -> None:
         self._group._served.put(self)
 
