@@ -12,8 +12,9 @@ rank            0 .. n - 1. Each rank is a process that runs this one test with 
                 it is started as by `gpuctl run --each`, so torch's ranks, too, find each other
 world_size      n; size is the same
 
-The mark's arguments, all optional: n (2), timeout in seconds (60), inject ("kill rank=2 at=allreduce#50", or a list),
-deterministic (True), link (latency, bandwidth), memory ("16G"); any other is an option of gpuctl run, with _ for -.
+The mark's arguments, all optional: n (2), timeout in seconds of the test itself (60), inject (a fault, such as
+"kill rank=2 at=allreduce#50", or a list), deterministic (True), link (latency, bandwidth), memory ("16G"); any other is
+an option of gpuctl run, with _ for -.
 A test fails with the text of each rank that failed. One that takes longer than its timeout fails with what
 `gpuctl explain` says, the place of each rank in its program, and the path of a timeline for ui.perfetto.dev; JUnit's
 XML has them as the properties gpusim.explain and gpusim.trace.
@@ -39,7 +40,8 @@ import pytest
 from . import _lib, machine
 
 FOLDER, NODE, ID = "GPUSIM_PYTEST_FOLDER", "GPUSIM_PYTEST_NODE", "GPUSIM_PYTEST_ID"
-LIFE = 30.0  # seconds, beyond the timeout, after which a rank ends itself
+START = 60.0  # seconds until all ranks have begun the test; its timeout counts from then on
+LIFE = 30.0  # seconds, beyond both, after which a rank ends itself
 GRACE = 2.0  # seconds that a rank which has failed leaves the others for their own reports
 
 
@@ -182,7 +184,7 @@ class _Rank:
 
     def __init__(self) -> None:
         self.state: Dict[str, Any] = {"pid": os.getpid(), "coordinator": os.environ["GPUSIM_COORD"], "outcome": None,
-                                      "text": "", "at": 0.0, "done": False}
+                                      "text": "", "at": 0.0, "begun": False, "done": False}
         folder, name = os.environ[FOLDER], os.environ["RANK"]
         self.path = os.path.join(folder, f"rank.{name}.json")
         self.stack = open(os.path.join(folder, f"rank.{name}.stack"), "w")
@@ -203,6 +205,10 @@ class _Rank:
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
             self.note("failed", report.longreprtext)
+
+    def pytest_runtest_logstart(self) -> None:
+        self.state["begun"] = True
+        self.tell()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.skipped:
@@ -237,9 +243,8 @@ def _run(item: Any) -> None:
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
             try:
                 hang = ""
-                process.wait(options["timeout"])
-            except subprocess.TimeoutExpired:
-                hang, kept = _hang(item, options, folder), True
+                if not _ended(process, options["n"], folder, options["timeout"]):
+                    hang, kept = _hang(item, options, folder), True
             finally:
                 _end(process)
             output.seek(0)
@@ -252,6 +257,17 @@ def _run(item: Any) -> None:
                 os.unlink(os.path.join(folder, name))
         if not kept:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ended(process: Any, n: int, folder: str, timeout: float) -> bool:
+    """Wait for the ranks: START seconds until all have begun the test, then for the timeout. False: they still run."""
+    until, begun = time.monotonic() + START, False
+    while process.poll() is None and time.monotonic() < until:
+        if not begun and all(s.get("begun") for s in _states(n, folder)):
+            begun, until = True, time.monotonic() + timeout
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(until - time.monotonic() if begun else 0.05)
+    return process.poll() is not None
 
 
 def _command(item: Any, options: Dict[str, Any]) -> List[str]:
@@ -269,7 +285,7 @@ def _command(item: Any, options: Dict[str, Any]) -> List[str]:
 def _rank_environment(item: Any, options: Dict[str, Any], folder: str) -> Dict[str, str]:
     env = {k: v for k, v in os.environ.items() if k not in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")}
     env.update({FOLDER: folder, NODE: item.nodeid, ID: machine.unique_id(),
-                "GPUSIM_PYTEST_LIFE": str(options["timeout"] + LIFE)})
+                "GPUSIM_PYTEST_LIFE": str(START + options["timeout"] + LIFE)})
     if options["deterministic"]:
         env["GPUSIM_DETERMINISTIC"] = "1"
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -305,7 +321,9 @@ def _hang(item: Any, options: Dict[str, Any], folder: str) -> str:
     """The report of a test whose ranks have not ended, while they still run."""
     states = _states(options["n"], folder)
     running = [r for r, s in enumerate(states) if not s.get("done")]
-    parts = [f"after {options['timeout']:g} s (the timeout) have not ended: {_ranks(running)} of {options['n']}"]
+    begun = all(s.get("begun") for s in states)
+    when = f"after {options['timeout']:g} s (the timeout)" if begun else f"not all have begun the test in {START:g} s, and"
+    parts = [f"{when} have not ended: {_ranks(running)} of {options['n']}"]
     found = next((s["coordinator"] for s in states if s), None)
     if found:
         try:
