@@ -219,11 +219,11 @@ described_values() {
 	done <keys
 }
 
-@test "gpusim(7), gpusim-nccl(7) and gpusim-cuda(7) name every variable of the environment that the sources name" {
+@test "gpusim(7), gpusim-nccl(7), gpusim-cuda(7) and gpusim-python(7) name every variable of the environment that the sources name" {
 	grep -rhoE '"GPUSIM_[A-Z0-9_]+[="]' "$ROOT/lib" "$ROOT/cmd" | tr -d '"=' | sort -u >names
 	grep -qx GPUSIM_P2P_LEVEL names
 	while read -r name; do
-		grep -qE "^\.It Ev .*$name" "$ROOT"/man/gpusim{,-nccl,-cuda}.7 || fail "no page names $name"
+		grep -qE "^\.It Ev .*$name" "$ROOT"/man/gpusim{,-nccl,-cuda,-python}.7 || fail "no page names $name"
 	done <names
 }
 
