@@ -322,7 +322,7 @@ def _hang(item: Any, options: Dict[str, Any], folder: str) -> str:
     states = _states(options["n"], folder)
     running = [r for r, s in enumerate(states) if not s.get("done")]
     begun = all(s.get("begun") for s in states)
-    when = f"after {options['timeout']:g} s (the timeout)" if begun else f"not all have begun the test in {START:g} s, and"
+    when = f"after {options['timeout']:g} s (the timeout)" if begun else f"not all began within {START:g} s, and"
     parts = [f"{when} have not ended: {_ranks(running)} of {options['n']}"]
     found = next((s["coordinator"] for s in states if s), None)
     if found:
