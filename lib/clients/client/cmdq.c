@@ -240,7 +240,8 @@ cmdq_close(struct cmdq *q)
 	if (!q)
 		return;
 	await(q, q->tail, UINT64_MAX);
-	if (memfile_lives(q->area.file)) /* in the device's next process its number is another queue's */
+	/* In the device's next process its number is another queue's. */
+	if (memfile_lives(q->area.file))
 		tell_closed(q);
 	cmdq_unmap(&q->area);
 	pthread_mutex_destroy(&q->lock);
