@@ -736,8 +736,8 @@ enum gpusim_rc gpusim_alltoallv_all(struct gpusim_comm *comm, const struct gpusi
 				    enum gpusim_dtype dtype, struct gpusim_stream stream);
 
 /* The general form: any collective, algorithm and message size; or a send or recv of one rank. For a handle
- * of all ranks; or of one rank, with its own buffers send[0], recv[0] and its own factor scalar[0], and each rank calls:
- * a queued communicator's devices choose algorithm and message size. */
+ * of all ranks; or of one rank, with its own buffers send[0], recv[0] and its own factor scalar[0], and
+ * each rank calls: a queued communicator's devices choose algorithm and message size. */
 struct gpusim_collective {
 	size_t size; /* GPUSIM_COLLECTIVE_INIT */
 	enum gpusim_coll coll;
@@ -767,8 +767,8 @@ struct gpusim_collective {
 };
 #define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
 
-/* Run a collective. Errors: as for one rank; GPUSIM_INVAL: algo or chunk_bytes in a queued communicator; GPUSIM_ABORTED: a peer failed; GPUSIM_RECOVERED: see
- * gpusim_comm_init_all. */
+/* Run a collective. Errors: as for one rank; GPUSIM_INVAL: algo or chunk_bytes in a queued communicator;
+ * GPUSIM_ABORTED: a peer failed; GPUSIM_RECOVERED: see gpusim_comm_init_all. */
 enum gpusim_rc gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
 				 enum gpusim_wait wait);
 
