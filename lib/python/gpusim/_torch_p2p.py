@@ -88,7 +88,7 @@ class _Recv(Operation):
     def _ready(self) -> bool:
         self._box.match()
         return self._group._failure is not None or self._group._comm.error() is not None or \
-            self._message is not None and self._group._passed(self._message.mark, self._box.stream)
+            self._message is not None and self._group._comm.done(self._message.mark, self._box.stream)
 
     def _complete(self, limit: float) -> None:
         try:
@@ -127,32 +127,31 @@ class Mailbox:
     """Of one group in this process: rings for announcements to this rank, and the way to those of the others."""
 
     def __init__(self, group: Any) -> None:
-        world = group._world
-        self.group, self._size, self._rank = weakref.proxy(group), group._size, group._rank
-        self._lock = threading.RLock()
-        self._block = world.take(64 + _RING * self._size)
+        self.group, self._world, self._comm = weakref.proxy(group), group._world, group._comm
+        self._size, self._rank, self._lock = group._size, group._rank, threading.RLock()
+        self._block = self._world.take(64 + _RING * self._size)
         C.memset(self._block.ptr, 0, 64 + _RING * self._size)
         self.bell_at, self.bell = self._block.ptr, C.c_uint32.from_address(self._block.ptr)
-        self._taken = [0] * self._size
+        self.sequence = C.c_uint64.from_address(self._block.ptr + 8)  # of this rank's latest collective
+        self.addr, self._boxes = self._block.addr, []  # type: int, List[int]
+        self._stream: Optional[int] = None
+        self._streams: Dict[int, int] = {}  # of sends, by peer
+        self._sent: List[Tuple[int, int, Any]] = []  # stream, mark, block
+        self._untold: List[Tuple[int, int, int, int]] = []  # peer, tag, elements, type: not announced yet
+        self._told, self._taken = [0] * self._size, [0] * self._size
         self._arrived: List[List[_Announced]] = [[] for _ in range(self._size)]
         self._posted: List[_Recv] = []
-        self._to: Dict[int, Tuple[int, int, Any]] = {}  # by peer: its ring for us, its bell, our stream to it
-        self._told = [0] * self._size
-        self._sent: List[Tuple[int, int, Any]] = []  # stream, mark, block
-        self._stream: Optional[int] = None
-        self.addr, self._boxes = self._block.addr, []  # type: int, List[int]
-        self.sequence = C.c_uint64.from_address(self._block.ptr + 8)  # of this rank's latest collective
 
     @property
     def stream(self) -> int:
         """The stream on which this rank receives."""
         if self._stream is None:
-            self._stream = self.group._world.stream()
+            self._stream = self._world.stream()
         return self._stream
 
     def meet(self, addrs: List[int]) -> None:
         """Addresses of the mailboxes by rank, each on its rank's device."""
-        self._boxes = [addr - d.min_addr + d.base for addr, d in zip(addrs, self.group._comm.devices)]
+        self._boxes = [addr - d.min_addr + d.base for addr, d in zip(addrs, self._comm.devices)]
 
     def behind(self, number: int) -> List[int]:
         """The ranks that have not yet called the collective with a number."""
@@ -160,82 +159,72 @@ class Mailbox:
 
     # Sending
 
-    def _peer(self, dst: int) -> Tuple[int, int, int]:
-        if dst not in self._to:
-            at = self._boxes[dst]
-            self._to[dst] = at + 64 + _RING * self._rank, at, self.group._world.stream()
-        return self._to[dst]
-
     def send(self, group: Any, t: torch.Tensor, dst: int, tag: int) -> Operation:
         """Send a tensor; complete, as far as the tensor goes, when it returns."""
-        if not 0 <= dst < self._size or dst == self._rank:
-            raise Invalid(f"rank {self._rank}: send to rank {dst}: it must be another of {self._size}")
-        if t.dtype not in _NUMBERS:
-            raise Invalid(f"rank {self._rank}: send of {t.dtype} is not supported")
-        work = _Send(group, "send", [t], [t])
+        work = _Send(group, "send", [self._checked("send to", t, dst)], [t])
         with self._lock:
-            ring, bell, stream = self._peer(dst)
+            if dst not in self._streams:
+                self._streams[dst] = self._world.stream()
             self._let_go(_SENT)
-            block = group._world.take(t.numel() * t.element_size())
+            block, (code, each) = self._world.take(t.numel() * t.element_size()), group._moved(t)
             block.load(t)
-            self._room(ring, dst)
-            code, each = group._moved(t)
             try:
-                mark = group._comm.call(_SEND, block.addr, 0, t.numel() * each, code, 0, dst, stream=stream)
+                mark = group._comm.call(_SEND, block.addr, 0, t.numel() * each, code, 0, dst, self._streams[dst])
             except Error as e:
                 raise group._fail(e) from None
-            self._sent.append((stream, mark, block))
-            self._told[dst] += 1
-            entry = _ENTRY.pack(self._told[dst], tag, t.numel(), _NUMBERS[t.dtype])
-            C.memmove(ring + 64 + (self._told[dst] - 1) % _SLOTS * _BYTES, entry + struct.pack("<I", zlib.crc32(entry)),
-                      _BYTES)
-            C.c_uint32.from_address(bell).value = (self._rank << 20 | self._told[dst] & 0xfffff) + 1 & 0xffffffff
-            _wake(bell)
+            self._sent.append((self._streams[dst], mark, block))
+            self._untold.append((dst, tag, t.numel(), _NUMBERS[t.dtype]))
+            self._tell()
         return work._go()
 
-    def _room(self, ring: int, dst: int) -> None:
-        """Wait until the receiver has taken enough announcements."""
-        end = time.monotonic() + self.group._timeout
-        while self._told[dst] - C.c_uint64.from_address(ring).value >= _SLOTS:
-            self._wait_a_little(end, f"rank {dst} takes no message")
+    def _tell(self) -> None:
+        """Announce what was sent, as far as the receivers have room."""
+        for each in list(self._untold):
+            dst, tag, nelem, number = each
+            at, told = self._boxes[dst], self._told[dst]
+            ring = at + 64 + _RING * self._rank
+            if told - C.c_uint64.from_address(ring).value < _SLOTS:
+                entry = _ENTRY.pack(told + 1, tag, nelem, number)
+                entry += struct.pack("<I", zlib.crc32(entry))
+                C.memmove(ring + 64 + told % _SLOTS * _BYTES, entry, _BYTES)
+                self._told[dst] += 1
+                self._untold.remove(each)
+                bell = (self._rank << 20 | told & 0xfffff) + 1 & 0xffffffff  # never what another has written
+                C.c_uint32.from_address(at).value = bell
+                _wake(at)
+        if self._untold:
+            self._world.posting.add(self)
 
-    def _wait_a_little(self, end: float, why: str) -> None:
-        e = self.group._failure or self.group._comm.error()
-        if e is not None:
-            raise self.group._fail(e)
-        if time.monotonic() >= end:
-            raise Timeout(f"rank {self._rank}: send: timeout after {self.group._timeout:g} s: {why}")
-        for box in [self, *self.group._world.posting]:
-            box.match()
-        time.sleep(0.0005)
+    def _checked(self, what: str, t: torch.Tensor, peer: Optional[int]) -> torch.Tensor:
+        if peer is not None and (not 0 <= peer < self._size or peer == self._rank):
+            raise Invalid(f"rank {self._rank}: {what} rank {peer}: it must be another of {self._size}")
+        if t.dtype not in _NUMBERS:
+            raise Invalid(f"rank {self._rank}: {what} a rank: {t.dtype} is not supported")
+        return t
 
-    def _let_go(self, most: int) -> None:
-        """Give back the blocks of sends that were received; at most so many bytes stay."""
-        end = time.monotonic() + self.group._timeout
-        while True:
-            left = []
-            for stream, mark, block in self._sent:
-                if self.group._comm.done(mark, stream):
-                    self.group._world.give([block])
-                else:
-                    left.append((stream, mark, block))
-            self._sent = left
-            if sum(b.nbytes for _, _, b in left) <= most:
+    def _let_go(self, most: int, seconds: float = 1800.0) -> None:
+        """Give back the blocks of sends that were received, until at most so many bytes are left."""
+        end = time.monotonic() + seconds
+        while self._sent:
+            done = [s for s in self._sent if self._comm.done(s[1], s[0])]
+            self._world.give([block for _, _, block in done])
+            self._sent = [s for s in self._sent if s not in done]
+            if sum(block.nbytes for _, _, block in self._sent) <= most:
                 return
-            self._wait_a_little(end, "what was sent is not received")
+            if self._comm.error() is not None or time.monotonic() >= end:
+                raise self._comm.error() or Timeout(f"rank {self._rank}: what it has sent was not received")
+            for box in [self, *self._world.posting]:
+                box.match()
+            time.sleep(0.0005)
 
     # Receiving
 
     def recv(self, group: Any, t: torch.Tensor, src: Optional[int], tag: int) -> Operation:
         """Receive into a tensor, from a rank or (None) from any."""
-        if src is not None and (not 0 <= src < self._size or src == self._rank):
-            raise Invalid(f"rank {self._rank}: recv from rank {src}: it must be another of {self._size}")
-        if t.dtype not in _NUMBERS:
-            raise Invalid(f"rank {self._rank}: recv of {t.dtype} is not supported")
-        work = _Recv(group, self, t, src, tag)
+        work = _Recv(group, self, self._checked("recv from", t, src), src, tag)
         with self._lock:
             self._posted.append(work)
-            group._world.posting.add(self)
+            self._world.posting.add(self)
             self.match()
         return work._go()
 
@@ -258,23 +247,23 @@ class Mailbox:
             C.c_uint64.from_address(ring).value = self._taken[src]
 
     def match(self) -> None:
-        """Begin every posted receive whose message was announced."""
+        """Begin every posted receive whose message was announced; announce what could not be."""
         with self._lock:
-            if not self._posted:
-                self.group._world.posting.discard(self)
-                return
+            self._tell()
             for src in range(self._size):
-                if src != self._rank:
-                    self._look(src)
-            for work in list(self._posted):
-                for src in range(self._size) if work._any else (work._source,):
-                    v = self._arrived[src]
-                    i = next((i for i, m in enumerate(v) if m.tag == work._tag), None)
-                    if i is not None:
-                        self._begin(work, src, i)
-                        break
-            if not self._posted:
-                self.group._world.posting.discard(self)
+                self._look(src)
+            try:
+                for work in list(self._posted):
+                    for src in range(self._size) if work._any else (work._source,):
+                        v = self._arrived[src]
+                        i = next((i for i, m in enumerate(v) if m.tag == work._tag), None)
+                        if i is not None:
+                            self._begin(work, src, i)
+                            break
+            except Error as e:
+                self.group._fail(e)
+            if not self._posted and not self._untold:
+                self._world.posting.discard(self)
 
     def _begin(self, work: _Recv, src: int, i: int) -> None:
         for m in self._arrived[src][:i + 1]:
@@ -282,30 +271,22 @@ class Mailbox:
                 continue  # it was received before, as one that came before a matched one
             t = torch.empty(0, dtype=_TYPES[m.number])
             code, each = self.group._moved(t)
-            m.block = self.group._world.take(m.nelem * t.element_size())
-            m.mark = self.group._comm.call(_RECV, 0, m.block.addr, m.nelem * each, code, 0, src, stream=self.stream)
+            m.block = self._world.take(m.nelem * t.element_size())
+            m.mark = self._comm.call(_RECV, 0, m.block.addr, m.nelem * each, code, 0, src, self.stream)
         work._source, work._message = src, self._arrived[src].pop(i)
         self._posted.remove(work)
 
     # The end
 
-    def close(self, comm: Any) -> None:
+    def close(self) -> None:
         """Wait until all that was sent is received, then release everything."""
-        world, end = self.group._world, time.monotonic() + min(self.group._timeout, 60.0)
-        world.posting.discard(self)
         try:
-            for stream, mark, _ in self._sent:
-                while not comm.done(mark, stream) and comm.error() is None and time.monotonic() < end:
-                    for box in list(world.posting):
-                        box.match()
-                    time.sleep(0.0005)
-                if time.monotonic() >= end:
-                    print(f"gpusim: rank {self._rank}: what it has sent was not received", file=sys.stderr)
+            self._let_go(0, 60.0)
+        except Timeout as e:
+            print(f"gpusim: {e}", file=sys.stderr)
         except Error:
-            pass
-        world.give([b for _, _, b in self._sent])
-        world.give([self._block])
-        for _, _, stream in self._to.values():
-            world.give_stream(stream)
-        if self._stream is not None:
-            world.give_stream(self._stream)
+            pass  # a rank is lost, or the communicator
+        self._world.posting.discard(self)
+        self._world.give([block for _, _, block in self._sent] + [self._block])
+        for stream in [*self._streams.values(), *([] if self._stream is None else [self._stream])]:
+            self._world.give_stream(stream)

@@ -93,11 +93,7 @@ class _World:
         """A block of at least nbytes."""
         size = max(4096, 1 << (nbytes - 1).bit_length()) if nbytes <= 1 << 24 else -(-nbytes >> 22) << 22
         try:
-            return self.blocks[size].pop()
-        except (KeyError, IndexError):
-            pass
-        try:
-            return Block(self.device.malloc(size))
+            return self.blocks[size].pop() if self.blocks.get(size) else Block(self.device.malloc(size))
         except NoMemory:
             self.blocks = {}
             for group in list(self.groups):
@@ -113,9 +109,7 @@ class _World:
     def stream(self) -> int:
         """A stream of the device, its own while there are some."""
         with self._lock:
-            if len(self._streams) > 1:
-                return self._streams.pop()
-            return self._streams[0]
+            return self._streams.pop() if len(self._streams) > 1 else self._streams[0]
 
     def give_stream(self, stream: int) -> None:
         with self._lock:
@@ -237,7 +231,7 @@ class _Work(Operation):
         return self._group._late(f"{self._title} #{self._number}: timeout after {limit:g} s", self._number)
 
     def _ready(self) -> bool:
-        return self._group._passed(self._mark, self._group._stream)
+        return self._group._comm is None or self._group._comm.done(self._mark, self._group._stream)
 
     def _soon(self) -> bool:
         world = self._group._world
@@ -303,7 +297,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         if self._thread:
             self._queue.put(None)
         if self._box:
-            self._box.close(comm)
+            self._box.close()
         comm.destroy()
         for work in list(self._pending.values()):
             self._lost_blocks += work._blocks
@@ -354,7 +348,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         if self._failure is not None:
             raise self._failure
         if self._comm is None:
-            raise self._bad(f"the group was destroyed")
+            raise self._bad("the group was destroyed")
         if _lib.is_forked():
             _lib.alive()
 
@@ -376,7 +370,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     def _await(self, mark: int, stream: int, limit: float) -> None:
         """Until a mark has passed; receives that were posted go on meanwhile."""
         if self._comm is None:
-            raise self._bad(f"the group was destroyed")
+            raise self._bad("the group was destroyed")
         posting = self._world.posting
         end = time.monotonic() + limit if posting else 0.0
         while posting and not self._comm.done(mark, stream) and time.monotonic() < end:
@@ -384,10 +378,6 @@ class ProcessGroupGpusim(compat.ProcessGroup):
                 box.match()
             lib().gpusim_stream_wait(self._world.machine._g(), self._world.device.id, stream, mark, 5)
         self._comm.wait(mark, stream, limit)
-
-    def _passed(self, mark: int, stream: int) -> bool:
-        """Whether a wait for a mark returns at once."""
-        return self._comm is None or self._comm.done(mark, stream)
 
     @property
     def _served(self) -> "queue.SimpleQueue[Optional[_Work]]":
@@ -404,8 +394,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
 
     def _cpu(self, t: torch.Tensor, title: str) -> torch.Tensor:
         if t.device.type != "cpu" or t.layout != torch.strided:
-            raise self._bad(f"{title}: the tensor is {t.device.type}, {t.layout}; it must be a dense one of "
-                          "the CPU")
+            raise self._bad(f"{title}: the tensor is {t.device.type}, {t.layout}; it must be a dense one of the CPU")
         return t
 
     def _list(self, tensors: Tensors, like: torch.Tensor, title: str) -> Tensors:
@@ -497,7 +486,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         first = self._cpu(tensors[0], "all_reduce_coalesced")
         code, op, factor = self._reduction(first, opts, "all_reduce_coalesced")
         if any(self._cpu(t, "all_reduce_coalesced").dtype != first.dtype for t in tensors):
-            raise self._bad(f"all_reduce_coalesced: the tensors differ in type")
+            raise self._bad("all_reduce_coalesced: the tensors differ in type")
         w = self._start("all_reduce", list(tensors), tensors)
         total = sum(t.numel() for t in tensors)
         block, at = w.block(total * first.element_size()), 0
@@ -512,7 +501,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     def _allreduce_sparse(self, t: torch.Tensor, opts: Any) -> _Work:
         """The sum of sparse tensors: the union of their entries. Complete when the call returns."""
         if compat.redop(opts)[0] != 0:
-            raise self._bad(f"all_reduce of a sparse tensor: only the sum is supported")
+            raise self._bad("all_reduce of a sparse tensor: only the sum is supported")
         mine = t.coalesce()
         indices, values = mine.indices(), mine.values()
         told = self._exchange([values.shape[0], *t.shape])
@@ -527,12 +516,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
             parts.append(torch.cat(outs))
         total = torch.sparse_coo_tensor(parts[0].t(), parts[1], t.shape).coalesce()
         t.copy_(total)
-        return self.barrier_of([t])
-
-    def barrier_of(self, result: List[torch.Tensor]) -> _Work:
-        """A work that ends when all ranks are here."""
-        w = self._start("barrier", result)
-        return w.call(_BARRIER, 0, 0, 0, _U8).go()
+        return self.barrier(result=[t])
 
     def reduce(self, tensors: Tensors, opts: Any = None) -> _Work:
         t = self._one(tensors, "reduce")
@@ -546,18 +530,9 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     # Parts of ranks
 
     def _gathered(self, w: _Work, outs: Tensors, t: torch.Tensor) -> None:
-        """An all-gather of equal parts."""
-        code, each = self._moved(t)
-        n = t.numel() * t.element_size()
-        block = w.block(n * self._size)
-        block.load(t, n * self._rank)
-        for r, o in enumerate(outs):
-            w.out(o, block, n * r)
-        w.call(_ALLGATHER, block.addr + n * self._rank, block.addr, t.numel() * each * self._size, code)
-
-    def _gathered_uneven(self, w: _Work, outs: Tensors, t: torch.Tensor) -> None:
-        """Of unequal ones: padded to the longest, when all have told their lists."""
-        self._agree(w, [o.numel() for o in outs])
+        """An all-gather; unequal parts are padded to the longest, when all ranks have told their lists."""
+        if not _same(outs):
+            self._agree(w, [o.numel() for o in outs])
         code, each = self._moved(t)
         longest = max(o.numel() for o in outs)
         n = longest * t.element_size()
@@ -597,14 +572,13 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         if outs[self._rank].numel() != t.numel():
             raise self._bad(f"all_gather of {t.numel()} elements into a part of {outs[self._rank].numel()}")
         w = self._start("all_gather", list(outs), inputs)
-        (self._gathered if _same(outs) else self._gathered_uneven)(w, outs, t)
+        self._gathered(w, outs, t)
         return w.go()
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Work:
         """outputs[rank][i] is rank's inputs[i]."""
         if len(outputs) != self._size or any(len(o) != len(inputs) for o in outputs):
-            raise self._bad(f"all_gather_coalesced: the lists do not match {len(inputs)} tensors of "
-                          f"{self._size} ranks")
+            raise self._bad(f"all_gather_coalesced: the lists do not match {len(inputs)} tensors of {self._size} ranks")
         w = self._start("all_gather", [list(o) for o in outputs], inputs)
         for i, t in enumerate(inputs):
             outs = self._list([o[i] for o in outputs], self._cpu(t, "all_gather_coalesced"), "all_gather_coalesced")
@@ -616,8 +590,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Work:
         t, o = self._cpu(input, "all_gather"), self._cpu(output, "all_gather")
         if o.dtype != t.dtype or o.numel() != t.numel() * self._size:
-            raise self._bad(f"all_gather of {t.numel()} {t.dtype} of {self._size} ranks into {o.numel()} "
-                          f"{o.dtype}")
+            raise self._bad(f"all_gather of {t.numel()} {t.dtype} of {self._size} ranks into {o.numel()} {o.dtype}")
         w = self._start("_all_gather_base", [o], [t])
         code, each = self._moved(t)
         into = w.stage(o, load=False)
@@ -678,8 +651,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         t, o = self._cpu(input, "reduce_scatter"), self._cpu(output, "reduce_scatter")
         code, op, factor = self._reduction(t, opts, "reduce_scatter")
         if o.dtype != t.dtype or t.numel() != o.numel() * self._size:
-            raise self._bad(f"reduce_scatter of {t.numel()} {t.dtype} to {self._size} ranks into {o.numel()} "
-                          f"{o.dtype}")
+            raise self._bad(f"reduce_scatter of {t.numel()} {t.dtype} to {self._size} ranks into {o.numel()} {o.dtype}")
         w = self._start("_reduce_scatter_base", [o], [t])
         addr = self._stage_factor(w, t, factor, out=False)
         return w.call(_REDUCESCATTER, addr, w.stage(o, load=False), t.numel(), code, op).go()
@@ -728,8 +700,8 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         into = w.stage(o, load=False)
         return w.call(_ALLTOALL, w.stage(t, out=False), into, t.numel() * each, code).go()
 
-    def barrier(self, opts: Any = None) -> _Work:
-        return self.barrier_of([])
+    def barrier(self, opts: Any = None, result: Tensors = ()) -> _Work:
+        return self._start("barrier", list(result)).call(_BARRIER, 0, 0, 0, _U8).go()
 
     # Sends and receives: _torch_p2p.py
 
