@@ -259,6 +259,23 @@ class Ranks(Machine):
             self.assertIn("calls allreduce of 4 f64 sum", str(e))
         self.assertIsInstance(c[0].error(), gpusim.Error)
 
+    def test_what_an_array_keeps_of_its_call_is_not_stale(self):
+        c, a = self.ranks(), self.arrays([1.0, 2.0], [3.0, -4.0])
+        for op, want in (("sum", [4, -2]), ("sum", [8, -4]), ("max", [8, -4])):
+            self.assertEqual(both(lambda r: list(c[r].all_reduce(a[r], op=op))), [want] * 2)
+        for r in (0, 1):
+            a[r].dtype = np.int64
+            a[r][:] = 1 << 60, r
+        self.assertEqual(both(lambda r: list(c[r].all_reduce(a[r]))), [[1 << 61, 1]] * 2)
+        with self.assertRaisesRegex(gpusim.Mismatch, "is on device"):
+            c[1].all_reduce(a[0])
+        a[0].free()
+        with self.assertRaisesRegex(gpusim.Invalid, "was freed"):
+            c[0].all_reduce(a[0])
+        c[0].close()
+        with self.assertRaisesRegex(gpusim.Invalid, "was destroyed"):
+            c[0].all_reduce(gpusim.array([1.0], self.devices[0]))
+
     def test_arrays_of_another_device(self):
         c = self.ranks()
         with self.assertRaisesRegex(gpusim.Mismatch, "is on device"):

@@ -35,7 +35,6 @@ class Array(np.ndarray):
 
     def __array_finalize__(self, of: Any) -> None:
         self._addr: Optional[int] = None
-        self._prepared: Optional[Tuple[int, int, int, Device]] = None
         self._kept: Optional[tuple] = None  # Comm.all_reduce's
         self.memory = getattr(of, "memory", None)
         self.type = getattr(of, "type", None)
@@ -75,13 +74,9 @@ class Array(np.ndarray):
     def prepared(self) -> Tuple[int, int, int, Device]:
         """Its address, elements, type's number (-1: booleans) and device, for calls. Invalid: as addr; it is not
         contiguous."""
-        if self._prepared is None:
-            if not self.flags.c_contiguous:
-                raise Invalid("the array is not contiguous: pass a copy")
-            self._prepared = self.addr, self.size, DTYPES[self.kind] if self.dtype != bool else -1, self.device
-        if self.memory._free:  # type: ignore[union-attr]
-            return self.addr, 0, 0, self.device  # which says why
-        return self._prepared
+        if not self.flags.c_contiguous:
+            raise Invalid("the array is not contiguous: pass a copy")
+        return self.addr, self.size, DTYPES[self.kind] if self.dtype != bool else -1, self.device
 
     @property
     def kind(self) -> str:

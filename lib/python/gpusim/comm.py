@@ -222,10 +222,11 @@ class Comm:
         """
         if recv is None and not how and type(send) is Array and self.queued and self._group is None:
             kept = send._kept  # this call is often a small one
-            if kept is None or kept[0] is not self.device or kept[1] != op or send.memory._free:
+            if (kept is None or kept[0] is not self.device or kept[1] != op or kept[2] is not send.dtype or
+                    send.memory._free):
                 kept = self._keep(send, op)
             if kept:
-                rc = lib().gpusim_collective(self._p(), kept[2], 0)
+                rc = lib().gpusim_collective(self._p(), kept[3], 0)
                 if rc:
                     self._check(rc)
                 self.wait()
@@ -239,7 +240,8 @@ class Comm:
             return None
         at = _U64(addr)
         ptr = C.addressof(at)
-        a._kept = self.device, op, _lib.Collective(_SIZE, 0, dtype, REDOPS[op], None, size, 0, 0, ptr, ptr), at
+        struct = _lib.Collective(_SIZE, 0, dtype, REDOPS[op], None, size, 0, 0, ptr, ptr)
+        a._kept = self.device, op, a.dtype, struct, at
         return a._kept
 
     def broadcast(self, send: Any, recv: Any = None, root: int = 0, **how: Any) -> Any:
