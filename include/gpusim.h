@@ -360,6 +360,10 @@ uint64_t gpusim_stream_mark(struct gpusim *g, struct gpusim_device device, struc
 enum gpusim_rc gpusim_stream_wait(struct gpusim *g, struct gpusim_device device,
 				  struct gpusim_stream stream, uint64_t mark, uint32_t wait_ms);
 
+/* Give this process's work on a stream a name, which the timeline of gpuctl trace shows. It is cut to 31 bytes. */
+enum gpusim_rc gpusim_stream_name(struct gpusim *g, struct gpusim_device device,
+				  struct gpusim_stream stream, const char *name);
+
 /* Get the state of a stream, without waiting. If it is GPUSIM_STATE_FAILED, gpusim_error() has the reason. */
 enum gpusim_rc gpusim_stream_status(struct gpusim *g, struct gpusim_device device,
 				    struct gpusim_stream stream, enum gpusim_state *state);

@@ -125,11 +125,15 @@ class Arrays(Machine):
         d.launch("scale", x=x, n=2, alpha=3.0, wait=False)
         d.record(7)
         d.wait(7, stream=1)
+        d.name_stream(1, "the second")
         d.synchronize(1)
         self.assertEqual(list(x), [3, 6])
         d.memset(x, 0)
         self.assertEqual(list(x), [0, 0])
         self.assertEqual(d.checksum(x), d.checksum(gpusim.zeros(2, d, np.float32)))
+        self.assertIn("the second", str(self.g.trace()))
+        with self.assertRaisesRegex(gpusim.Invalid, "stream 64"):
+            d.name_stream(64, "one too many")
         with self.assertRaisesRegex(gpusim.NotFound, "no kernel 'scal'"):
             d.launch("scal")
 

@@ -10,12 +10,15 @@
 #include "client/enqueue.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "client/cmdq_impl.h"
 #include "coll/shape.h"
+#include "flight/flight.h"
+#include "flight/ticks.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
@@ -66,19 +69,14 @@ enqueue_queue(struct gpusim *g, struct gpusim_device device, struct gpusim_strea
 	return q;
 }
 
-/* The queue of a rank's stream, opened if it is not. */
+/* This process's queue of a stream, opened if it is not. */
 static enum gpusim_rc
-queue_of(struct gpusim_comm *comm, uint32_t stream, struct cmdq **out)
+open_queue(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct cmdq **out)
 {
-	struct gpusim *g = comm->g;
-	struct gpusim_device device = comm->device[comm->rank].device;
-	struct cmdq *q = atomic_load_explicit(&comm->queue[stream], memory_order_acquire);
 	struct queue_table *t;
+	struct cmdq *q;
 	enum gpusim_rc rc = GPUSIM_OK;
 
-	*out = q;
-	if (q)
-		return GPUSIM_OK;
 	pthread_mutex_lock(&g->queue_lock);
 	pthread_mutex_lock(&g->lock);
 	for (t = g->queues; t && t->device != device.id;)
@@ -93,12 +91,43 @@ queue_of(struct gpusim_comm *comm, uint32_t stream, struct cmdq **out)
 		rc = client_fail(RC_NOMEM, "out of memory");
 	else if (!t->stream[stream] && (rc = cmdq_open(g, device, stream, &q)) == GPUSIM_OK)
 		t->stream[stream] = q;
-	if (rc == GPUSIM_OK) {
+	if (rc == GPUSIM_OK)
 		*out = t->stream[stream];
-		atomic_store(&comm->queue[stream], *out);
-	}
 	pthread_mutex_unlock(&g->queue_lock);
 	return rc;
+}
+
+/* The queue of a rank's stream. */
+static enum gpusim_rc
+queue_of(struct gpusim_comm *comm, uint32_t stream, struct cmdq **out)
+{
+	struct cmdq *q = atomic_load_explicit(&comm->queue[stream], memory_order_acquire);
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (!q)
+		rc = open_queue(comm->g, comm->device[comm->rank].device, stream, &q);
+	if (rc != GPUSIM_OK)
+		return rc;
+	atomic_store(&comm->queue[stream], q);
+	*out = q;
+	return GPUSIM_OK;
+}
+
+enum gpusim_rc
+gpusim_stream_name(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+		   const char *name)
+{
+	struct cmdq_command c = {.kind = CMDQ_NOTE, .flags = FLIGHT_RANGE_STREAM};
+	struct cmdq *q;
+	enum gpusim_rc rc;
+
+	if (stream.id >= STREAMS)
+		return client_fail(RC_INVAL, "stream %" PRIu64 ": the last one is %d", stream.id,
+				   STREAMS - 1);
+	rc = open_queue(g, device, (uint32_t)stream.id, &q);
+	c.u.note.begin = c.u.note.end = ticks_now();
+	snprintf(c.u.note.name, sizeof c.u.note.name, "%s", name);
+	return rc == GPUSIM_OK ? cmdq_append(q, &c, 1, NULL) : rc;
 }
 
 static enum gpusim_rc

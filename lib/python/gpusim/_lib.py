@@ -171,7 +171,7 @@ _RC = {  # calls that return an enum gpusim_rc: a device, stream, event or addre
     "memcpy_d2d": (PTR, U64, U64, U64, U64, U64),
     "launch": (PTR, U64, U64, TEXT, PTR, C.c_size_t, INT),
     "event_record": (PTR, U64, U64, U64), "event_wait": (PTR, U64, U64, U64),
-    "stream_sync": (PTR, U64, U64), "stream_wait": (PTR, U64, U64, U64, U32),
+    "stream_sync": (PTR, U64, U64), "stream_name": (PTR, U64, U64, TEXT), "stream_wait": (PTR, U64, U64, U64, U32),
     "get_unique_id": (TEXT,), "on_failure_parse": (TEXT, C.POINTER(INT)),
     "comm_init_all": (PTR, U32, PTR, C.POINTER(CommConfig), _OUT),
     "comm_init_rank": (PTR, U32, UniqueId, U32, U64, C.POINTER(CommConfig), _OUT),

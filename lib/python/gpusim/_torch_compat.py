@@ -46,6 +46,12 @@ def global_rank(group: Any, rank: int) -> int:
     return rank
 
 
+def group_name(group: Any) -> str:
+    """torch's name of a group, which it gets after it was made."""
+    world = getattr(c10d, "_world", None)  # 2.x
+    return (world.pg_names if world else c10d._pg_names).get(group, "")
+
+
 def _ranks_of(group: Any) -> dict:
     world = getattr(c10d, "_world", None)  # 2.x
     return (world.pg_group_ranks if world else c10d._pg_group_ranks).get(group, {})

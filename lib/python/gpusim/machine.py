@@ -140,6 +140,10 @@ class Device:
         """Make a stream wait until an event is recorded."""
         check(lib().gpusim_event_wait(self.machine._g(), self.id, stream, event))
 
+    def name_stream(self, stream: int, name: str) -> None:
+        """Give this process's work on a stream a name, which timelines show; at most 31 bytes of it."""
+        check(lib().gpusim_stream_name(self.machine._g(), self.id, stream, name.encode()))
+
     def synchronize(self, stream: int = 0) -> None:
         """Wait until a stream has ended its work. Raises the failure of the work."""
         _lib.interruptible(lib().gpusim_stream_sync, self.machine._g(), self.id, stream)

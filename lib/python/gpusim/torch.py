@@ -354,6 +354,8 @@ class ProcessGroupGpusim(compat.ProcessGroup):
 
     def _start(self, title: str, result: List[Any], inputs: Tensors = ()) -> _Work:
         self._usable()
+        if not self._sequence:  # timelines have torch's name for what follows
+            self._world.device.name_stream(self._stream, f"torch group {compat.group_name(self)}")
         self._sequence += 1
         self._box.sequence.value = self._sequence
         if len(self._pending) > _PENDING:
