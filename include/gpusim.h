@@ -352,7 +352,8 @@ enum gpusim_rc gpusim_stream_sync(struct gpusim *g, struct gpusim_device device,
 
 /* A rank's collectives, sends and receives on a stream so far, as a number; 0: there were none, or the communicator is
  * not queued. */
-uint64_t gpusim_stream_mark(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream);
+uint64_t gpusim_stream_mark(struct gpusim *g, struct gpusim_device device,
+			    struct gpusim_stream stream);
 
 /* Wait until a stream has ended the work up to a mark, for at most wait_ms; then GPUSIM_TIMEOUT, and the work goes on.
  * Returns the failure of the work, if any. wait_ms 0: only ask. mark 0: all
