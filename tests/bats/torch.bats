@@ -4,6 +4,8 @@ load python
 setup() {
 	python_setup
 	needs_modules torch
+	sanitizers
+	[ ${#SANITIZE[@]} -eq 0 ] || skip 'a sanitizer is loaded with the program, not late'
 }
 
 @test "every operation gives what it should, at 2 and 3 ranks; groups leave nothing" {

@@ -49,7 +49,7 @@ from .machine import Device, Machine, connect
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
           torch.int32: "i32", torch.int8: "i8", torch.uint8: "u8", torch.bool: "u8"}
 _CODES = {dtype: _lib.DTYPES[name] for dtype, name in _TYPES.items()}
-_U8, _I64 = _lib.DTYPES["u8"], _lib.DTYPES["i64"]
+_U8 = _lib.DTYPES["u8"]
 # By RedOpType: SUM AVG PRODUCT MIN MAX BAND BOR BXOR PREMUL_SUM
 _NAMES = ("sum", "avg", "prod", "min", "max", "band", "bor", "bxor", "sum")
 _REDOPS = tuple(_lib.REDOPS[name] for name in _NAMES)
@@ -194,6 +194,15 @@ class _Work(Operation):
         """Copy a tensor out of a block at the end."""
         self._outs.append((t, block, at))
 
+    def parts(self, each: int, ins: Tensors = (), outs: Tensors = ()) -> Block:
+        """A block of a part of so many bytes for each rank, loaded with tensors; or copied out to some at the end."""
+        block = self.block(each * self._group._size)
+        for r, t in enumerate(ins):
+            block.load(t, each * r)
+        for r, t in enumerate(outs):
+            self.out(t, block, each * r)
+        return block
+
     def call(self, coll: int, send: int, recv: int, nelem: int, dtype: int, op: int = 0, root: int = 0) -> "_Work":
         """Enqueue a collective; it may be one of several."""
         try:
@@ -214,10 +223,10 @@ class _Work(Operation):
             self._group._await(mark, stream, limit)
             C.memmove(to, source, nbytes)
         self._group._await(self._mark, stream, limit)
-        if self._check:
-            self._check()
         for t, block, at in self._outs:
             block.store(t, at)
+        if self._check:
+            self._check()
 
     def _release(self, failed: bool) -> None:
         if failed:
@@ -456,8 +465,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         if factor is None:
             return w.stage(t, out=out)
         block = w.block(t.numel() * t.element_size())
-        block.load(t)
-        block.view(t.dtype, t.numel()).mul_(factor)
+        block.view(t.dtype, t.numel()).copy_(t.detach().reshape(-1)).mul_(factor)
         if out:
             w.out(t, block)
         return block.addr
@@ -538,33 +546,27 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         code, each = self._moved(t)
         longest = max(o.numel() for o in outs)
         n = longest * t.element_size()
-        block = w.block(n * self._size)
+        block = w.parts(n, outs=outs)
         block.load(t, n * self._rank)
-        for r, o in enumerate(outs):
-            w.out(o, block, n * r)
         w.call(_ALLGATHER, block.addr + n * self._rank, block.addr, longest * each * self._size, code)
 
     def _agree(self, w: _Work, sizes: List[int]) -> None:
         """Have the work fail if ranks have different lists of sizes."""
-        n, block = len(sizes), w.block(8 * len(sizes) * self._size)
-        mine = torch.tensor(sizes, dtype=torch.int64)
-        block.load(mine, 8 * n * self._rank)
-        w.call(_ALLGATHER, block.addr + 8 * n * self._rank, block.addr, n * self._size, _I64)
+        told = torch.empty(self._size, len(sizes), dtype=torch.int64)
+        self._gathered(w, told, torch.tensor(sizes))
 
         def check() -> None:
-            for r, told in enumerate(block.view(torch.int64, n * self._size).view(self._size, n).tolist()):
-                if told != sizes:
-                    raise Mismatch(f"rank {r} calls {w._title} of parts {told}, rank {self._rank} of {sizes}")
+            for r, theirs in enumerate(told.tolist()):
+                if theirs != sizes:
+                    raise Mismatch(f"rank {r} calls {w._title} of parts {theirs}, rank {self._rank} of {sizes}")
         w._check = check
 
     def _exchange(self, numbers: List[int]) -> List[List[int]]:
         """Every rank's numbers, now; as many on all ranks."""
-        mine = torch.tensor(numbers, dtype=torch.int64)
-        outs = torch.empty(self._size * len(numbers), dtype=torch.int64)
-        w = _Work(self, "exchange", [])
-        self._gathered(w, outs.view(self._size, len(numbers)), mine)
+        told, w = torch.empty(self._size, len(numbers), dtype=torch.int64), _Work(self, "exchange", [])
+        self._gathered(w, told, torch.tensor(numbers))
         w.go().wait()
-        return outs.view(self._size, len(numbers)).tolist()
+        return told.tolist()
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Work:
         t = self._one(inputs, "all_gather")
@@ -607,11 +609,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
                           "elements, the others none")
         w = self._start("gather", list(outs), inputs)
         code, each = self._moved(t)
-        n = t.numel() * t.element_size()
-        block = w.block(n * self._size) if mine else None
-        for r, o in enumerate(outs):
-            w.out(o, block, n * r)
-        into = block.addr if block else 0
+        into = w.parts(t.numel() * t.element_size(), outs=outs).addr if mine else 0
         return w.call(_GATHER, w.stage(t, out=False), into, t.numel() * each * self._size, code, 0, root).go()
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> _Work:
@@ -623,11 +621,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
                           "elements, the others none")
         w = self._start("scatter", list(outputs), ins)
         code, each = self._moved(o)
-        n = o.numel() * o.element_size()
-        block = w.block(n * self._size) if mine else None
-        for r, t in enumerate(ins):
-            block.load(t, n * r)
-        source = block.addr if block else 0
+        source = w.parts(o.numel() * o.element_size(), ins).addr if mine else 0
         return w.call(_SCATTER, source, w.stage(o, load=False), o.numel() * each * self._size, code, 0, root).go()
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> _Work:
@@ -641,9 +635,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
             self._agree(w, [t.numel() for t in ins])
         longest = max(t.numel() for t in ins)
         n = longest * o.element_size()
-        block = w.block(n * self._size)
-        for r, t in enumerate(ins):
-            block.load(t, n * r)
+        block = w.parts(n, ins)
         if factor is not None:
             block.view(o.dtype, longest * self._size).mul_(factor)
         w.out(o, block, n * self._rank)
@@ -675,11 +667,7 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         code, each = self._moved(ins[0])
         longest = max(max(row) for row in sizes)
         n = longest * ins[0].element_size()
-        send, recv = w.block(n * self._size), w.block(n * self._size)
-        for r in range(self._size):
-            send.load(ins[r], n * r)
-            w.out(outs[r], recv, n * r)
-        w.call(_ALLTOALL, send.addr, recv.addr, longest * each * self._size, code)
+        w.call(_ALLTOALL, w.parts(n, ins).addr, w.parts(n, outs=outs).addr, longest * each * self._size, code)
 
     def alltoall_base(self, output: torch.Tensor, input: torch.Tensor, output_splits: List[int],
                       input_splits: List[int], opts: Any = None) -> _Work:
@@ -746,20 +734,17 @@ class ProcessGroupGpusim(compat.ProcessGroup):
                 raise Timeout(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while "
                               f"waiting for send/recv from rank 0: {said or 'it has not answered'}")
             return
-        missing: List[int] = []
+        missing, late = [], False
         for r in range(1, self._size):
-            if not wait_all_ranks and time.monotonic() >= end:
-                missing.append(-1)
-                break
-            if self._said(f"{key}/{r}", end) is None:
-                missing.append(r)
+            late = time.monotonic() >= end and not wait_all_ranks
+            if late or self._said(f"{key}/{r}", end) is None:
+                missing.append(compat.global_rank(self, r))
                 if not wait_all_ranks:
                     break
-        names = ", ".join(str(compat.global_rank(self, r)) for r in missing)
-        text = "go" if not missing else f"Rank 0 timed out in monitoredBarrier after {limit * 1000:.0f} ms" \
-            if missing == [-1] else f"Rank{'s' * wait_all_ranks} {names} failed to pass monitoredBarrier in " \
-            f"{limit * 1000:.0f} ms"
-        self._store.set(f"{key}/go", text)
+        names, ms = ", ".join(map(str, missing)), f"{limit * 1000:.0f} ms"
+        text = f"Rank 0 timed out in monitoredBarrier after {ms}" if late else \
+            f"Rank{'s' * wait_all_ranks} {names} failed to pass monitoredBarrier in {ms}"
+        self._store.set(f"{key}/go", text if missing else "go")
         if missing:
             raise Timeout(text)
 
