@@ -385,7 +385,7 @@ TEST_JOBS ?= $(shell echo $$((2 * $$(nproc))))
 prove = BUILD=$(abspath $(BUILD)) XDG_STATE_HOME=$(abspath $(BUILD))/state SIM_SEEDS=$(SEEDS) prove --timer -j$(TEST_JOBS) $(PROVE_FLAGS) -e tests/tap
 longest_first = $(foreach f,$(2),$(filter $f,$(1))) $(filter-out $(2),$(1))
 slow_unit := $(addprefix $(BUILD)/unit/t_,rpc nng_traps tls store_etcd collective failure coll_% coord_storm xport)
-slow_bats := $(patsubst %,tests/bats/%.bats,recipes recovery inject ps hostile docs tutorial quickref train-failure resume filter launch run restart \
+slow_bats := $(patsubst %,tests/bats/%.bats,recipes run-torch recovery inject ps hostile docs tutorial quickref train-failure resume filter launch run restart \
                  examples train-ways mpi sweep bench gpuctl tls care compare partition)
 sim  := $(BUILD)/sim/sim
 BATS ?= $(wildcard tests/bats/*.bats)

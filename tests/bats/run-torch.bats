@@ -275,3 +275,44 @@ END
 		assert_match "rank $r: rank 1 of 3 has not come within"
 	done
 }
+
+@test "rejoin: a new process that ends at any step of the group's forming is no obstacle for the next" {
+	with_torch
+	cat >program.py <<'END'
+import os, signal
+import torch
+import torch.distributed as dist
+import gpusim, gpusim.torch
+
+rank, start = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if rank == "1" and start == "1":
+    gpusim.torch.Machine.comm_init_rank = die
+elif rank == "1" and start == "2":
+    gpusim.torch.Mailbox = die
+elif rank == "1" and start == "3":
+    dist.distributed_c10d._store_based_barrier = die
+dist.init_process_group("gloo")
+while True:
+    try:
+        for i in range(20):
+            if rank == "1" and start == "0" and i == 10:
+                die()
+            x = torch.ones(1)
+            dist.all_reduce(x)
+        group = dist.new_group([0, 1])
+        if rank != "2":
+            dist.all_reduce(x, group=group)
+        dist.barrier()
+        break
+    except gpusim.Error:
+        gpusim.torch.rejoin()
+os.write(1, f"rank {rank} start {start}: {x.item()}\n".encode())
+END
+	LIMIT=120 run_each --torch -n 3 --max-restarts 6 --restart rank -- python3 program.py >out 2>err
+	assert_equal "$(sort out)" $'rank 0 start 0: 6.0\nrank 1 start 4: 6.0\nrank 2 start 0: 3.0'
+	assert_nothing_left
+}

@@ -1,7 +1,7 @@
 """How ranks of torch.distributed meet under gpuctl run, again after a failure too.
 
-env:// is a FileStore in the folder of the run, which needs no process, under a prefix for each generation, which is the
-number of times that the ranks have met. A rank whose group has formed goes to the next generation when it calls
+env:// is a FileStore in the folder of the run, which needs no process; another for each generation, which is the number
+of times that the ranks have met. A rank whose group has formed goes to the next generation when it calls
 init_process_group again, and so does the process that is started in the place of one that has ended. A meeting is
 complete when each rank has a process there that is alive.
 """
@@ -134,7 +134,7 @@ def _env(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of env://, in place of torch's."""
 
     def handler(url: str, timeout: timedelta = timedelta(minutes=30), **more: Any) -> Iterator[tuple]:
-        from torch.distributed import FileStore, PrefixStore
+        from torch.distributed import FileStore
         query = dict(re.findall(r"[?&](rank|world_size)=(-?\d+)", url))
         rank, size = query.get("rank", os.environ.get("RANK")), query.get("world_size", os.environ.get("WORLD_SIZE"))
         path = _path(int(size)) if rank and size else None
@@ -146,7 +146,7 @@ def _env(otherwise: Callable[..., Any]) -> Callable[..., Any]:
             await_device(int(rank), _State.until or time.monotonic() + timeout.total_seconds())
         k = meeting.meet(int(rank), _State.until or time.monotonic() + timeout.total_seconds())
         _State.met = meeting, int(rank), k
-        yield PrefixStore(f"generation {k}", FileStore(path + ".store", -1)), int(rank), int(size)
+        yield FileStore(f"{path}.{k}", -1), int(rank), int(size)
         raise RuntimeError("env:// meets once")
 
     return handler
@@ -169,6 +169,27 @@ def _substitute(given: Dict[str, Any], name: str) -> None:
         given["backend"] = "gloo"
 
 
+def _barrier(dist: Any) -> Callable[..., None]:
+    """The barrier of torch 1.13 by the store, after a group was made; one that fails when a rank is lost."""
+    c10d = dist.distributed_c10d
+
+    def barrier(rank: int, store: Any, timeout: timedelta) -> None:
+        key, end = f"{c10d.STORE_BASED_BARRIER_PREFIX}:{c10d._group_count}", time.monotonic() + timeout.total_seconds()
+        store.add(key, 1)
+        while store.add(key, 0) < dist.get_world_size():
+            comm = getattr(c10d._get_default_group(), "_comm", None)
+            failure = comm.error() if comm else None
+            if failure is not None:
+                raise failure
+            if time.monotonic() >= end:
+                raise RuntimeError(f"Timed out initializing process group in store based barrier on rank: {rank}, for "
+                                   f"key: {key} (world_size={dist.get_world_size()}, worker_count={store.add(key, 0)}, "
+                                   f"timeout={timeout})")
+            time.sleep(_POLL)
+
+    return barrier
+
+
 def install(dist: Any, take: bool = False) -> None:
     """Have torch.distributed's calls remember what rejoin() needs; take: and use gpusim whatever backend they name."""
     _State.take |= take
@@ -179,6 +200,8 @@ def install(dist: Any, take: bool = False) -> None:
     _State.begin, new = c10d.init_process_group, c10d.new_group
     handlers = sys.modules[dist.__name__ + ".rendezvous"]._rendezvous_handlers
     handlers["env"] = _env(handlers["env"])
+    if len(inspect.signature(c10d._store_based_barrier).parameters) == 3:
+        c10d._store_based_barrier = _barrier(dist)
     signatures = {f.__name__: inspect.signature(f) for f in (_State.begin, new)}
 
     @functools.wraps(_State.begin)
@@ -196,6 +219,7 @@ def install(dist: Any, take: bool = False) -> None:
         finally:
             _settle()
         # The process before this one has ended when its group had just formed: the others go on to the next generation.
+        _leave(dist)
         try:
             return _State.begin(*call.args, **call.kwargs)
         finally:
@@ -245,13 +269,12 @@ def rejoin(timeout: float = 60.0) -> None:
                 step = load(model)            # the checkpoint that all have
     """
     import torch.distributed as dist
-    from . import torch as backend
     call = _State.call
     if call is None:
         raise _lib.Invalid("rejoin: there was no init_process_group after import gpusim.torch")
     until, failure = time.monotonic() + timeout, None
     while True:
-        _leave(dist, backend)
+        _leave(dist)
         _State.until = until
         try:
             _State.begin(*call.args, **call.kwargs)
@@ -267,10 +290,11 @@ def rejoin(timeout: float = 60.0) -> None:
             _settle()
 
 
-def _leave(dist: Any, backend: Any) -> None:
+def _leave(dist: Any) -> None:
     """Leave all groups, also those that an exception's frames keep; whoever waits for this rank there is told. If the
     device has another process now, this one begins anew with it."""
-    world = backend._world
+    from . import torch as backend
+    c10d, world = dist.distributed_c10d, backend._world
     for group in list(world.groups) if world else ():
         try:
             if group._failure is None and group._comm:
@@ -280,6 +304,10 @@ def _leave(dist: Any, backend: Any) -> None:
             pass
     if dist.is_initialized():
         dist.destroy_process_group()
+    elif hasattr(c10d, "_group_count"):  # by which a group is named: a new process counts from 0
+        c10d._group_count = 0
+    else:  # torch 2
+        c10d._world.group_count = 0
     if world is None:
         return
     now = [d for d in world.machine.devices if d == world.device]
