@@ -29,18 +29,6 @@ describe(const struct gpusim_comm *comm, enum gpusim_coll coll, uint64_t count,
 	return c;
 }
 
-static enum gpusim_rc
-all(struct gpusim_comm *comm, enum gpusim_coll coll, const struct gpusim_addr *send,
-    const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
-    enum gpusim_redop redop, uint32_t root, struct gpusim_stream stream)
-{
-	struct gpusim_collective c = describe(comm, coll, count, dtype, redop, root, stream);
-
-	c.send = send;
-	c.recv = recv;
-	return gpusim_collective(comm, &c, GPUSIM_ASYNC);
-}
-
 enum gpusim_rc
 collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
@@ -62,6 +50,49 @@ collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 	rc = client_submit_rank(comm, o);
 	gpusim_ops_free(o);
 	return rc;
+}
+
+static enum gpusim_rc
+of_one_rank(struct gpusim_comm *comm, const struct gpusim_collective *given, enum gpusim_wait wait)
+{
+	struct gpusim_collective c;
+	enum gpusim_rc rc = client_rc(client_take("gpusim_collective", given, &c, sizeof c));
+
+	c.send = c.send ? c.send : &nowhere;
+	c.recv = c.recv ? c.recv : &nowhere;
+	if (rc == GPUSIM_OK)
+		rc = collective_of_rank(comm, &c);
+	if (rc != GPUSIM_OK || wait == GPUSIM_ASYNC)
+		return rc;
+	return gpusim_stream_sync(comm->g, comm->device[comm->rank].device, c.stream);
+}
+
+enum gpusim_rc
+gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
+		  enum gpusim_wait wait)
+{
+	struct gpusim_ops *o;
+	enum gpusim_rc rc;
+
+	if (comm->rank >= 0)
+		return of_one_rank(comm, c, wait);
+	o = gpusim_ops_new(comm->nranks);
+	gpusim_ops_collective(o, c);
+	rc = gpusim_submit(comm, o, wait, NULL);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+static enum gpusim_rc
+all(struct gpusim_comm *comm, enum gpusim_coll coll, const struct gpusim_addr *send,
+    const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
+    enum gpusim_redop redop, uint32_t root, struct gpusim_stream stream)
+{
+	struct gpusim_collective c = describe(comm, coll, count, dtype, redop, root, stream);
+
+	c.send = send;
+	c.recv = recv;
+	return gpusim_collective(comm, &c, GPUSIM_ASYNC);
 }
 
 static enum gpusim_rc

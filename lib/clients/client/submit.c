@@ -192,38 +192,6 @@ client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o)
 	return client_rc(call_submit(comm, &req, false, NULL, 0));
 }
 
-static enum gpusim_rc
-of_one_rank(struct gpusim_comm *comm, const struct gpusim_collective *given, enum gpusim_wait wait)
-{
-	static const struct gpusim_addr nowhere;
-	struct gpusim_collective c;
-	enum gpusim_rc rc = client_rc(client_take("gpusim_collective", given, &c, sizeof c));
-
-	c.send = c.send ? c.send : &nowhere;
-	c.recv = c.recv ? c.recv : &nowhere;
-	if (rc == GPUSIM_OK)
-		rc = collective_of_rank(comm, &c);
-	if (rc != GPUSIM_OK || wait == GPUSIM_ASYNC)
-		return rc;
-	return gpusim_stream_sync(comm->g, comm->device[comm->rank].device, c.stream);
-}
-
-enum gpusim_rc
-gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
-		  enum gpusim_wait wait)
-{
-	struct gpusim_ops *o;
-	enum gpusim_rc rc;
-
-	if (comm->rank >= 0)
-		return of_one_rank(comm, c, wait);
-	o = gpusim_ops_new(comm->nranks);
-	gpusim_ops_collective(o, c);
-	rc = gpusim_submit(comm, o, wait, NULL);
-	gpusim_ops_free(o);
-	return rc;
-}
-
 enum gpusim_rc
 gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o,
 		    struct gpusim_graph *graph)
