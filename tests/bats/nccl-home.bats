@@ -42,7 +42,7 @@ assert_home() {
 	mv dest moved
 	assert_equal "$(moved/usr/bin/gpuctl nccl-home)" "$T/moved/usr/lib/some-where/gpusim/nccl"
 	run find moved '(' -name '*nccl.*' -o -name '*cuda*' -o -name '*nvcc*' ')' \
-		! -path '*/gpusim/nccl/*' ! -path '*/man/*' ! -name gpusim-nccl.pc
+		! -path '*/gpusim/nccl/*' ! -path '*/man/*' ! -path '*/dist-packages/gpusim/*' ! -name gpusim-nccl.pc
 	assert_output ''
 	house_make uninstall DESTDIR="$T/moved" PREFIX=/usr LIBDIR=/usr/lib/some-where
 	assert_equal "$(find moved -mindepth 1)" ''

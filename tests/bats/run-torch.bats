@@ -68,16 +68,17 @@ gpuctl: run: rank 1 (pid P) ended with exit status 3, after 2 restarts"
 }
 
 @test "--max-restarts: an interrupt while ranks end to be started again ends the job" {
-	mkfifo up
+	mkfifo up deaf
 	background gpuctl run --report-dir none --each -n 2 --max-restarts 5 -- sh -c 'trap "" TERM
-		if [ $RANK = 1 ]; then echo >up; exit 3; fi
+		if [ $RANK = 1 ]; then read -r _ <deaf; echo >up; exit 3; fi
+		echo >deaf
 		exec tail -f /dev/null' 2>err
 	read -r _ <up
 	wait_until 5 grep -q 'starting all ranks again (1 of 5)' err
 	kill -INT "$PID"
 	wait "$PID" || status=$?
 	assert_equal "$status" 130
-	assert_equal "$(wc -l <err)" 1
+	[ "$(wc -l <err)" = 1 ] || fail "$(cat err)"
 	assert_nothing_left
 }
 
