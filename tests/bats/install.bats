@@ -163,7 +163,7 @@ comes_and_goes() {
 	run env BUILD="$BUILD" venv/bin/pip install --no-build-isolation --no-index "$ROOT/lib/python"
 	assert_status 0
 	run venv/bin/python3 -c 'import gpusim._where as w, importlib.metadata as m; print(w.LIBDIR, w.BINDIR)
-print(m.version("gpusim"), [e.value for e in m.entry_points(group="pytest11") if e.name == "gpusim"][0])'
+print(m.version("gpusim"), [e.value for e in m.entry_points(group="pytest11") if e.value == "gpusim.pytest"][0])'
 	assert_status 0
 	assert_output "$BUILD $BUILD/bin
 $("$BUILD/bin/gpuctl" version | sed 's/gpuctl //') gpusim.pytest"

@@ -13,7 +13,7 @@ unittests() {
 
 @test "gpusim: a handle for all ranks" { unittests OneHandle 6; }
 
-@test "gpusim: a handle for each rank" { unittests Ranks 7; }
+@test "gpusim: a handle for each rank" { unittests Ranks 8; }
 
 @test "gpusim: fork, Ctrl-C, gpuctl's verbs, a machine that is not there" { unittests Process 4; }
 

@@ -149,6 +149,18 @@ def messages(r, n):
             same(t, full(3, k))
         work.wait()
         assert big.eq(7).all() and work.is_completed()
+    # The same with a sender that calls nothing of gpusim afterwards.
+    store = dist.distributed_c10d._get_default_store()
+    if r == 0:
+        for k in range(200):
+            dist.isend(full(3, k), 1, tag=7)
+        store.wait(["messages/received"])
+    if r == 1:
+        for k in range(200):
+            t = torch.empty(3)
+            dist.recv(t, 0, tag=7)
+            same(t, full(3, k))
+        store.set("messages/received", "all")
 
 
 def groups(r, n):

@@ -4,7 +4,8 @@ Design notes. The data go by gpusim_send and gpusim_recv, which match in order f
 source need to know what comes next: a sender then writes an announcement (sequence, tag, type, elements) into its ring
 in the receiver's device memory, which every process of the host maps, and rings the receiver's bell, a futex. The
 receiver matches announcements in the order of its receives, as MPI does; messages that were sent before a matched one
-are taken into blocks of their own and wait there. Receives go on while this process waits for anything of gpusim. A
+are taken into blocks of their own and wait there. Receives go on while this process waits for anything of gpusim; a
+thread goes on with announcements for which a ring had no room. A
 send copies its tensor and is then complete; close() waits until its peers have taken all. Announcements carry a
 checksum, since they are read while they are written. One lock guards a mailbox.
 """
@@ -194,6 +195,7 @@ class Mailbox:
                 _wake(at)
         if self._untold:
             self._world.posting.add(self)
+            self._world.push()
 
     def _checked(self, what: str, t: torch.Tensor, peer: Optional[int]) -> torch.Tensor:
         if peer is not None and (not 0 <= peer < self._size or peer == self._rank):
@@ -275,6 +277,14 @@ class Mailbox:
             m.mark = self._comm.call(_RECV, 0, m.block.addr, m.nelem * each, code, 0, src, self.stream)
         work._source, work._message = src, self._arrived[src].pop(i)
         self._posted.remove(work)
+
+    def push(self) -> bool:
+        """Go on with announcements; whether some are left."""
+        if self._untold and self._comm.error() is not None:
+            self._untold = []
+        elif self._untold:
+            self.match()
+        return bool(self._untold)
 
     # The end
 

@@ -87,6 +87,7 @@ class _World:
         self.groups: "weakref.WeakSet[ProcessGroupGpusim]" = weakref.WeakSet()
         self.posting: set = set()  # mailboxes whose receives wait for their senders
         self._streams = list(range(63, 0, -1))
+        self._pushing = False
         self._lock = threading.Lock()
 
     def take(self, nbytes: int) -> Block:
@@ -105,6 +106,27 @@ class _World:
         """Blocks that no operation uses any more."""
         for b in blocks:
             self.blocks.setdefault(b.nbytes, []).append(b)
+
+    def push(self) -> None:
+        """Have a thread go on with what mailboxes have to announce: this one may never wait for anything again."""
+        with self._lock:
+            if not self._pushing:
+                self._pushing = True
+                threading.Thread(target=self._push, daemon=True).start()
+
+    def _push(self) -> None:
+        while True:
+            with self._lock:
+                boxes = [box for box in list(self.posting) if box._untold]
+                self._pushing = bool(boxes)
+            if not boxes:
+                return
+            for box in boxes:
+                try:
+                    box.push()
+                except (Error, ReferenceError):  # its group has ended
+                    self.posting.discard(box)
+            time.sleep(0.001)
 
     def stream(self) -> int:
         """A stream of the device, its own while there are some."""
