@@ -3,6 +3,7 @@ load helper
 
 setup() {
 	house_setup
+	unset PYTHONPATH # pip would find the caller's package installed
 	DEST=$T/dest PREFIX=/opt/gpusim
 	INSTALLED=$DEST$PREFIX
 	sanitizers
