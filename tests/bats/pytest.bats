@@ -128,7 +128,7 @@ END
 	for text in 'rank 1 of 2 failed:.*AssertionError: told by rank 1.*1: said by 1' 'ranks? [012, ]+ of 3 failed:.*assert 3 == 4' \
 		'rank 0 of 1 failed:.*in the teardown' 'rank 1 of 2 failed:.*in the setup' 'XPASS' 'for a reason' 'never begun' \
 		'ranks? [01, ]+ of 2 ended before the end of the test; gpuctl run ended with exit status [1-9]' \
-		'rank 1 of 2 ended before the end of the test.*before the signal' 'nonsense' 'n must be a positive int'; do
+		'ranks? [01, ]+ of 2 ended before the end of the test.*before the signal' 'nonsense' 'n must be a positive int'; do
 		assert_match "$text"
 	done
 	grep -Eq '<testcase [^>]*name="test_one"[^>]*><failure message="rank 1 of 2 failed:' out.xml

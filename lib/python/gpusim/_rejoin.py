@@ -179,8 +179,8 @@ def _barrier(dist: Any) -> Callable[..., None]:
         while store.add(key, 0) < dist.get_world_size():
             comm = getattr(c10d._get_default_group(), "_comm", None)
             failure = comm.error() if comm else None
-            if failure is not None:
-                raise failure
+            if failure is not None and store.add(key, 0) < dist.get_world_size():
+                raise failure  # else it came after all were here
             if time.monotonic() >= end:
                 raise RuntimeError(f"Timed out initializing process group in store based barrier on rank: {rank}, for "
                                    f"key: {key} (world_size={dist.get_world_size()}, worker_count={store.add(key, 0)}, "
