@@ -51,16 +51,19 @@ scheme=tcp insecure=()
 
 # mpirun forwards SIGUSR1 to the devices, which end and clean up within 5 seconds. SIGTERM would not leave them that
 # long.
+#
+# A signal may come when a process has started and no variable has its pid yet: it is a job or $! then.
 finish() {
 	trap - EXIT TERM INT
-	[ -z "${command-}" ] || kill "$command" 2>/dev/null || true
-	if [ -n "${devices-}" ]; then
-		[ -z "${passing-}" ] || kill "$passing" 2>/dev/null || true
+	local last=$!
+	jobs -p | xargs -r kill 2>/dev/null || true # the command, and what passes the devices' lines on
+	if [ -n "${said-}" ]; then
+		devices=${devices:-$last}
 		kill -USR1 "$devices" 2>/dev/null || true
 		timeout 10 cat <&"$said" || true # until they have ended
 		kill "$devices" 2>/dev/null || true
 	fi
-	[ -z "${coordinator-}" ] || kill "$coordinator" 2>/dev/null || true
+	[ -z "${ready-}" ] || kill "${coordinator:-$last}" 2>/dev/null || true
 	wait || true
 }
 trap finish EXIT
@@ -119,9 +122,7 @@ for ((i = 0; i < n; i++)); do
 	fi
 done
 cat <&"$said" & # their other lines
-passing=$!
 
 # In the background, so that the shell handles signals meanwhile.
 "$@" <&0 &
-command=$!
-wait "$command"
+wait $!

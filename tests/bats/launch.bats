@@ -270,6 +270,17 @@ mpi() {
 	assert_nothing_left
 }
 
+@test "mpirun.sh: a signal that comes right after a process was started leaves nothing" {
+	needs mpirun
+	local before
+	for before in 'coordinator=' 'devices=' 'wait '; do
+		echo "trap '[[ \$BASH_COMMAND != \"$before\"* ]] || kill -TERM \$\$' DEBUG" >env
+		BASH_ENV=$T/env background "$EXAMPLES/mpirun.sh" -n 1 -m 16M -- tail -f /dev/null
+		wait_until 15 gone "$PID"
+		wait_until 15 not pgrep -s "$PID"
+	done
+}
+
 LONG=(--algo ring --epochs 20 --batch 16 --layers "784,32,10" --seed 3)
 
 # A mnist-train first in PATH that kills device 1 in the middle of the training, while that stands still.
