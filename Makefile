@@ -123,9 +123,11 @@ program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # The fetchers of data have one name, in the build and installed.
 fetchers := gpusim-fetch-mnist gpusim-fetch-fashion
-# mnist-train --backend mpi, if MPI is installed; not under sanitizers, which find leaks of MPI, nor for another processor.
+# mnist-train --backend mpi, if MPI's headers are installed; not under sanitizers, which find leaks of MPI, nor for another processor.
 MPICC    ?= mpicc
-MPI      ?= $(if $(SAN)$(CROSS),0,$(if $(shell command -v $(MPICC)),1,0))
+ifndef MPI
+MPI      := $(if $(SAN)$(CROSS),0,$(shell $(MPICC) -include mpi.h -fsyntax-only -xc /dev/null >/dev/null 2>&1 && echo 1 || echo 0))
+endif
 ifneq ($(MPI),0)
 mpi_bin  := $(BUILD)/bin/mnist-train-mpi
 mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \

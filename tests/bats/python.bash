@@ -8,6 +8,7 @@ python_setup() {
 	house_setup
 	PYTHON=${PYTHON:-/usr/bin/python3}
 	[ -x "$PYTHON" ] || PYTHON=$(command -v python3) || skip 'needs python3 (./setup --dev)'
+	export USE_LIBUV=0 # Debian 13's torch was built without it
 	export PYTHON PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$BUILD/python HYPOTHESIS_STORAGE_DIRECTORY=$T/hypothesis
 	mkdir "$T/path"
 	ln -s "$PYTHON" "$T/path/python3"

@@ -90,6 +90,26 @@ def ended(r):
         dist.barrier()
 
 
+def left(r):
+    if r == 0:
+        dist.send(ones(4), 1)
+    elif r == 1:
+        work = dist.irecv(torch.empty(1), 0, tag=7)
+        dist.recv(torch.empty(4), 0)
+        while not work.is_completed():
+            pass
+        try:
+            work.wait()
+        except gpusim.Aborted as e:
+            failure = gpusim.Aborted(str(e))
+        del work  # it keeps the group
+        dist.destroy_process_group()
+        raise failure
+    else:
+        dist.recv(torch.empty(1))
+    dist.destroy_process_group()
+
+
 def late(r):
     if r == 1:
         gpusim.torch.monitored_barrier(timeout=20)
@@ -130,11 +150,13 @@ CASES = {
     killed_in_backward: {r: (E.RankLost, "rank 1's process [0-9]+ .*has ended") for r in (0, 2)},
     killed_before_it_sends: {r: (E.RankLost, "rank 1's process [0-9]+ .*has ended") for r in (0, 2)},
     killed_in_a_group: {1: (E.RankLost, r"rank 1's process .*has ended.*\(the group's rank 1 is rank 2 of all\)")},
-    ended: {r: (E.RankLost, "rank 1's process [0-9]+ .*has ended") for r in (0, 2)},
+    ended: {r: (E.Aborted, "rank 1('s process [0-9]+ .*has ended| has left, and others wait)") for r in (0, 2)},
     late: {r: (E.Error, "barrier #1: timeout after 0.3 s: not called by rank 1") for r in (0, 2)},
+    left: {1: (E.Aborted, "rank 1: recv: rank 0 has left the group without a message of tag 7"),
+           2: (E.Aborted, "rank 2: recv: every other rank has left the group without a message of tag 0")},
     missing: {0: (E.Timeout, "Rank 2 failed to pass monitoredBarrier in 200 ms"),
               1: (E.Timeout, "Rank 1 successfully reached monitoredBarrier, but .* from rank 0: Rank 2"),
-              2: (E.RankLost, "rank [01]'s process [0-9]+ .*has ended")},
+              2: (E.Aborted, "rank [01]'s process [0-9]+ .*has ended|rank 0 has left the group")},
     int16: {r: (E.Invalid, "all_reduce: sum of torch.int16 is not supported") for r in range(N)},
     no_device: {r: (E.Invalid, "the tensor is meta, torch.strided; it must be") for r in range(N)},
 }

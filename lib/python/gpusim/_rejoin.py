@@ -197,7 +197,7 @@ def install(dist: Any, take: bool = False) -> None:
         return
     _State.installed = True
     c10d = dist.distributed_c10d
-    _State.begin, new = c10d.init_process_group, c10d.new_group
+    _State.begin, new, end = c10d.init_process_group, c10d.new_group, c10d.destroy_process_group
     handlers = sys.modules[dist.__name__ + ".rendezvous"]._rendezvous_handlers
     handlers["env"] = _env(handlers["env"])
     if len(inspect.signature(c10d._store_based_barrier).parameters) == 3:
@@ -232,8 +232,17 @@ def install(dist: Any, take: bool = False) -> None:
             _substitute(call.arguments, "new_group")
         return new(*call.args, **call.kwargs)
 
+    @functools.wraps(end)
+    def destroy_process_group(group: Any = None) -> None:
+        backend = sys.modules.get("gpusim.torch")  # which need not have been asked for
+        ours = backend.named_groups() if backend else []
+        end(group)
+        for each in set(ours) - set(backend.named_groups() if backend else []):
+            each.close()  # a failure's traceback may keep it
+
     for module in (c10d, dist):
         module.init_process_group, module.new_group = init_process_group, new_group
+        module.destroy_process_group = destroy_process_group
 
 
 # ------------------------------------------------------------------ a device, and all of it again

@@ -5,9 +5,9 @@ source need to know what comes next: a sender then writes an announcement (seque
 in the receiver's device memory, which every process of the host maps, and rings the receiver's bell, a futex. The
 receiver matches announcements in the order of its receives, as MPI does; messages that were sent before a matched one
 are taken into blocks of their own and wait there. Receives go on while this process waits for anything of gpusim; a
-thread goes on with announcements for which a ring had no room. A
-send copies its tensor and is then complete; close() waits until its peers have taken all. Announcements carry a
-checksum, since they are read while they are written. One lock guards a mailbox.
+thread goes on with announcements for which a ring had no room. A send copies its tensor and is then complete; close()
+waits until its peers have taken all, and tells them that this rank has left; its block is used again when all others
+have said so. Announcements carry a checksum, since they are read while they are written. One lock guards a mailbox.
 """
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from . import _lib
-from ._lib import Error, Invalid, Mismatch, Timeout
+from ._lib import Aborted, Error, Invalid, Mismatch, Timeout
 from ._torch_work import Operation
 
 _ENTRY = struct.Struct("<QqQI")  # sequence from 1, tag, elements, type; and then a CRC-32
 _BYTES, _SLOTS = 32, 64
-_RING = 64 + _BYTES * _SLOTS     # the first word: how many the receiver has taken
+_RING = 64 + _BYTES * _SLOTS     # words: how many the receiver has taken; whether the sender has left the group
 _SEND, _RECV = _lib.COLLS["send"], _lib.COLLS["recv"]
 _SENT = 256 << 20                # bytes of sends that nobody has received, before the next one waits
 _TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
@@ -89,7 +89,10 @@ class _Recv(Operation):
     def _ready(self) -> bool:
         self._box.match()
         return self._group._failure is not None or self._group._comm.error() is not None or \
-            self._message is not None and self._group._comm.done(self._message.mark, self._box.stream)
+            self._message is not None and self._group._comm.done(self._message.mark, self._box.stream) or bool(self._left())
+
+    def _left(self) -> str:
+        return self._box.left(None if self._any else self._source)
 
     def _complete(self, limit: float) -> None:
         try:
@@ -109,13 +112,17 @@ class _Recv(Operation):
         """Wait for the message."""
         box, group = self._box, self._group
         while True:
-            bell = box.bell.value
+            bell, left = box.bell.value, self._left()
             for each in [box, *group._world.posting]:
                 each.match()
             if self._message is not None:
                 return
             e = group._failure or group._comm.error()
             if e is not None:
+                raise e
+            if left:  # before match() saw no message
+                e = Aborted(f"rank {group._rank}: recv: {left} has left the group without a message of tag {self._tag}")
+                e.rank = None if self._any else self._source
                 raise e
             if time.monotonic() >= end:
                 source = "no rank" if self._any else f"not rank {self._source}"
@@ -130,6 +137,9 @@ class Mailbox:
     def __init__(self, group: Any) -> None:
         self.group, self._world, self._comm = weakref.proxy(group), group._world, group._comm
         self._size, self._rank, self._lock = group._size, group._rank, threading.RLock()
+        for old in [old for old in self._world.left if old.left(None)]:
+            self._world.left.remove(old)
+            self._world.give([old._block])
         self._block = self._world.take(64 + _RING * self._size)
         C.memset(self._block.ptr, 0, 64 + _RING * self._size)
         self.bell_at, self.bell = self._block.ptr, C.c_uint32.from_address(self._block.ptr)
@@ -157,6 +167,12 @@ class Mailbox:
     def behind(self, number: int) -> List[int]:
         """The ranks that have not yet called the collective with a number."""
         return [r for r, at in enumerate(self._boxes) if C.c_uint64.from_address(at + 8).value < number]
+
+    def left(self, peer: Optional[int]) -> str:
+        """Names a peer that has left the group, or (None) all of them if all have; "" else."""
+        peers = [r for r in range(self._size) if r != self._rank] if peer is None else [peer]
+        words = [C.c_uint64.from_address(self._block.ptr + 72 + _RING * r).value for r in peers]
+        return "" if not all(words) else "every other rank" if peer is None else f"rank {peer}"
 
     # Sending
 
@@ -297,6 +313,17 @@ class Mailbox:
         except Error:
             pass  # a rank is lost, or the communicator
         self._world.posting.discard(self)
-        self._world.give([block for _, _, block in self._sent] + [self._block])
+        self._world.give([block for _, _, block in self._sent])
+        with self._lock:
+            for r, at in enumerate(self._boxes):
+                if r != self._rank and not self.left(r) and self._comm.error() is None:
+                    C.c_uint64.from_address(at + 72 + _RING * self._rank).value = 1
+                    bell = C.c_uint32.from_address(at)
+                    bell.value = bell.value + 1 & 0xffffffff
+                    _wake(at)
+        if self._boxes and self._comm.error() is None:
+            self._world.left.append(self)
+        else:
+            self._world.give([self._block])
         for stream in [*self._streams.values(), *([] if self._stream is None else [self._stream])]:
             self._world.give_stream(stream)

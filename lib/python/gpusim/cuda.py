@@ -349,7 +349,7 @@ class Array:
 
     >>> a = Array((2, 3), np.float32)
     >>> np.asarray(a)[:] = 1
-    >>> a.get().sum(), a.nbytes, a.device
+    >>> float(a.get().sum()), a.nbytes, a.device
     (6.0, 24, 0)
     """
 

@@ -12,8 +12,8 @@ where c10d takes it; other types move, and are not reduced. All reductions, AVG 
 uneven in all_gather, reduce_scatter and all_to_all. A send is complete when its tensor may be used again.
 
 Errors: gpusim's exceptions, whose .rank is the group's and .device the device's; after one, every call of the group
-raises it again. Ranks that call different operations are a Mismatch, a rank that has ended is a RankLost on all others,
-also from backward() of DistributedDataParallel. FullyShardedDataParallel of torch 1.13 refuses tensors of the CPU.
+raises it again. Ranks that call different operations are a Mismatch, a rank that has ended is a RankLost on all others
+(an Aborted that names it, if it left the group first), also from backward() of DistributedDataParallel. FullyShardedDataParallel of torch 1.13 refuses tensors of the CPU.
 GPUSIM_DETERMINISTIC=1: the same inputs give the same bits, for the same ranks.
 
 >>> dist.init_process_group("gpusim", store=dist.HashStore(), rank=0, world_size=1)
@@ -25,6 +25,7 @@ GPUSIM_DETERMINISTIC=1: the same inputs give the same bits, for the same ranks.
 """
 from __future__ import annotations
 
+import atexit
 import ctypes as C
 import math
 import os
@@ -86,6 +87,7 @@ class _World:
         self.blocks: Dict[int, List[Block]] = {}
         self.groups: "weakref.WeakSet[ProcessGroupGpusim]" = weakref.WeakSet()
         self.posting: set = set()  # mailboxes whose receives wait for their senders
+        self.left: List[Mailbox] = []  # of former groups, into which peers may still write
         self._streams = list(range(63, 0, -1))
         self._pushing = False
         self._lock = threading.Lock()
@@ -156,8 +158,24 @@ def _this(rank: int = 0) -> _World:
     with _world_lock:
         if _world is None:
             _world = _World(rank)
+            atexit.unregister(_leave_groups)
+            atexit.register(_leave_groups)  # before the machine's, which are registered earlier
             compat.backward_raises(lambda text: _world.failure_in(text) if _world else None)
         return _world
+
+
+def _leave_groups() -> None:
+    """At the end of the program: the other ranks get what was sent to them, and are told."""
+    for group in list(_world.groups) if _world else ():
+        try:
+            group.close()
+        except Error:
+            pass  # it has failed
+
+
+def named_groups() -> "List[ProcessGroupGpusim]":
+    """The groups that torch has a name for: they were not destroyed."""
+    return [g for g in list(_world.groups) if compat.group_name(g)] if _world else []
 
 
 def empty(*size: Any, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
@@ -344,6 +362,11 @@ class ProcessGroupGpusim(compat.ProcessGroup):
 
     def name(self) -> str:
         return self._name
+
+    @property
+    def group_name(self) -> str:
+        """For torch 2, whose own one asks a group's parts, of which this has none."""
+        return compat.group_name(self)
 
     # Helpers
 
@@ -614,13 +637,19 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         return w.go()
 
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Work:
-        t, o = self._cpu(input, "all_gather"), self._cpu(output, "all_gather")
-        if o.dtype != t.dtype or o.numel() != t.numel() * self._size:
-            raise self._bad(f"all_gather of {t.numel()} {t.dtype} of {self._size} ranks into {o.numel()} {o.dtype}")
-        w = self._start("_all_gather_base", [o], [t])
-        code, each = self._moved(t)
-        into = w.stage(o, load=False)
-        return w.call(_ALLGATHER, w.stage(t, out=False), into, o.numel() * each, code).go()
+        return self.allgather_into_tensor_coalesced([output], [input])
+
+    def allgather_into_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> _Work:
+        """outputs[i] is all ranks' inputs[i], one after another. C++ of torch 2 calls it also for one tensor."""
+        for t, o in zip(inputs, outputs):
+            if self._cpu(o, "all_gather").dtype != self._cpu(t, "all_gather").dtype or o.numel() != t.numel() * self._size:
+                raise self._bad(f"all_gather of {t.numel()} {t.dtype} of {self._size} ranks into {o.numel()} {o.dtype}")
+        w = self._start("_all_gather_base", list(outputs), inputs)
+        for t, o in zip(inputs, outputs):
+            code, each = self._moved(t)
+            into = w.stage(o, load=False)
+            w.call(_ALLGATHER, w.stage(t, out=False), into, o.numel() * each, code)
+        return w.go()
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Work:
         t, root = self._one(inputs, "gather"), self._root(opts, "gather")
@@ -664,13 +693,21 @@ class ProcessGroupGpusim(compat.ProcessGroup):
         return w.call(_REDUCESCATTER, block.addr, block.addr + n * self._rank, longest * self._size, code, op).go()
 
     def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Work:
-        t, o = self._cpu(input, "reduce_scatter"), self._cpu(output, "reduce_scatter")
-        code, op, factor = self._reduction(t, opts, "reduce_scatter")
-        if o.dtype != t.dtype or t.numel() != o.numel() * self._size:
-            raise self._bad(f"reduce_scatter of {t.numel()} {t.dtype} to {self._size} ranks into {o.numel()} {o.dtype}")
-        w = self._start("_reduce_scatter_base", [o], [t])
-        addr = self._stage_factor(w, t, factor, out=False)
-        return w.call(_REDUCESCATTER, addr, w.stage(o, load=False), t.numel(), code, op).go()
+        return self.reduce_scatter_tensor_coalesced([output], [input], opts)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> _Work:
+        """outputs[i] is this rank's part of inputs[i], reduced. C++ of torch 2 calls it also for one tensor."""
+        for t, o in zip(inputs, outputs):
+            self._reduction(self._cpu(t, "reduce_scatter"), opts, "reduce_scatter")
+            if self._cpu(o, "reduce_scatter").dtype != t.dtype or t.numel() != o.numel() * self._size:
+                raise self._bad(f"reduce_scatter of {t.numel()} {t.dtype} to {self._size} ranks into {o.numel()} "
+                                f"{o.dtype}")
+        w = self._start("_reduce_scatter_base", list(outputs), inputs)
+        for t, o in zip(inputs, outputs):
+            code, op, factor = self._reduction(t, opts, "reduce_scatter")
+            addr = self._stage_factor(w, t, factor, out=False)
+            w.call(_REDUCESCATTER, addr, w.stage(o, load=False), t.numel(), code, op)
+        return w.go()
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> _Work:
         ins = self._list(inputs, inputs[0], "all_to_all")
