@@ -1,7 +1,7 @@
 """Arrays in the memory of a device, as NumPy sees them: gpusim.array, empty, zeros."""
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, Optional, Sequence, Union
 
 import numpy as np
 
@@ -34,7 +34,6 @@ class Array(np.ndarray):
     type: Optional[str]
 
     def __array_finalize__(self, of: Any) -> None:
-        self._addr: Optional[int] = None
         self._kept: Optional[tuple] = None  # Comm.all_reduce's
         self.memory = getattr(of, "memory", None)
         self.type = getattr(of, "type", None)
@@ -67,16 +66,7 @@ class Array(np.ndarray):
         memory = self.memory
         if memory is None or memory.freed:
             return self.device.id  # which says why
-        if self._addr is None:
-            self._addr = memory.addr + self.ctypes.data - memory.ptr
-        return self._addr
-
-    def prepared(self) -> Tuple[int, int, int, Device]:
-        """Its address, elements, type's number (-1: booleans) and device, for calls. Invalid: as addr; it is not
-        contiguous."""
-        if not self.flags.c_contiguous:
-            raise Invalid("the array is not contiguous: pass a copy")
-        return self.addr, self.size, DTYPES[self.kind] if self.dtype != bool else -1, self.device
+        return memory.addr + self.ctypes.data - memory.ptr
 
     @property
     def kind(self) -> str:

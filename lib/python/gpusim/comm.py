@@ -30,8 +30,9 @@ def _vector(values: Any, kind: Any = _U64) -> Any:
 class Work:
     """An operation that was started with async_=True."""
 
-    def __init__(self, comm: "Comm", mark: Optional[int], stream: int, result: Any, back: Sequence[tuple]) -> None:
-        self.comm, self.mark, self.stream, self.result, self._back = comm, mark, stream, result, back
+    def __init__(self, comm: "Comm", mark: Optional[int], stream: int, result: Any, back: Sequence[tuple],
+                 keep: Any = None) -> None:
+        self.comm, self.mark, self.stream, self.result, self._back, self._keep = comm, mark, stream, result, back, keep
 
     def done(self) -> bool:
         """It has ended; wait() then returns at once."""
@@ -235,12 +236,11 @@ class Comm:
 
     def _keep(self, a: Array, op: str) -> Any:
         """The struct for all_reduce of an array in place, with device and op; None: it is not a plain one."""
-        addr, size, dtype, device = a.prepared()
-        if device != self.device or dtype < 0 or op not in REDOPS or op == "premulsum":
+        if not a.flags.c_contiguous or a.device != self.device or a.dtype == bool or op not in REDOPS or op == "premulsum":
             return None
-        at = _U64(addr)
+        at = _U64(a.addr)
         ptr = C.addressof(at)
-        struct = _lib.Collective(_SIZE, 0, dtype, REDOPS[op], None, size, 0, 0, ptr, ptr)
+        struct = _lib.Collective(_SIZE, 0, DTYPES[a.kind], REDOPS[op], None, a.size, 0, 0, ptr, ptr)
         a._kept = self.device, op, a.dtype, struct, at
         return a._kept
 
@@ -410,8 +410,7 @@ class Comm:
         return list(v)
 
     def _end(self, mark: int, stream: int, result: Any, back: Sequence[tuple], async_: bool, keep: Any = None) -> Any:
-        w = Work(self, mark, stream, result, back)
-        w._keep = keep  # type: ignore[attr-defined]
+        w = Work(self, mark, stream, result, back, keep)
         if self._group is not None:
             self._group.works.append(w)
             return result

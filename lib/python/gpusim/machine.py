@@ -101,11 +101,6 @@ class Device:
             self._base = at.value or 0
         return self._base
 
-    def addr_of(self, ptr: int, nbytes: int = 0) -> Optional[int]:
-        """The device address of host address ptr, or None: [ptr, ptr + nbytes) is not memory of this device."""
-        at = ptr - self.base
-        return self.min_addr + at if 0 <= at and at + nbytes <= self.nbytes else None
-
     def malloc(self, nbytes: int) -> Memory:
         """nbytes of memory, which a view of NumPy keeps alive. NoMemory: there is no free block of this size."""
         return Memory(self, nbytes)
