@@ -274,8 +274,8 @@ mpi() {
 	needs mpirun
 	local before
 	for before in 'coordinator=' 'devices=' 'wait '; do
-		echo "trap '[[ \$BASH_COMMAND != \"$before\"* ]] || kill -TERM \$\$' DEBUG" >env
-		BASH_ENV=$T/env background "$EXAMPLES/mpirun.sh" -n 1 -m 16M -- tail -f /dev/null
+		echo "trap '[[ \$BASH_COMMAND != \"$before\"* ]] || kill -TERM \$\$' DEBUG" >environment
+		BASH_ENV=$T/environment background "$EXAMPLES/mpirun.sh" -n 1 -m 16M -- tail -f /dev/null
 		wait_until 15 gone "$PID"
 		wait_until 15 not pgrep -s "$PID"
 	done

@@ -89,7 +89,8 @@ class _Recv(Operation):
     def _ready(self) -> bool:
         self._box.match()
         return self._group._failure is not None or self._group._comm.error() is not None or \
-            self._message is not None and self._group._comm.done(self._message.mark, self._box.stream) or bool(self._left())
+            self._message is not None and self._group._comm.done(self._message.mark, self._box.stream) or \
+            bool(self._left())
 
     def _left(self) -> str:
         return self._box.left(None if self._any else self._source)

@@ -236,7 +236,8 @@ class Comm:
 
     def _keep(self, a: Array, op: str) -> Any:
         """The struct for all_reduce of an array in place, with device and op; None: it is not a plain one."""
-        if not a.flags.c_contiguous or a.device != self.device or a.dtype == bool or op not in REDOPS or op == "premulsum":
+        plain = a.flags.c_contiguous and a.dtype != bool and op in REDOPS and op != "premulsum"
+        if not plain or a.device != self.device:
             return None
         at = _U64(a.addr)
         ptr = C.addressof(at)

@@ -170,7 +170,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Iterator[None]:
     if call.excinfo is not None:
         for name, module in list(sys.modules.items()):
             if name.startswith("gpusim."):
-                # pytest leaves out its functions; of a test of ranks it shows no functions, and says so if all are left out
+                # pytest leaves out its functions; of a test of ranks it shows none, and says so if all are left out
                 module.__dict__["__tracebackhide__"] = FOLDER in os.environ or not _of_ranks(item)
     g = getattr(item, "funcargs", {}).get("gpusim_cluster")
     hung = call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(_lib.Timeout)

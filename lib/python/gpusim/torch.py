@@ -13,7 +13,9 @@ uneven in all_gather, reduce_scatter and all_to_all. A send is complete when its
 
 Errors: gpusim's exceptions, whose .rank is the group's and .device the device's; after one, every call of the group
 raises it again. Ranks that call different operations are a Mismatch, a rank that has ended is a RankLost on all others
-(an Aborted that names it, if it left the group first), also from backward() of DistributedDataParallel. FullyShardedDataParallel of torch 1.13 refuses tensors of the CPU.
+(an Aborted that names it, if it left the group first), also from backward() of DistributedDataParallel.
+FullyShardedDataParallel of torch 1.13 and 2.6 refuses tensors of the CPU; with 2.6 DTensor, functional collectives and
+pipeline schedules work.
 GPUSIM_DETERMINISTIC=1: the same inputs give the same bits, for the same ranks.
 
 >>> dist.init_process_group("gpusim", store=dist.HashStore(), rank=0, world_size=1)
@@ -642,7 +644,8 @@ class ProcessGroupGpusim(compat.ProcessGroup):
     def allgather_into_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> _Work:
         """outputs[i] is all ranks' inputs[i], one after another. C++ of torch 2 calls it also for one tensor."""
         for t, o in zip(inputs, outputs):
-            if self._cpu(o, "all_gather").dtype != self._cpu(t, "all_gather").dtype or o.numel() != t.numel() * self._size:
+            alike = self._cpu(o, "all_gather").dtype == self._cpu(t, "all_gather").dtype
+            if not alike or o.numel() != t.numel() * self._size:
                 raise self._bad(f"all_gather of {t.numel()} {t.dtype} of {self._size} ranks into {o.numel()} {o.dtype}")
         w = self._start("_all_gather_base", list(outputs), inputs)
         for t, o in zip(inputs, outputs):
