@@ -10,7 +10,7 @@
 #include "coll/algo.h"
 #include "coll/schedule.h"
 
-#define MAX_TURNS (1u << 26) /* limit of rounds times slices */
+#define MAX_TURNS (1u << 24) /* limit of rounds times slices */
 
 struct builder {
 	const struct plan_args *a;
@@ -184,8 +184,12 @@ build_rounds(struct builder *b)
 	for (uint64_t g = 0; g < end && !b->out->rc; g++) {
 		uint64_t l = g < b->nround ? 0 : (g - b->nround) / pace + 1;
 
-		for (; l < b->nslices && l * pace <= g; l++)
-			build_round(b, (uint32_t)(g - l * pace), l, (uint32_t)g);
+		for (; l < b->nslices && l * pace <= g; l++) {
+			uint64_t t = g - l * pace;
+
+			if (b->round[t] < b->round[t + 1]) /* this rank has steps there */
+				build_round(b, (uint32_t)t, l, (uint32_t)g);
+		}
 	}
 }
 
