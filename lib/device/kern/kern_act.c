@@ -253,8 +253,10 @@ const struct kernel kernel_tanh_grad = {
 static ALWAYS_INLINE double
 normal_near(double x, double *density)
 {
-	static const double a[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
-	double z = fabs(x) * 0x1.6a09e667f3bcdp-1, t = 1 / (1 + 0.3275911 * z), e = exp_negative(-z * z), sum = 0;
+	static const double a[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736,
+				   0.254829592};
+	double z = fabs(x) * 0x1.6a09e667f3bcdp-1, t = 1 / (1 + 0.3275911 * z),
+	       e = exp_negative(-z * z), sum = 0;
 
 	for (size_t i = 0; i < sizeof a / sizeof a[0]; i++)
 		sum = sum * t + a[i];

@@ -50,7 +50,8 @@ sizes(struct kern_call *call, unsigned first, struct attention *a)
 	*a = (struct attention){v[0].u, v[1].u, v[2].u, v[3].u, v[4].u, .size = 0};
 	a->size = kern_float(call, first + 5);
 	if (a->tokens > MAX_TOKENS || a->dim > MAX_DIM)
-		kern_fail(call, RC_INVAL, "tokens must be at most %d, dim at most %d", MAX_TOKENS, MAX_DIM);
+		kern_fail(call, RC_INVAL, "tokens must be at most %d, dim at most %d", MAX_TOKENS,
+			  MAX_DIM);
 	if (a->block == 0 || a->block > a->tokens)
 		a->block = a->tokens;
 }
@@ -92,44 +93,45 @@ end(struct attention *a)
 }
 
 /* The head of a sample, as the loops of a type take it. */
-#define HEAD(type, a, n, h, qkv_, y_, dy_, dqkv_, lse_)                                               \
-	const size_t width = (a)->heads * (a)->dim, step = 3 * width;                                 \
-	const size_t at = (n) * (a)->tokens * step + (h) * (a)->dim;                                  \
-	const size_t own = (n) * (a)->tokens * width + (h) * (a)->dim;                                \
-	type *scratch = (a)->scratch;                                                                 \
-	type *grad = (dqkv_);                                                                         \
-	struct head_##type head = {.q = (const type *)(qkv_) + at,                                    \
-				   .k = (const type *)(qkv_) + at + width,                            \
-				   .v = (const type *)(qkv_) + at + 2 * width,                        \
-				   .out = (type *)(y_) + own,                                         \
-				   .y = (const type *)(y_) + own,                                     \
-				   .dy = (dy_) ? (const type *)(dy_) + own : NULL,                    \
-				   .dq = grad ? grad + at : NULL,                                     \
-				   .dk = grad ? grad + at + width : NULL,                             \
-				   .dv = grad ? grad + at + 2 * width : NULL,                         \
-				   .lse = (type *)(lse_) + ((n) * (a)->heads + (h)) * (a)->tokens,    \
-				   .turned = scratch,                                                 \
-				   .turned_v = scratch + (a)->dim * (a)->block,                       \
-				   .score = scratch + 2 * (a)->dim * (a)->block,                      \
-				   .slope = scratch + (2 * (a)->dim + 1) * (a)->block,                \
-				   .t = (a)->tokens,                                                  \
-				   .dim = (a)->dim,                                                   \
-				   .step = step,                                                      \
-				   .width = width,                                                    \
-				   .block = (a)->block,                                               \
+#define HEAD(type, a, n, h, qkv_, y_, dy_, dqkv_, lse_)                                            \
+	const size_t width = (a)->heads * (a)->dim, step = 3 * width;                              \
+	const size_t at = (n) * (a)->tokens * step + (h) * (a)->dim;                               \
+	const size_t own = (n) * (a)->tokens * width + (h) * (a)->dim;                             \
+	type *scratch = (a)->scratch;                                                              \
+	type *grad = (dqkv_);                                                                      \
+	struct head_##type head = {.q = (const type *)(qkv_) + at,                                 \
+				   .k = (const type *)(qkv_) + at + width,                         \
+				   .v = (const type *)(qkv_) + at + 2 * width,                     \
+				   .out = (type *)(y_) + own,                                      \
+				   .y = (const type *)(y_) + own,                                  \
+				   .dy = (dy_) ? (const type *)(dy_) + own : NULL,                 \
+				   .dq = grad ? grad + at : NULL,                                  \
+				   .dk = grad ? grad + at + width : NULL,                          \
+				   .dv = grad ? grad + at + 2 * width : NULL,                      \
+				   .lse = (type *)(lse_) + ((n) * (a)->heads + (h)) * (a)->tokens, \
+				   .turned = scratch,                                              \
+				   .turned_v = scratch + (a)->dim * (a)->block,                    \
+				   .score = scratch + 2 * (a)->dim * (a)->block,                   \
+				   .slope = scratch + (2 * (a)->dim + 1) * (a)->block,             \
+				   .t = (a)->tokens,                                               \
+				   .dim = (a)->dim,                                                \
+				   .step = step,                                                   \
+				   .width = width,                                                 \
+				   .block = (a)->block,                                            \
 				   .scale = (type)(1 / sqrt((double)(a)->dim))}
 
-#define ATTEND(type)                                                                                                 \
-	static void attend_##type(const struct attention *a, const void *qkv, void *y, void *lse, size_t n, size_t h) \
-	{                                                                                                            \
-		HEAD(type, a, n, h, qkv, y, (const type *)NULL, (type *)NULL, lse);                                  \
-		forward_##type(&head, a->sum);                                                                       \
-	}                                                                                                            \
-	static void attend_back_##type(const struct attention *a, const void *qkv, void *y, const void *dy,          \
-				       void *dqkv, void *lse, size_t n, size_t h)                                    \
-	{                                                                                                            \
-		HEAD(type, a, n, h, qkv, y, dy, (type *)dqkv, lse);                                                  \
-		backward_##type(&head);                                                                              \
+#define ATTEND(type)                                                                              \
+	static void attend_##type(const struct attention *a, const void *qkv, void *y, void *lse, \
+				  size_t n, size_t h)                                             \
+	{                                                                                         \
+		HEAD(type, a, n, h, qkv, y, (const type *)NULL, (type *)NULL, lse);               \
+		forward_##type(&head, a->sum);                                                    \
+	}                                                                                         \
+	static void attend_back_##type(const struct attention *a, const void *qkv, void *y,       \
+				       const void *dy, void *dqkv, void *lse, size_t n, size_t h) \
+	{                                                                                         \
+		HEAD(type, a, n, h, qkv, y, dy, (type *)dqkv, lse);                               \
+		backward_##type(&head);                                                           \
 	}
 ATTEND(float)
 ATTEND(double)
@@ -174,8 +176,10 @@ const struct kernel kernel_attention = {
     .params =
 	{
 	    [Y] = {"y", KP_ADDR, false, 0, "[samples,tokens,heads,dim] out"},
-	    [QKV] = {"qkv", KP_ADDR, false, 0, "[samples,tokens,3,heads,dim] queries, keys, values"},
-	    [LSE] = {"lse", KP_ADDR, false, 0, "[samples,heads,tokens] out: logarithms of the sums"},
+	    [QKV] = {"qkv", KP_ADDR, false, 0,
+		     "[samples,tokens,3,heads,dim] queries, keys, values"},
+	    [LSE] = {"lse", KP_ADDR, false, 0,
+		     "[samples,heads,tokens] out: logarithms of the sums"},
 	    [SAMPLES] = {"samples", KP_COUNT, false, 0, "samples"},
 	    [TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample, at most 4096"},
 	    [HEADS] = {"heads", KP_COUNT, false, 0, "heads"},

@@ -24,7 +24,8 @@ NAME(turn)(REAL *turned, const REAL *rows, size_t n, const struct NAME(head) * h
 
 /* out[j] = factor (row . column j of turned) */
 HOT_CLONES static void
-NAME(products)(REAL *out, const REAL *row, const REAL *turned, size_t n, size_t dim, size_t block, REAL factor)
+NAME(products)(REAL *out, const REAL *row, const REAL *turned, size_t n, size_t dim, size_t block,
+	       REAL factor)
 {
 	for (size_t j = 0; j < n; j++)
 		out[j] = 0;
@@ -154,7 +155,8 @@ NAME(backward)(const struct NAME(head) * h)
 			double due = 0;
 
 			for (size_t c = 0; c < h->dim; c++)
-				due += (double)h->dy[i * h->width + c] * (double)h->y[i * h->width + c];
+				due += (double)h->dy[i * h->width + c] *
+				       (double)h->y[i * h->width + c];
 			NAME(row_back)(h, i, first, n, (REAL)due);
 		}
 	}

@@ -1,5 +1,5 @@
 /*
- * kern_token.c - a picture as a row of tokens: its patches, and the class token and the positions that go with them.
+ * kern_token.c - a picture as tokens: its patches, the class token and the positions that go with them, and how to pick some.
  */
 #include "kern/kern_impl.h"
 
@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "mem/clones.h"
+
+#define BLOCK 256 /* columns that are summed together */
 
 /* ---- patches */
 
@@ -23,8 +25,9 @@ patches_run(struct kern_call *call)
 	const unsigned char *x = kern_at(call, P_X, n, plane, size);
 
 	if (p == 0 || h % p || w % p)
-		kern_fail(call, RC_INVAL, "size: %" PRIu64 " does not divide pictures of %" PRIu64 " x %" PRIu64, p, h,
-			  w);
+		kern_fail(call, RC_INVAL,
+			  "size: %" PRIu64 " does not divide pictures of %" PRIu64 " x %" PRIu64, p,
+			  h, w);
 	kern_apart(call, P_Y, P_X);
 	if (call->rc != RC_OK)
 		return call->rc;
@@ -33,7 +36,9 @@ patches_run(struct kern_call *call)
 			for (uint64_t col = 0; col < w; col += p)
 				for (uint64_t k = 0; k < c; k++)
 					for (uint64_t line = 0; line < p; line++, y += p * size)
-						memcpy(y, x + ((k * h + row + line) * w + col) * size, p * size);
+						memcpy(y,
+						       x + ((k * h + row + line) * w + col) * size,
+						       p * size);
 	return RC_OK;
 }
 
@@ -64,32 +69,30 @@ const struct kernel kernel_patches = {
 /* ---- tokens */
 
 /* y[j] = a[j] + b[j], or y[j] += b[j] */
-#define SUMS(type)                                                                                        \
-	HOT_CLONES static void sum_##type(type *y, const type *a, const type *b, size_t n)                \
-	{                                                                                                 \
-		size_t j;                                                                                 \
-                                                                                                          \
-		HOT_LOOP                                                                                  \
-		for (j = 0; j < n; j++)                                                                   \
-			y[j] = a[j] + b[j];                                                               \
-	}                                                                                                 \
-	static void tokens_##type(type *y, const type *x, const type *first, const type *place, size_t n, \
-				  size_t t, size_t h)                                                     \
-	{                                                                                                 \
-		for (size_t i = 0; i < n; i++, y += t * h, x += (t - 1) * h) {                            \
-			sum_##type(y, first, place, h);                                                   \
-			sum_##type(y + h, x, place + h, (t - 1) * h);                                     \
-		}                                                                                         \
-	}                                                                                                 \
-	static void tokens_grad_##type(type *dx, type *dfirst, type *dplace, const type *dy, size_t n,    \
-				       size_t t, size_t h)                                                \
-	{                                                                                                 \
-		memset(dplace, 0, t *h * sizeof(type));                                                   \
-		for (size_t i = 0; i < n; i++, dy += t * h, dx += (t - 1) * h) {                          \
-			sum_##type(dplace, dplace, dy, t * h);                                            \
-			memcpy(dx, dy + h, (t - 1) * h * sizeof(type));                                   \
-		}                                                                                         \
-		memcpy(dfirst, dplace, h * sizeof(type));                                                 \
+#define SUMS(type)                                                                              \
+	HOT_CLONES static void sum_##type(type *y, const type *a, const type *b, size_t n)      \
+	{                                                                                       \
+		size_t j;                                                                       \
+                                                                                                \
+		HOT_LOOP                                                                        \
+		for (j = 0; j < n; j++)                                                         \
+			y[j] = a[j] + b[j];                                                     \
+	}                                                                                       \
+	static void tokens_##type(type *y, const type *x, const type *first, const type *place, \
+				  size_t n, size_t t, size_t h)                                 \
+	{                                                                                       \
+		for (size_t i = 0; i < n; i++, y += t * h, x += (t - 1) * h) {                  \
+			sum_##type(y, first, place, h);                                         \
+			sum_##type(y + h, x, place + h, (t - 1) * h);                           \
+		}                                                                               \
+	}                                                                                       \
+	/* Sums over the samples of n columns, from the first sample down. */                   \
+	HOT_CLONES static void columns_##type(double *restrict sum, const type *dy,             \
+					      size_t samples, size_t step, size_t n)            \
+	{                                                                                       \
+		for (size_t i = 0; i < samples; i++, dy += step)                                \
+			for (size_t j = 0; j < n; j++)                                          \
+				sum[j] += (double)dy[j];                                        \
 	}
 SUMS(float)
 SUMS(double)
@@ -105,7 +108,8 @@ tokens_run(struct kern_call *call)
 	uint64_t one = kern_product(call, "y", (uint64_t[]){t, h}, 2);
 	void *y = kern_at(call, T_Y, n, one, size);
 	const void *x = kern_at(call, T_X, n, t ? one - h : 0, size);
-	const void *first = kern_at(call, T_FIRST, h, 1, size), *place = kern_at(call, T_PLACE, t, h, size);
+	const void *first = kern_at(call, T_FIRST, h, 1, size),
+		   *place = kern_at(call, T_PLACE, t, h, size);
 
 	if (t == 0)
 		kern_fail(call, RC_INVAL, "tokens: 0; the first one is the class token");
@@ -139,47 +143,150 @@ const struct kernel kernel_tokens = {
     .run = tokens_run,
 };
 
-enum { TG_DX, TG_DFIRST, TG_DPLACE, TG_DY, TG_N, TG_TOKENS, TG_COLS, TG_DTYPE };
+enum { TG_DFIRST, TG_DPLACE, TG_DY, TG_N, TG_TOKENS, TG_COLS, TG_DTYPE };
 
 static enum rc
 tokens_grad_run(struct kern_call *call)
 {
-	static const unsigned areas[] = {TG_DX, TG_DFIRST, TG_DPLACE, TG_DY};
+	static const unsigned areas[] = {TG_DFIRST, TG_DPLACE, TG_DY};
 	uint64_t n = call->v[TG_N].u, t = call->v[TG_TOKENS].u, h = call->v[TG_COLS].u;
-	size_t size = kern_float(call, TG_DTYPE);
+	size_t size = kern_float(call, TG_DTYPE), count;
 	uint64_t one = kern_product(call, "dy", (uint64_t[]){t, h}, 2);
-	void *dx = kern_at(call, TG_DX, n, t ? one - h : 0, size), *dfirst = kern_at(call, TG_DFIRST, h, 1, size);
-	void *dplace = kern_at(call, TG_DPLACE, t, h, size);
-	const void *dy = kern_at(call, TG_DY, n, one, size);
+	void *dfirst = kern_at(call, TG_DFIRST, h, 1, size);
+	unsigned char *dplace = kern_at(call, TG_DPLACE, t, h, size);
+	const unsigned char *dy = kern_at(call, TG_DY, n, one, size);
 
 	if (t == 0)
 		kern_fail(call, RC_INVAL, "tokens: 0; the first one is the class token");
-	for (unsigned i = 0; i < 3; i++)
-		kern_apart_from(call, areas[i], areas, 4);
+	kern_apart_from(call, TG_DFIRST, areas, 3);
+	kern_apart_from(call, TG_DPLACE, areas, 3);
 	if (call->rc != RC_OK)
 		return call->rc;
-	KERN_LOOP(size, tokens_grad, dx, dfirst, dplace, dy, n, t, h);
+	for (uint64_t at = 0; at < one; at += count) {
+		double sum[BLOCK] = {0};
+
+		count = one - at < BLOCK ? one - at : BLOCK;
+		if (size == sizeof(float))
+			columns_float(sum, (const float *)dy + at, n, one, count);
+		else
+			columns_double(sum, (const double *)dy + at, n, one, count);
+		for (size_t j = 0; j < count; j++)
+			kern_put(dplace, at + j, size, sum[j]);
+	}
+	memcpy(dfirst, dplace, h * size);
 	return RC_OK;
 }
 
 /*
- * tokens_grad - the gradients of tokens' rows, class token and places, summed over the samples in their order.
+ * tokens_grad - the gradients of tokens' class token and places: sums over the samples, in double. Those of its rows are
+ * dy's own, without the class token: see pick.
  *
  * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_token.c
  */
 const struct kernel kernel_tokens_grad = {
     .name = "tokens_grad",
-    .summary = "gradients of tokens' rows, class token and places",
+    .summary = "gradients of tokens' class token and places",
     .params =
 	{
-	    [TG_DX] = {"dx", KP_ADDR, false, 0, "[n,tokens-1,cols] out"},
 	    [TG_DFIRST] = {"dfirst", KP_ADDR, false, 0, "[cols] out"},
 	    [TG_DPLACE] = {"dplace", KP_ADDR, false, 0, "[tokens,cols] out"},
 	    [TG_DY] = {"dy", KP_ADDR, false, 0, "[n,tokens,cols] gradient of the output"},
 	    [TG_N] = {"n", KP_COUNT, false, 0, "samples"},
-	    [TG_TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample, with the class token"},
+	    [TG_TOKENS] = {"tokens", KP_COUNT, false, 0,
+			   "tokens of a sample, with the class token"},
 	    [TG_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
 	    [TG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = tokens_grad_run,
+};
+
+/* ---- pick */
+
+enum { K_OUT, K_IN, K_N, K_TOKENS, K_COLS, K_FIRST, K_COUNT, K_DTYPE };
+
+/* Both kernels: some tokens of each sample, `wide`, and a matrix of them alone, `own`. */
+static enum rc
+pick(struct kern_call *call, bool back)
+{
+	uint64_t n = call->v[K_N].u, t = call->v[K_TOKENS].u, h = call->v[K_COLS].u;
+	uint64_t first = call->v[K_FIRST].u, count = call->v[K_COUNT].u;
+	size_t size = kern_float(call, K_DTYPE), part, whole;
+	unsigned char *out, *in;
+
+	if (first > t || count > t - first)
+		kern_fail(call, RC_INVAL, "count: tokens %" PRIu64 " to %" PRIu64 " of %" PRIu64,
+			  first, first + count, t);
+	part = kern_product(call, "part", (uint64_t[]){count, h}, 2);
+	whole = kern_product(call, "sample", (uint64_t[]){t, h}, 2);
+	out = kern_at(call, K_OUT, n, back ? whole : part, size);
+	in = kern_at(call, K_IN, n, back ? part : whole, size);
+	kern_apart(call, K_OUT, K_IN);
+	if (call->rc != RC_OK || part == 0)
+		return call->rc;
+	if (back)
+		memset(out, 0, n * whole * size);
+	for (uint64_t i = 0; i < n; i++)
+		if (back)
+			memcpy(out + (i * whole + first * h) * size, in + i * part * size,
+			       part * size);
+		else
+			memcpy(out + i * part * size, in + (i * whole + first * h) * size,
+			       part * size);
+	return RC_OK;
+}
+
+static enum rc
+pick_run(struct kern_call *call)
+{
+	return pick(call, false);
+}
+
+/*
+ * pick - some tokens of each sample; by default the first one, the class token.
+ *
+ * y does not overlap x. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_token.c
+ */
+const struct kernel kernel_pick = {
+    .name = "pick",
+    .summary = "some tokens of each sample",
+    .params =
+	{
+	    [K_OUT] = {"y", KP_ADDR, false, 0, "[n,count,cols] out"},
+	    [K_IN] = {"x", KP_ADDR, false, 0, "[n,tokens,cols] in"},
+	    [K_N] = {"n", KP_COUNT, false, 0, "samples"},
+	    [K_TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample"},
+	    [K_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
+	    [K_FIRST] = {"first", KP_COUNT, true, 0, "the first token"},
+	    [K_COUNT] = {"count", KP_COUNT, true, 1, "tokens from it on"},
+	    [K_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = pick_run,
+};
+
+static enum rc
+pick_grad_run(struct kern_call *call)
+{
+	return pick(call, true);
+}
+
+/*
+ * pick_grad - the gradient of pick's input: dy in the place of those tokens, 0 elsewhere.
+ *
+ * dx does not overlap dy. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_token.c
+ */
+const struct kernel kernel_pick_grad = {
+    .name = "pick_grad",
+    .summary = "gradient of pick's input",
+    .params =
+	{
+	    [K_OUT] = {"dx", KP_ADDR, false, 0, "[n,tokens,cols] out"},
+	    [K_IN] = {"dy", KP_ADDR, false, 0, "[n,count,cols] gradient of the output"},
+	    [K_N] = {"n", KP_COUNT, false, 0, "samples"},
+	    [K_TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample"},
+	    [K_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
+	    [K_FIRST] = {"first", KP_COUNT, true, 0, "the first token"},
+	    [K_COUNT] = {"count", KP_COUNT, true, 1, "tokens from it on"},
+	    [K_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = pick_grad_run,
 };

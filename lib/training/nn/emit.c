@@ -5,43 +5,19 @@
 
 #include <string.h>
 
-#include "nn/launch.h"
+#include "nn/emit_impl.h"
 
 #define ALIGN 256u
 
 static uint64_t
-emit_size(const struct emit_place *p)
-{
-	return p->dtype == GPUSIM_F64 ? 8 : 4;
-}
-
-/* Addresses of a parameter and of its gradient. */
-static uint64_t
-emit_param(const struct emit_place *p, uint64_t offset)
-{
-	return p->params + offset * emit_size(p);
-}
-
-static uint64_t
-emit_grad(const struct emit_place *p, uint64_t offset)
-{
-	return p->grads + offset * emit_size(p);
-}
-
-/* A node's input. */
-static uint64_t
-emit_input(const struct emit_place *p, const struct net_node *node, unsigned i)
-{
-	return node->in[i] == NET_INPUT ? p->x : p->y[node->in[i]];
-}
-
-static uint64_t
-extra_bytes(const struct net_node *node, uint64_t rows)
+extra_bytes(const struct net_node *node, uint64_t rows, uint64_t size)
 {
 	if (node->kind == NET_MAXPOOL)
 		return rows * net_shape_size(node->shape) * sizeof(uint32_t);
 	if (node->kind == NET_LAYERNORM)
-		return 2 * rows * sizeof(double);
+		return 2 * rows * node->tokens * sizeof(double);
+	if (node->kind == NET_ATTENTION)
+		return rows * node->heads * node->tokens * size;
 	return node->kind == NET_BATCHNORM ? 4ull * node->shape.channels * sizeof(double) : 0;
 }
 
@@ -59,11 +35,11 @@ emit_consumers(const struct net *n, uint32_t k)
 /* A norm's gradient goes back in place; an add's goes to the block that it closes. Those nodes
  * share one dy. */
 static uint32_t
-lent_to(const struct net *n, uint32_t k)
+lent_to(const struct net *n, uint32_t k, enum emit_use use)
 {
 	const struct net_node *node = &n->node[k];
 
-	if ((node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM) &&
+	if (use != EMIT_APART && (node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM) &&
 	    node->in[0] != NET_INPUT && emit_consumers(n, node->in[0]) == 1)
 		return node->in[0];
 	return node->kind == NET_ADD ? node->in[1] : NET_INPUT;
@@ -76,6 +52,13 @@ emit_take(uint64_t *at, uint64_t nbytes)
 
 	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
 	return addr;
+}
+
+/* Does anything need the gradient of a node's input? */
+static bool
+propagates(const struct net *n, const struct net_node *node)
+{
+	return node->in[0] != NET_INPUT && n->node[node->in[0]].kind != NET_PATCHES;
 }
 
 /* Images that a convolution unfolds at once: small planes want several in one product, and room for their patches. */
@@ -99,7 +82,7 @@ scratch_size(const struct net *n, const struct net_node *node)
 
 uint64_t
 emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, uint64_t max_rows,
-	   uint64_t base, bool gradients)
+	   uint64_t base, enum emit_use use)
 {
 	uint64_t size = dtype == GPUSIM_F64 ? 8 : 4, at = base, scratch = 0;
 
@@ -110,17 +93,19 @@ emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, u
 		const struct net_node *node = &n->node[k];
 		uint64_t wanted = scratch_size(n, node);
 
-		p->y[k] = emit_take(&at, max_rows * net_shape_size(node->shape) * size);
-		p->extra[k] = emit_take(&at, extra_bytes(node, max_rows));
+		p->y[k] = emit_take(&at, max_rows * net_item_size(node) * size);
+		p->pre[k] = node->act == NET_GELU && use != EMIT_INFER
+				? emit_take(&at, max_rows * net_item_size(node) * size)
+				: p->y[k];
+		p->extra[k] = emit_take(&at, extra_bytes(node, max_rows, size));
 		scratch = wanted > scratch ? wanted : scratch;
 	}
 	p->scratch = emit_take(&at, scratch * size);
-	for (uint32_t k = n->nnodes; gradients && k-- > 0;) {
-		uint32_t lent = lent_to(n, k);
+	for (uint32_t k = n->nnodes; use != EMIT_INFER && k-- > 0;) {
+		uint32_t lent = lent_to(n, k, use);
 
-		if (!p->dy[k])
-			p->dy[k] =
-			    emit_take(&at, max_rows * net_shape_size(n->node[k].shape) * size);
+		if (!p->dy[k] && n->node[k].kind != NET_PATCHES)
+			p->dy[k] = emit_take(&at, max_rows * net_item_size(&n->node[k]) * size);
 		if (lent != NET_INPUT)
 			p->dy[lent] = p->dy[k];
 	}
@@ -143,54 +128,59 @@ emit_sum(const struct emit_batch *b, uint32_t node, uint64_t first, uint64_t cou
 }
 
 static void
-activate(const struct net_node *node, const struct emit_place *p, uint32_t rank, uint64_t y,
-	 uint64_t rows, const struct emit_sink *s)
+activate(const struct net_node *node, const struct emit_batch *b, uint32_t rank, uint32_t k,
+	 const struct emit_sink *s)
 {
+	const struct emit_place *p = &b->place[rank];
+
 	if (node->act != NET_LINEAR)
-		LAUNCH(s, rank, net_act_name(node->act), U("y", y), U("x", y),
-		       U("n", rows * net_shape_size(node->shape)), U("dtype", p->dtype));
+		LAUNCH(s, rank, net_act_name(node->act), U("y", p->y[k]), U("x", p->pre[k]),
+		       U("n", b->rows[rank] * net_item_size(node)), U("dtype", p->dtype));
 }
 
 static void
-forward_dense(const struct net *n, const struct net_node *node, const struct emit_batch *b,
-	      uint32_t rank, uint64_t y, const struct emit_sink *s)
+forward_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+	      const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
-	uint64_t outputs = node->shape.channels, rows = b->rows[rank];
+	uint64_t outputs = node->shape.channels, rows = emit_rows(b, rank, node);
 	bool relu = node->act == NET_RELU;
 
 	LAUNCH(s, rank, "gemm", U("m", rows), U("n", outputs),
 	       U("k", net_shape_size(net_in_shape(n, node))), U("a", emit_input(p, node, 0)),
-	       U("b", emit_param(p, node->weight)), U("c", y), U("tb", 1), U("single", b->single),
-	       U("dtype", p->dtype));
-	LAUNCH(s, rank, relu ? "bias_relu" : "bias_add", U("x", y),
+	       U("b", emit_param(p, node->weight)), U("c", p->pre[k]), U("tb", 1),
+	       U("single", b->single), U("dtype", p->dtype));
+	LAUNCH(s, rank, relu ? "bias_relu" : "bias_add", U("x", p->pre[k]),
 	       U("bias", emit_param(p, node->bias)), U("rows", rows), U("cols", outputs),
 	       U("dtype", p->dtype));
 	if (!relu)
-		activate(node, p, rank, y, rows, s);
+		activate(node, b, rank, k, s);
 }
 
 static void
-forward_conv(const struct net *n, const struct net_node *node, const struct emit_batch *b,
-	     uint32_t rank, uint64_t y, const struct emit_sink *s)
+forward_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+	     const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 	struct net_shape in = net_in_shape(n, node);
 
 	LAUNCH(s, rank, "conv2d", U("x", emit_input(p, node, 0)),
 	       U("weight", emit_param(p, node->weight)),
-	       U("bias", node->nbias ? emit_param(p, node->bias) : 0), U("y", y),
+	       U("bias", node->nbias ? emit_param(p, node->bias) : 0), U("y", p->pre[k]),
 	       U("scratch", p->scratch), U("scratch_images", emit_scratch_images(node)),
 	       U("n", b->rows[rank]), U("c", in.channels), U("h", in.rows), U("w", in.cols),
 	       U("k", node->shape.channels), U("size", node->size), U("stride", node->stride),
 	       U("pad", node->pad), U("single", b->single), U("dtype", p->dtype));
-	activate(node, p, rank, y, b->rows[rank], s);
+	activate(node, b, rank, k, s);
 }
 
 static void
-forward_maxpool(const struct net *n, const struct net_node *node, const struct emit_batch *b,
-		uint32_t rank, uint32_t k, const struct emit_sink *s)
+forward_maxpool(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+		const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 	struct net_shape in = net_in_shape(n, node);
 
@@ -226,72 +216,76 @@ forward_batchnorm(const struct net_node *node, const struct emit_batch *b, uint3
 {
 	const struct emit_place *p = &b->place[rank];
 
-	LAUNCH(s, rank, "batchnorm", U("y", p->y[k]), U("x", emit_input(p, node, 0)),
+	LAUNCH(s, rank, "batchnorm", U("y", p->pre[k]), U("x", emit_input(p, node, 0)),
 	       U("moments",
 		 mode == EMIT_TRAIN ? emit_grad(p, node->stats) : emit_param(p, node->stats)),
 	       U("gamma", emit_param(p, node->weight)), U("beta", emit_param(p, node->bias)),
 	       U("n", b->rows[rank]), U("c", node->shape.channels),
 	       U("hw", (uint64_t)node->shape.rows * node->shape.cols), U("dtype", p->dtype));
-	activate(node, p, rank, p->y[k], b->rows[rank], s);
+	activate(node, b, rank, k, s);
 }
 
 static void
-forward_layernorm(const struct net_node *node, const struct emit_batch *b, uint32_t rank,
-		  uint32_t k, const struct emit_sink *s)
+forward_layernorm(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+		  const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
-	LAUNCH(s, rank, "layernorm", U("y", p->y[k]), U("x", emit_input(p, node, 0)),
+	LAUNCH(s, rank, "layernorm", U("y", p->pre[k]), U("x", emit_input(p, node, 0)),
 	       U("gamma", emit_param(p, node->weight)), U("beta", emit_param(p, node->bias)),
-	       U("moments", p->extra[k]), U("rows", b->rows[rank]),
+	       U("moments", p->extra[k]), U("rows", emit_rows(b, rank, node)),
 	       U("cols", net_shape_size(node->shape)), U("dtype", p->dtype));
-	activate(node, p, rank, p->y[k], b->rows[rank], s);
+	activate(node, b, rank, k, s);
 }
 
 static void
-forward_add(const struct net_node *node, const struct emit_batch *b, uint32_t rank, uint32_t k,
+forward_add(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
 	    const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
-	LAUNCH(s, rank, "add", U("y", p->y[k]), U("a", emit_input(p, node, 0)),
-	       U("b", emit_input(p, node, 1)), U("n", b->rows[rank] * net_shape_size(node->shape)),
+	LAUNCH(s, rank, "add", U("y", p->pre[k]), U("a", emit_input(p, node, 0)),
+	       U("b", emit_input(p, node, 1)), U("n", b->rows[rank] * net_item_size(node)),
 	       U("dtype", p->dtype));
-	activate(node, p, rank, p->y[k], b->rows[rank], s);
+	activate(node, b, rank, k, s);
+}
+
+void
+emit_forward_nodes(const struct net *n, const struct emit_batch *b, uint32_t first, uint32_t end,
+		   enum emit_mode mode, const struct emit_sink *s)
+{
+	static emit_node_fn *const forward[] = {
+	    [NET_DENSE] = forward_dense,
+	    [NET_CONV] = forward_conv,
+	    [NET_LAYERNORM] = forward_layernorm,
+	    [NET_MAXPOOL] = forward_maxpool,
+	    [NET_ADD] = forward_add,
+	    [NET_PATCHES] = forward_patches,
+	    [NET_TOKENS] = forward_tokens,
+	    [NET_ATTENTION] = forward_attention,
+	    [NET_PICK] = forward_pick,
+	};
+
+	for (uint32_t k = first; k < end; k++) {
+		const struct net_node *node = &n->node[k];
+
+		if (node->kind == NET_BATCHNORM && mode == EMIT_TRAIN)
+			moments(node, b, k, s);
+		for (uint32_t r = 0; r < b->nranks; r++)
+			if (node->kind == NET_BATCHNORM)
+				forward_batchnorm(node, b, r, k, mode, s);
+			else
+				forward[node->kind](n, b, r, k, s);
+	}
 }
 
 void
 emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mode mode,
 	     const struct emit_sink *s)
 {
-	for (uint32_t k = 0; k < n->nnodes; k++) {
-		const struct net_node *node = &n->node[k];
-
-		if (node->kind == NET_BATCHNORM && mode == EMIT_TRAIN)
-			moments(node, b, k, s);
-		for (uint32_t r = 0; r < b->nranks; r++) {
-			switch (node->kind) {
-			case NET_DENSE:
-				forward_dense(n, node, b, r, b->place[r].y[k], s);
-				break;
-			case NET_CONV:
-				forward_conv(n, node, b, r, b->place[r].y[k], s);
-				break;
-			case NET_BATCHNORM:
-				forward_batchnorm(node, b, r, k, mode, s);
-				break;
-			case NET_LAYERNORM:
-				forward_layernorm(node, b, r, k, s);
-				break;
-			case NET_MAXPOOL:
-				forward_maxpool(n, node, b, r, k, s);
-				break;
-			case NET_ADD:
-				forward_add(node, b, r, k, s);
-				break;
-			}
-		}
-	}
+	emit_forward_nodes(n, b, 0, n->nnodes, mode, s);
 }
 
 void
@@ -311,27 +305,23 @@ emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_tar
 
 /* ---- backward: parameters */
 
-static const char *
-gradient_of(enum net_act act)
-{
-	return act == NET_RELU ? "relu_grad" : act == NET_SIGMOID ? "sigmoid_grad" : "tanh_grad";
-}
-
 /* dy becomes the gradient of the activation's input. */
 static void
-deactivate(const struct net_node *node, const struct emit_place *p, uint32_t rank, uint32_t k,
-	   uint64_t rows, const struct emit_sink *s)
+deactivate(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+	   const struct emit_sink *s)
 {
-	uint64_t count = rows * net_shape_size(node->shape);
+	static const char *const gradient[] = {[NET_RELU] = "relu_grad",
+					       [NET_SIGMOID] = "sigmoid_grad",
+					       [NET_TANH] = "tanh_grad",
+					       [NET_GELU] = "gelu_grad"};
+	const struct net_node *node = &n->node[k];
+	const struct emit_place *p = &b->place[rank];
+	bool of_x = node->act == NET_RELU || node->act == NET_GELU; /* else of the output */
 
-	if (node->act == NET_LINEAR)
-		return;
-	if (node->act == NET_RELU)
-		LAUNCH(s, rank, "relu_grad", U("dx", p->dy[k]), U("dy", p->dy[k]), U("x", p->y[k]),
-		       U("n", count), U("dtype", p->dtype));
-	else
-		LAUNCH(s, rank, gradient_of(node->act), U("dx", p->dy[k]), U("dy", p->dy[k]),
-		       U("y", p->y[k]), U("n", count), U("dtype", p->dtype));
+	if (node->act != NET_LINEAR)
+		LAUNCH(s, rank, gradient[node->act], U("dx", p->dy[k]), U("dy", p->dy[k]),
+		       U(of_x ? "x" : "y", p->pre[k]), U("n", b->rows[rank] * net_item_size(node)),
+		       U("dtype", p->dtype));
 }
 
 static void
@@ -340,14 +330,15 @@ gradients_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 {
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
-	uint64_t outputs = node->shape.channels, rows = b->rows[rank];
+	uint64_t outputs = node->shape.channels, rows = emit_rows(b, rank, node);
 
-	if (node->act == NET_RELU) {
+	if (node->act == NET_RELU && !b->apart) {
 		LAUNCH(s, rank, "bias_relu_grad", U("dx", p->dy[k]),
 		       U("db", emit_grad(p, node->bias)), U("dy", p->dy[k]), U("y", p->y[k]),
 		       U("rows", rows), U("cols", outputs), U("dtype", p->dtype));
 	} else {
-		deactivate(node, p, rank, k, rows, s);
+		if (!b->apart)
+			deactivate(n, b, rank, k, s);
 		LAUNCH(s, rank, "bias_grad", U("db", emit_grad(p, node->bias)), U("dy", p->dy[k]),
 		       U("rows", rows), U("cols", outputs), U("dtype", p->dtype));
 	}
@@ -365,7 +356,8 @@ gradients_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, u
 	const struct emit_place *p = &b->place[rank];
 	struct net_shape in = net_in_shape(n, node);
 
-	deactivate(node, p, rank, k, b->rows[rank], s);
+	if (!b->apart)
+		deactivate(n, b, rank, k, s);
 	LAUNCH(s, rank, "conv2d_grad_w", U("dw", emit_grad(p, node->weight)),
 	       U("db", node->nbias ? emit_grad(p, node->bias) : 0), U("dy", p->dy[k]),
 	       U("x", emit_input(p, node, 0)), U("scratch", p->scratch),
@@ -385,7 +377,7 @@ gradients_batchnorm(const struct net *n, const struct emit_batch *b, uint32_t k,
 	for (uint32_t r = 0; r < b->nranks; r++) {
 		const struct emit_place *p = &b->place[r];
 
-		deactivate(node, p, r, k, b->rows[r], s);
+		deactivate(n, b, r, k, s);
 		LAUNCH(
 		    s, r, "batchnorm_grad_sums",
 		    U("sums", p->extra[k] + 2 * channels * sizeof(double)),
@@ -404,11 +396,13 @@ gradients_layernorm(const struct net *n, const struct emit_batch *b, uint32_t ra
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
-	deactivate(node, p, rank, k, b->rows[rank], s);
+	if (!b->apart)
+		deactivate(n, b, rank, k, s);
 	LAUNCH(s, rank, "layernorm_grad_params", U("dgamma", emit_grad(p, node->weight)),
 	       U("dbeta", emit_grad(p, node->bias)), U("dy", p->dy[k]),
-	       U("x", emit_input(p, node, 0)), U("moments", p->extra[k]), U("rows", b->rows[rank]),
-	       U("cols", net_shape_size(node->shape)), U("dtype", p->dtype));
+	       U("x", emit_input(p, node, 0)), U("moments", p->extra[k]),
+	       U("rows", emit_rows(b, rank, node)), U("cols", net_shape_size(node->shape)),
+	       U("dtype", p->dtype));
 }
 
 void
@@ -428,8 +422,10 @@ emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t k,
 			gradients_conv(n, b, r, k, s);
 		else if (node->kind == NET_LAYERNORM)
 			gradients_layernorm(n, b, r, k, s);
-		else
-			deactivate(node, &b->place[r], r, k, b->rows[r], s);
+		else if (node->kind == NET_TOKENS)
+			gradients_tokens(n, b, r, k, s);
+		else if (!b->apart)
+			deactivate(n, b, r, k, s);
 	}
 }
 
@@ -501,7 +497,7 @@ propagate_layernorm(const struct net *n, const struct emit_batch *b, uint32_t ra
 
 	LAUNCH(s, rank, "layernorm_grad", U("dx", p->dy[node->in[0]]), U("dy", p->dy[k]),
 	       U("x", emit_input(p, node, 0)), U("gamma", emit_param(p, node->weight)),
-	       U("moments", p->extra[k]), U("rows", b->rows[rank]),
+	       U("moments", p->extra[k]), U("rows", emit_rows(b, rank, node)),
 	       U("cols", net_shape_size(node->shape)), U("add", adds(n, k, node->in[0])),
 	       U("dtype", p->dtype));
 }
@@ -513,7 +509,7 @@ propagate_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
-	LAUNCH(s, rank, "gemm", U("m", b->rows[rank]),
+	LAUNCH(s, rank, "gemm", U("m", emit_rows(b, rank, node)),
 	       U("n", net_shape_size(net_in_shape(n, node))), U("k", node->shape.channels),
 	       U("a", p->dy[k]), U("b", emit_param(p, node->weight)), U("c", p->dy[node->in[0]]),
 	       F("beta", adds(n, k, node->in[0])), U("single", b->single), U("dtype", p->dtype));
@@ -526,7 +522,7 @@ propagate_add(const struct net *n, const struct emit_batch *b, uint32_t rank, ui
 {
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
-	uint64_t count = b->rows[rank] * net_shape_size(node->shape), skip = p->dy[node->in[0]];
+	uint64_t count = b->rows[rank] * net_item_size(node), skip = p->dy[node->in[0]];
 
 	if (adds(n, k, node->in[0]))
 		LAUNCH(s, rank, "axpy", U("y", skip), U("x", p->dy[k]), U("n", count),
@@ -558,15 +554,18 @@ void
 emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t k,
 	       const struct emit_sink *s)
 {
-	static void (*const propagate[])(const struct net *n, const struct emit_batch *b,
-					 uint32_t rank, uint32_t k, const struct emit_sink *s) = {
+	static emit_node_fn *const propagate[] = {
 	    [NET_DENSE] = propagate_dense,	   [NET_CONV] = propagate_conv,
 	    [NET_BATCHNORM] = propagate_batchnorm, [NET_LAYERNORM] = propagate_layernorm,
 	    [NET_MAXPOOL] = propagate_maxpool,	   [NET_ADD] = propagate_add,
+	    [NET_TOKENS] = propagate_tokens,	   [NET_ATTENTION] = propagate_attention,
+	    [NET_PICK] = propagate_pick,
 	};
 	const struct net_node *node = &n->node[k];
 
-	for (uint32_t r = 0; r < b->nranks && node->in[0] != NET_INPUT; r++)
+	for (uint32_t r = 0; r < b->nranks && b->apart; r++)
+		deactivate(n, b, r, k, s);
+	for (uint32_t r = 0; r < b->nranks && propagates(n, node); r++)
 		propagate[node->kind](n, b, r, k, s);
 	for (uint32_t r = 0; r < b->nranks && node->kind == NET_BATCHNORM; r++)
 		correct_variances(node, b, r, s);
@@ -576,8 +575,11 @@ void
 emit_backward(const struct net *n, const struct emit_batch *b, const struct emit_sink *s)
 {
 	for (uint32_t k = n->nnodes; k-- > 0;) {
+		if (b->apart)
+			emit_propagate(n, b, k, s);
 		emit_gradients(n, b, k, s);
-		emit_propagate(n, b, k, s);
+		if (!b->apart)
+			emit_propagate(n, b, k, s);
 	}
 }
 

@@ -32,8 +32,10 @@ struct emit_place {
 	/* [nparams + nstats] each; grads also hold the batch's statistics */
 	uint64_t params, grads;
 	uint64_t x;				      /* [max_rows, input] */
-	uint64_t y[NET_MAX_NODES], dy[NET_MAX_NODES]; /* [max_rows, shape] */
-	/* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels]; layernorm: f64[max_rows, 2] */
+	uint64_t y[NET_MAX_NODES], dy[NET_MAX_NODES]; /* [max_rows, tokens, shape] */
+	uint64_t pre[NET_MAX_NODES]; /* what an activation is applied to; gelu: not y */
+	/* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels]; layernorm: f64[max_rows, tokens, 2];
+	 * attention: [max_rows, heads, tokens] */
 	uint64_t extra[NET_MAX_NODES];
 	uint64_t scratch; /* of conv */
 };
@@ -42,9 +44,14 @@ struct emit_place {
 uint64_t emit_take(uint64_t *at, uint64_t nbytes);
 
 /* Lay the working memory (all but params and grads, which are the caller's) out from base; returns
- * its bytes. gradients false: for inference, without dy. */
+ * its bytes. */
+enum emit_use {
+	EMIT_INFER, /* without dy */
+	EMIT_BACKWARD, /* some nodes share one dy: emit_gradients, then emit_propagate, node after node */
+	EMIT_APART, /* for batches with `apart`: dy keeps each node's gradient */
+};
 uint64_t emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype,
-		    uint64_t max_rows, uint64_t base, bool gradients);
+		    uint64_t max_rows, uint64_t base, enum emit_use use);
 
 /* The ranks' parts of a batch. */
 struct emit_batch {
@@ -53,6 +60,8 @@ struct emit_batch {
 	const uint64_t *rows;		/* by rank; may be 0 */
 	uint64_t total;			/* rows of all ranks together */
 	bool single; /* one thread computes each product, so the bits are reproducible */
+	bool
+	    apart; /* emit_propagate comes before emit_gradients, which may come much later; not with batch norm */
 };
 
 /* From x to y of the last node. EMIT_TRAIN: batch norm by the batch; EMIT_EVAL: by the running
@@ -60,6 +69,10 @@ struct emit_batch {
 enum emit_mode { EMIT_TRAIN, EMIT_EVAL };
 void emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mode mode,
 		  const struct emit_sink *s);
+
+/* Likewise, of the nodes from `first` to `end` - 1. */
+void emit_forward_nodes(const struct net *n, const struct emit_batch *b, uint32_t first,
+			uint32_t end, enum emit_mode mode, const struct emit_sink *s);
 
 /* The addresses of a rank's labels and losses, and their steps from one iteration to the next. */
 struct emit_target {
@@ -73,7 +86,8 @@ void emit_loss(const struct net *n, const struct emit_batch *b, const struct emi
 	       const struct emit_sink *s);
 
 /* One node's backward step, called from the last node to the first: emit_gradients computes the
- * gradients of its parameters, then emit_propagate those of its inputs. Afterwards the batch's
+ * gradients of its parameters, then emit_propagate those of its inputs; the other way round if the batch says
+ * `apart`. The second reader of a node's output adds to its gradient, in the order of these calls. Afterwards the batch's
  * variances are unbiased. */
 void emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t node,
 		    const struct emit_sink *s);

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/net_impl.h"
 #include "nn/rng.h"
 
-static const char *const model_names[NET_NMODELS] = {"mlp", "softmax", "lenet", "resnet9"};
-static const char *const act_names[NET_NACTS] = {"linear", "relu", "sigmoid", "tanh"};
+static const char *const model_names[NET_NMODELS] = {"mlp", "softmax", "lenet", "resnet9", "vit"};
+static const char *const act_names[NET_NACTS] = {"linear", "relu", "sigmoid", "tanh", "gelu"};
 static const char *const loss_names[NET_NLOSSES] = {"cross-entropy", "l2"};
 
 const char *
@@ -73,6 +74,12 @@ net_in_shape(const struct net *n, const struct net_node *node)
 	return node->in[0] == NET_INPUT ? n->input : n->node[node->in[0]].shape;
 }
 
+uint32_t
+net_in_tokens(const struct net *n, const struct net_node *node)
+{
+	return node->in[0] == NET_INPUT ? 1 : n->node[node->in[0]].tokens;
+}
+
 /* The number of inputs of one output value. */
 static uint64_t
 fan_in(const struct net *n, const struct net_node *node)
@@ -88,6 +95,19 @@ fill(float *p, uint64_t n, float value)
 {
 	for (uint64_t i = 0; i < n; i++)
 		p[i] = value;
+}
+
+/* Nearly normal numbers, the same on every machine: sums of 12 uniform ones, whose deviation is 2. */
+static void
+fill_normal(struct rng *rng, float *p, uint64_t n, float deviation)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		float sum = 0;
+
+		for (int k = 0; k < 12; k++)
+			sum += rng_uniform(rng, -1, 1);
+		p[i] = deviation / 2 * sum;
+	}
 }
 
 void
@@ -108,6 +128,8 @@ net_init(const struct net *n, uint64_t seed, float *params)
 		if (node->kind == NET_BATCHNORM) {
 			fill(params + node->stats, node->shape.channels, 0);
 			fill(params + node->stats + node->shape.channels, node->shape.channels, 1);
+		} else if (node->kind == NET_TOKENS) {
+			fill_normal(&rng, params + node->weight, end - node->weight, 0.02f);
 		} else if (node->nweight && node->kind != NET_LAYERNORM) {
 			bound = 1.0f / sqrtf((float)fan_in(n, node));
 			for (uint64_t i = node->weight; i < end; i++)
@@ -137,13 +159,6 @@ net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out[NET_MAX_
 
 /* ---- building */
 
-/* Nets are built node by node. After the first failure, which is in rc and *err, the other calls do nothing. */
-struct net_builder {
-	struct net net;
-	struct err *err;
-	enum rc rc;
-};
-
 struct net_window {
 	uint32_t size, stride, pad;
 	bool no_bias; /* conv: the batch norm after it has one */
@@ -159,9 +174,8 @@ net_begin(struct net_builder *b, struct net_shape input, struct err *err)
 	return b->rc;
 }
 
-/* Reserve weights, then biases. */
-static void
-own(struct net *n, struct net_node *node, uint64_t nweight, uint64_t nbias)
+void
+net_own(struct net *n, struct net_node *node, uint64_t nweight, uint64_t nbias)
 {
 	node->weight = n->nparams;
 	node->nweight = nweight;
@@ -170,8 +184,8 @@ own(struct net *n, struct net_node *node, uint64_t nweight, uint64_t nbias)
 	n->nparams = node->bias + nbias;
 }
 
-static uint32_t
-append(struct net_builder *b, const struct net_node *node)
+uint32_t
+net_append(struct net_builder *b, const struct net_node *node)
 {
 	struct net *n = &b->net;
 
@@ -183,19 +197,29 @@ append(struct net_builder *b, const struct net_node *node)
 		return 0;
 	}
 	n->node[n->nnodes] = *node;
+	if (node->tokens == 0)
+		n->node[n->nnodes].tokens = net_in_tokens(n, node);
 	return n->nnodes++;
 }
 
-/* Each returns its node. in: a node, or NET_INPUT. */
-static uint32_t
+void
+net_cut(struct net_builder *b)
+{
+	struct net *n = &b->net;
+
+	if (b->rc == RC_OK && n->ncuts < NET_MAX_CUTS)
+		n->cut[n->ncuts++] = n->nnodes;
+}
+
+uint32_t
 net_dense(struct net_builder *b, const char *name, uint32_t in, uint32_t outputs, enum net_act act)
 {
 	struct net_node node = {
 	    .kind = NET_DENSE, .act = act, .in = {in, NET_INPUT}, .shape = {outputs, 1, 1}};
 
-	snprintf(node.name, sizeof node.name, "%s", name);
-	own(&b->net, &node, net_shape_size(net_in_shape(&b->net, &node)) * outputs, outputs);
-	return append(b, &node);
+	snprintf(node.name, sizeof node.name, "%.23s", name);
+	net_own(&b->net, &node, net_shape_size(net_in_shape(&b->net, &node)) * outputs, outputs);
+	return net_append(b, &node);
 }
 
 /* Rows or columns of a window's output; 0 if the window does not fit. */
@@ -217,7 +241,7 @@ sliding(struct net_builder *b, enum net_kind kind, const char *name, uint32_t in
 				.pad = w->pad};
 	struct net_shape from = net_in_shape(&b->net, &node);
 
-	snprintf(node.name, sizeof node.name, "%s", name);
+	snprintf(node.name, sizeof node.name, "%.23s", name);
 	node.shape =
 	    (struct net_shape){from.channels, windows(from.rows, w->size, w->stride, w->pad),
 			       windows(from.cols, w->size, w->stride, w->pad)};
@@ -239,8 +263,8 @@ net_conv(struct net_builder *b, const char *name, uint32_t in, uint32_t channels
 
 	node.shape.channels = channels;
 	node.act = act;
-	own(&b->net, &node, k * channels, w->no_bias ? 0 : channels);
-	return append(b, &node);
+	net_own(&b->net, &node, k * channels, w->no_bias ? 0 : channels);
+	return net_append(b, &node);
 }
 
 static uint32_t
@@ -249,7 +273,7 @@ net_maxpool(struct net_builder *b, const char *name, uint32_t in, uint32_t size)
 	struct net_node node =
 	    sliding(b, NET_MAXPOOL, name, in, &(struct net_window){.size = size, .stride = size});
 
-	return append(b, &node);
+	return net_append(b, &node);
 }
 
 static uint32_t
@@ -258,14 +282,14 @@ net_batchnorm(struct net_builder *b, const char *name, uint32_t in, enum net_act
 	struct net_node node = {.kind = NET_BATCHNORM, .act = act, .in = {in, NET_INPUT}};
 
 	node.shape = net_in_shape(&b->net, &node);
-	snprintf(node.name, sizeof node.name, "%s", name);
-	own(&b->net, &node, node.shape.channels, node.shape.channels);
+	snprintf(node.name, sizeof node.name, "%.23s", name);
+	net_own(&b->net, &node, node.shape.channels, node.shape.channels);
 	node.stats = b->net.nstats; /* from the end of the parameters, until those are known */
 	b->net.nstats += 2ull * node.shape.channels;
-	return append(b, &node);
+	return net_append(b, &node);
 }
 
-static uint32_t
+uint32_t
 net_layernorm(struct net_builder *b, const char *name, uint32_t in, enum net_act act)
 {
 	struct net_node node = {.kind = NET_LAYERNORM, .act = act, .in = {in, NET_INPUT}};
@@ -273,30 +297,36 @@ net_layernorm(struct net_builder *b, const char *name, uint32_t in, enum net_act
 
 	node.shape = net_in_shape(&b->net, &node);
 	n = net_shape_size(node.shape);
-	snprintf(node.name, sizeof node.name, "%s", name);
-	own(&b->net, &node, n, n);
-	return append(b, &node);
+	snprintf(node.name, sizeof node.name, "%.23s", name);
+	net_own(&b->net, &node, n, n);
+	return net_append(b, &node);
 }
 
-/* The sum of a node's output and of the output of a block on it. */
-static uint32_t
+uint32_t
 net_add(struct net_builder *b, uint32_t skip, uint32_t block)
 {
 	struct net_node node = {
 	    .kind = NET_ADD, .in = {skip, block}, .shape = b->net.node[block].shape};
 
-	return append(b, &node);
+	return net_append(b, &node);
 }
 
 static enum rc
 net_end(struct net_builder *b, struct net *out)
 {
 	struct net *n = &b->net;
+	uint32_t narrays = 0;
 
+	for (uint32_t k = 0; k < n->nnodes; k++)
+		narrays += n->node[k].kind == NET_BATCHNORM ? 4 : n->node[k].nweight ? 2 : 0;
+	if (b->rc == RC_OK && narrays > NET_MAX_ARRAYS)
+		b->rc = err_set(b->err, RC_INVAL, "a net of more than %d arrays", NET_MAX_ARRAYS);
 	if (b->rc != RC_OK)
 		return b->rc;
 	for (uint32_t k = 0; k < n->nnodes; k++)
 		n->node[k].stats += n->node[k].kind == NET_BATCHNORM ? n->nparams : 0;
+	if (n->ncuts == 0)
+		n->ncuts = 1; /* cut[0] is 0 */
 	*out = *n;
 	return RC_OK;
 }
@@ -340,6 +370,7 @@ build_mlp(struct net_builder *b, const uint32_t *size, uint32_t nsizes, const st
 	for (uint32_t l = 1; l < nsizes; l++) {
 		bool hidden = l + 1 < nsizes, norm = hidden && c->layer_norm;
 
+		net_cut(b);
 		snprintf(name, sizeof name, "fc%u", l);
 		at = net_dense(b, name, at, size[l],
 			       (hidden || bounded) && !norm ? c->act : NET_LINEAR);
@@ -415,7 +446,8 @@ build_resnet9(struct net_builder *b, uint32_t nclasses)
 	net_dense(b, "fc", at, nclasses, NET_LINEAR);
 }
 
-/* "mlp 784-128-10 layer-norm relu cross-entropy", "lenet 1x28x28-10 cross-entropy". */
+/* "mlp 784-128-10 layer-norm relu cross-entropy", "lenet 1x28x28-10 cross-entropy", "vit 1x28x28-10 blocks 4 hidden 64
+ * heads 4 patch 7 cross-entropy". */
 static void
 describe(struct net *n, const struct net_config *c, const uint32_t *size, uint32_t nsizes)
 {
@@ -431,6 +463,10 @@ describe(struct net *n, const struct net_config *c, const uint32_t *size, uint32
 		at +=
 		    (size_t)snprintf(n->text + at, sizeof n->text - at, "%ux%ux%u-%u",
 				     n->input.channels, n->input.rows, n->input.cols, n->nclasses);
+	if (c->model == NET_VIT)
+		at += (size_t)snprintf(n->text + at, sizeof n->text - at,
+				       " blocks %u hidden %u heads %u patch %u", n->vit.blocks,
+				       n->vit.hidden, n->vit.heads, n->vit.patch);
 	snprintf(n->text + at, sizeof n->text - at, " %s", net_loss_name(c->loss));
 }
 
@@ -459,6 +495,8 @@ net_build(const struct net_config *c, struct net_shape input, uint32_t nclasses,
 		build_lenet(&b, nclasses);
 	else if (c->model == NET_RESNET9)
 		build_resnet9(&b, nclasses);
+	else if (c->model == NET_VIT)
+		net_vit_append(&b, &c->vit, nclasses);
 	else
 		build_mlp(&b, size, nsizes, c);
 	b.net.nclasses = nsizes ? size[nsizes - 1] : nclasses;

@@ -3,7 +3,8 @@
  *
  * A net is a list of nodes, each taking the outputs of nodes before it. Items and activations are
  * [channels, rows, cols], batches [n, channels, rows, cols], row-major; a dense layer's output is
- * [n, 1, 1]. All parameters lie in one vector, node after node, weight then bias, so that one
+ * [n, 1, 1]. A transformer's activations are [tokens, features]: a node has `tokens` rows of its shape
+ * for each item, and dense layers and layer norms work on each row. All parameters lie in one vector, node after node, weight then bias, so that one
  * all-reduce carries all gradients. After them, in the same vector, are the running statistics of
  * batch norm, which training changes, but not by gradients.
  */
@@ -17,14 +18,25 @@
 #include "base/sha256.h"
 #include "nn/npz.h"
 
-#define NET_MAX_SIZES 16
-#define NET_MAX_WIDTH 65536
-#define NET_MAX_NODES 40
-#define NET_INPUT     UINT32_MAX /* as a node's number: the batch */
+#define NET_MAX_SIZES  16
+#define NET_MAX_WIDTH  65536
+#define NET_MAX_NODES  256
+#define NET_MAX_BLOCKS 24
+#define NET_MAX_HIDDEN 8192
+#define NET_MAX_TOKENS 4096
+#define NET_MAX_HEAD   1024
+#define NET_MAX_CUTS   (NET_MAX_BLOCKS + 2)
+#define NET_INPUT      UINT32_MAX /* as a node's number: the batch */
 
-enum net_model { NET_MLP, NET_SOFTMAX, NET_LENET, NET_RESNET9, NET_NMODELS };
-enum net_act { NET_LINEAR, NET_RELU, NET_SIGMOID, NET_TANH, NET_NACTS };
+enum net_model { NET_MLP, NET_SOFTMAX, NET_LENET, NET_RESNET9, NET_VIT, NET_NMODELS };
+enum net_act { NET_LINEAR, NET_RELU, NET_SIGMOID, NET_TANH, NET_GELU, NET_NACTS };
 enum net_loss { NET_CROSS_ENTROPY, NET_L2, NET_NLOSSES };
+
+/* A vision transformer: its blocks, the features of a token, the heads that share them, the rows and columns of a
+ * patch. In a request 0 means 4, 64, 4, 7. */
+struct net_vit {
+	uint32_t blocks, hidden, heads, patch;
+};
 
 /* The request. */
 struct net_config {
@@ -33,6 +45,7 @@ struct net_config {
 	uint32_t nsizes, size[NET_MAX_SIZES];
 	enum net_act act; /* of an mlp's hidden layers */
 	bool layer_norm;  /* of an mlp: normalise a hidden layer's output before its activation */
+	struct net_vit vit;
 	enum net_loss loss;
 };
 
@@ -40,9 +53,13 @@ enum net_kind {
 	NET_DENSE,     /* y = x W^T + b; W is [outputs, inputs], as in PyTorch */
 	NET_CONV,      /* W is [channels out, channels in, size, size] */
 	NET_BATCHNORM, /* weight is gamma, bias is beta, [channels] each */
-	NET_LAYERNORM, /* of each item by itself; weight is gamma, bias is beta, of an item's shape */
+	NET_LAYERNORM, /* of each row by itself; weight is gamma, bias is beta, of a row's shape */
 	NET_MAXPOOL,
-	NET_ADD, /* of two nodes */
+	NET_ADD,     /* of two nodes */
+	NET_PATCHES, /* [c, r, w] to [r / size * w / size] rows of c * size * size */
+	NET_TOKENS, /* a class token before the rows, positions on all; weight is [features], bias [tokens, features] */
+	NET_ATTENTION, /* rows of queries, keys and values, [3, features], to [features]; softmax over the tokens */
+	NET_PICK, /* the class token's row */
 };
 
 struct net_shape {
@@ -51,10 +68,12 @@ struct net_shape {
 
 struct net_node {
 	enum net_kind kind;
-	enum net_act act; /* of its output, in place */
-	uint32_t in[2];	  /* nodes, or NET_INPUT; in[1] is an add's */
-	struct net_shape shape;
-	uint32_t size, stride, pad;	       /* conv, maxpool */
+	enum net_act act;		       /* of its output, in place */
+	uint32_t in[2];			       /* nodes, or NET_INPUT; in[1] is an add's */
+	struct net_shape shape;		       /* of a row of its output */
+	uint32_t tokens;		       /* rows of an item; 1 but in a transformer */
+	uint32_t heads;			       /* attention: they share the features evenly */
+	uint32_t size, stride, pad;	       /* conv, maxpool; patches: size */
 	uint64_t weight, nweight, bias, nbias; /* offset and number, in elements; 0 and 0: none */
 	uint64_t stats;			       /* batchnorm: mean then variance, [2, channels] */
 	char name[24];			       /* of its arrays: "NAME.weight" */
@@ -63,11 +82,16 @@ struct net_node {
 struct net {
 	struct net_shape input;
 	uint32_t nclasses, nnodes;
+	struct net_vit vit; /* all 0 in other models */
 	enum net_loss loss;
 	struct net_node node[NET_MAX_NODES];
 	uint64_t nparams; /* trained */
 	uint64_t nstats;  /* running statistics after them */
-	char text[160];	  /* "mlp 784-128-10 relu": the same text is the same net */
+	/* First nodes of the units that a pipeline may be cut into, from 0 on: of a vit the embedding, each block, the head;
+	 * of an mlp each dense layer with its norm and activation; other models are one unit. Between two units passes one
+	 * value: the output of the node before the cut. */
+	uint32_t ncuts, cut[NET_MAX_CUTS];
+	char text[160]; /* "mlp 784-128-10 relu": the same text is the same net */
 };
 
 /* "784,128,10" to size and nsizes: RC_INVAL. */
@@ -92,12 +116,21 @@ net_shape_size(struct net_shape s)
 	return (uint64_t)s.channels * s.rows * s.cols;
 }
 
-/* The shape of a node's input. */
+/* The shape of a row of a node's input, and the number of rows of an item. */
 struct net_shape net_in_shape(const struct net *n, const struct net_node *node);
+uint32_t net_in_tokens(const struct net *n, const struct net_node *node);
+
+/* Elements of an item in a node's output. */
+static inline uint64_t
+net_item_size(const struct net_node *node)
+{
+	return node->tokens * net_shape_size(node->shape);
+}
 
 /*
  * net_init - fill params (nparams + nstats floats). Dense and conv begin as PyTorch's do: weight
- * and bias uniform in +-1/sqrt(fan in), in order, from the seed; gamma 1, beta 0, mean 0, variance 1.
+ * and bias uniform in +-1/sqrt(fan in), in order, from the seed; gamma 1, beta 0, mean 0, variance 1;
+ * class token and positions normal with a deviation of 0.02.
  */
 void net_init(const struct net *n, uint64_t seed, float *params);
 
@@ -115,8 +148,8 @@ struct net_bucket {
  */
 unsigned net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out[NET_MAX_NODES]);
 
-/* The arrays "fc1.weight", "fc1.bias" ... that point into params; returns their number. */
-#define NET_MAX_ARRAYS (4 * NET_MAX_NODES)
+/* The arrays "fc1.weight", "fc1.bias" ... ("cls" and "pos" of a vit's tokens) that point into params; returns their number. */
+#define NET_MAX_ARRAYS (2 * NET_MAX_NODES)
 unsigned net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MAX_ARRAYS]);
 
 /*

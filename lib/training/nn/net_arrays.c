@@ -11,7 +11,10 @@
 static void
 name_array(struct npz_array *a, const struct net_node *node, const char *what)
 {
-	snprintf(a->name, sizeof a->name, "%s.%s", node->name, what);
+	if (node->kind == NET_TOKENS)
+		snprintf(a->name, sizeof a->name, "%s", strcmp(what, "bias") == 0 ? "pos" : "cls");
+	else
+		snprintf(a->name, sizeof a->name, "%s.%s", node->name, what);
 }
 
 /* A vector of a node. */
@@ -30,7 +33,7 @@ weight(const struct net *n, const struct net_node *node, const float *params)
 	uint64_t outputs = node->shape.channels, size = node->size;
 	struct npz_array a = {.type = NPZ_F32, .data = params + node->weight};
 
-	if (node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM)
+	if (node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM || node->kind == NET_TOKENS)
 		return vector(node, "weight", params + node->weight, node->nweight);
 	name_array(&a, node, "weight");
 	if (node->kind == NET_CONV) {
@@ -42,6 +45,20 @@ weight(const struct net *n, const struct net_node *node, const float *params)
 		a.ndim = 2;
 		a.dim[0] = outputs;
 		a.dim[1] = net_shape_size(net_in_shape(n, node));
+	}
+	return a;
+}
+
+/* A vector, or the positions of tokens: [tokens, features]. */
+static struct npz_array
+bias(const struct net_node *node, const float *params)
+{
+	struct npz_array a = vector(node, "bias", params + node->bias, node->nbias);
+
+	if (node->kind == NET_TOKENS) {
+		a.ndim = 2;
+		a.dim[0] = node->tokens;
+		a.dim[1] = net_shape_size(node->shape);
 	}
 	return a;
 }
@@ -58,7 +75,7 @@ net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MA
 		if (node->nweight)
 			out[k++] = weight(n, node, params);
 		if (node->nbias)
-			out[k++] = vector(node, "bias", params + node->bias, node->nbias);
+			out[k++] = bias(node, params);
 		if (node->kind != NET_BATCHNORM)
 			continue;
 		out[k++] = vector(node, "running_mean", params + node->stats, c);

@@ -221,7 +221,9 @@ check_deterministic(struct config_draft *d, struct err *err)
 static void
 look_at_net(struct config_draft *d)
 {
-	static const char *const names[] = {"model", "layers", "activation", "layer-norm", "loss"};
+	static const char *const names[] = {"model",	  "layers", "activation",
+					    "layer-norm", "blocks", "hidden",
+					    "heads",	  "patch",  "loss"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		d->c.net_given = d->c.net_given || option_from(&d->set, names[i])->rank;
@@ -229,6 +231,8 @@ look_at_net(struct config_draft *d)
 		d->c.net.nsizes = 0;
 		d->c.net.layer_norm = false;
 	}
+	if (d->c.net.model != NET_VIT)
+		d->c.net.vit = (struct net_vit){0};
 }
 
 /* Remember the line with a shape, for the message if the data set has another shape. */

@@ -85,6 +85,12 @@ is_mlp(const void *c)
 }
 
 static bool
+is_vit(const void *c)
+{
+	return config(c)->net.model == NET_VIT && has_net(c);
+}
+
+static bool
 is_stepped(const void *c)
 {
 	return config(c)->schedule.kind == LR_STEP;
@@ -146,6 +152,7 @@ has_compare(const void *c)
 }
 
 #define ONLY_MLP	ONLY(is_mlp, "model", "needs --model mlp")
+#define ONLY_VIT	ONLY(is_vit, "model", "needs --model vit")
 #define ONLY_STEP	ONLY(is_stepped, "lr-schedule", "needs --lr-schedule step")
 #define ONLY_PS		ONLY(is_ps, "sync", "needs --sync ps")
 #define ONLY_CHECKPOINT ONLY(has_checkpoint, "checkpoint", "needs --checkpoint DIR")
@@ -212,6 +219,14 @@ const struct option_row config_rows[] = {
      DEFAULT("relu"), ALSO("activationFunction"), ONLY_MLP},
     {"layer-norm", NULL, "normalise the outputs of an mlp's hidden layers before the activation",
      AS_BOOL(net.layer_norm), ALSO("layerNormalization", "layerNormalisation"), ONLY_MLP},
+    {"blocks", "N", "blocks of a vit", AS_U32(net.vit.blocks, 1, NET_MAX_BLOCKS), DEFAULT("4"),
+     ONLY_VIT},
+    {"hidden", "N", "features of a vit's tokens; --heads divides it",
+     AS_U32(net.vit.hidden, 1, NET_MAX_HIDDEN), DEFAULT("64"), ONLY_VIT},
+    {"heads", "N", "attention heads of a vit's blocks", AS_U32(net.vit.heads, 1, NET_MAX_HIDDEN),
+     DEFAULT("4"), ONLY_VIT},
+    {"patch", "N", "rows and columns of a vit's patches; divides the images",
+     AS_U32(net.vit.patch, 1, 1024), DEFAULT("7"), ONLY_VIT},
     {"loss", "NAME", "loss", AS_WORD(net.loss, loss_words), DEFAULT("cross-entropy"),
      ALSO("lossFunction"), .applies = has_net},
     {"epochs", "N", "train N times on all images", AS_U32(epochs, 0, 1000000), DEFAULT("5"),

@@ -29,7 +29,7 @@ place(struct predictor *p, const struct model *m, uint64_t base)
 
 	p->rows = task_test_rows(t);
 	p->net.params = emit_take(&at, task_values(t) * sizeof(float));
-	at += emit_place(&p->net, &t->net, GPUSIM_F32, p->rows, at, false);
+	at += emit_place(&p->net, &t->net, GPUSIM_F32, p->rows, at, EMIT_INFER);
 	p->items = emit_take(&at, p->rows * net_shape_size(t->net.input) * sizeof(float));
 	p->scale = emit_take(&at, t->data.channels * sizeof(float));
 	p->shift = emit_take(&at, t->data.channels * sizeof(float));

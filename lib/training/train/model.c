@@ -33,6 +33,9 @@ model_describe(const struct task *t, struct buf *text)
 		must_addf(text, "activation %s\n%s", net_act_name(c->act),
 			  c->layer_norm ? "layer-norm true\n" : "");
 	}
+	if (c->model == NET_VIT)
+		must_addf(text, "blocks %u\nhidden %u\nheads %u\npatch %u\n", n->vit.blocks,
+			  n->vit.hidden, n->vit.heads, n->vit.patch);
 	must_addf(text, "loss %s\ninput %ux%ux%u\nitems %s\nclasses %u\n", net_loss_name(n->loss),
 		  n->input.channels, n->input.rows, n->input.cols,
 		  t->data.dtype == GPUSIM_F32 ? "f32" : "u8", n->nclasses);
@@ -133,6 +136,10 @@ static const struct option_row rows[] = {
     {"layers", NULL, NULL, AS_KIND(layers)},
     {"activation", NULL, NULL, AS_NAME(net.act, net_act_name, NET_NACTS)},
     {"layer-norm", NULL, NULL, AS_BOOL(net.layer_norm)},
+    {"blocks", NULL, NULL, AS_U32(net.vit.blocks, 1, NET_MAX_BLOCKS)},
+    {"hidden", NULL, NULL, AS_U32(net.vit.hidden, 1, NET_MAX_HIDDEN)},
+    {"heads", NULL, NULL, AS_U32(net.vit.heads, 1, NET_MAX_HIDDEN)},
+    {"patch", NULL, NULL, AS_U32(net.vit.patch, 1, 1024)},
     {"loss", NULL, NULL, AS_NAME(net.loss, net_loss_name, NET_NLOSSES)},
     {"input", NULL, NULL, AS_KIND(shape), AT(input)},
     {"items", NULL, NULL, AS_WORD(items, item_words)},

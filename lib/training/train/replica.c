@@ -85,7 +85,7 @@ place(struct replica *r, const struct shape *s, uint64_t base)
 	uint64_t at = base, item = dataset_item_bytes(data);
 
 	place_values(r, s, &at);
-	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, true);
+	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, EMIT_BACKWARD);
 	r->samples = emit_take(&at, s->held * item);
 	r->order = emit_take(&at, s->train_items * sizeof(uint32_t));
 	if (s->augment) {

@@ -111,7 +111,7 @@ task_test_rows(const struct task *t)
 	uint64_t row = net_shape_size(t->net.input), rows;
 
 	for (uint32_t k = 0; k < t->net.nnodes; k++)
-		row += net_shape_size(t->net.node[k].shape);
+		row += net_item_size(&t->net.node[k]);
 	rows = TEST_BYTES / (row * sizeof(float));
 	return rows < 1 ? 1 : rows < TEST_ROWS ? rows : TEST_ROWS;
 }

@@ -85,7 +85,8 @@ struct trial {
 
 /* Lay a net out from *next; the rank's samples begin at `first` of the batch. */
 static void
-place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, uint64_t *next)
+place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, enum emit_use use,
+      uint64_t *next)
 {
 	uint64_t values = (net->nparams + net->nstats) * sizeof(double), total = 0;
 
@@ -98,12 +99,15 @@ place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, 
 		t->place[r].grads = emit_take(next, values);
 		t->labels[r] = emit_take(next, rows[r]);
 		t->loss[r] = emit_take(next, sizeof(double));
-		*next += emit_place(&t->place[r], net, GPUSIM_F64, rows[r], *next, true);
+		*next += emit_place(&t->place[r], net, GPUSIM_F64, rows[r], *next, use);
 		t->target[r] = (struct emit_target){
 		    .labels = t->labels[r], .loss = t->loss[r], .grad_scale = 1 / (double)total};
 	}
-	t->batch =
-	    (struct emit_batch){.nranks = n, .place = t->place, .rows = t->rows, .total = total};
+	t->batch = (struct emit_batch){.nranks = n,
+				       .place = t->place,
+				       .rows = t->rows,
+				       .total = total,
+				       .apart = use == EMIT_APART};
 }
 
 /* The same parameters on all ranks; sample i is the i-th of a seeded series. */
@@ -244,12 +248,26 @@ statistics_agree(const struct trial *t)
 	return off < 1e-9;
 }
 
+/* The input's gradients of all nodes, and only then, from the first node on, those of the parameters: the same bits. */
+static bool
+apart_agrees(const struct trial *one, const struct trial *apart)
+{
+	emit_forward(&apart->net, &apart->batch, EMIT_TRAIN, &sink);
+	emit_loss(&apart->net, &apart->batch, apart->target, &sink);
+	for (uint32_t k = apart->net.nnodes; k-- > 0;)
+		emit_propagate(&apart->net, &apart->batch, k, &sink);
+	for (uint32_t k = 0; k < apart->net.nnodes; k++)
+		emit_gradients(&apart->net, &apart->batch, k, &sink);
+	return memcmp(at(one->place[0].grads), at(apart->place[0].grads),
+		      one->net.nparams * sizeof(double)) == 0;
+}
+
 static void
 check_model(const char *what, const struct net_config *c, struct net_shape input, unsigned tries)
 {
 	static const uint64_t whole[] = {5}, parts[] = {2, 0, 3};
 	uint64_t next = devmem_min(mem);
-	struct trial one, many;
+	struct trial one, many, apart;
 	struct net net;
 	double loss;
 
@@ -258,8 +276,9 @@ check_model(const char *what, const struct net_config *c, struct net_shape input
 		ok(false, "%s: %s", what, err.text);
 		return;
 	}
-	place(&one, &net, 1, whole, &next);
-	place(&many, &net, 3, parts, &next);
+	place(&one, &net, 1, whole, EMIT_BACKWARD, &next);
+	place(&many, &net, 3, parts, EMIT_BACKWARD, &next);
+	place(&apart, &net, 1, whole, EMIT_APART, &next);
 	if (next > devmem_max(mem)) {
 		ok(false, "%s: takes %llu bytes", what, (unsigned long long)next);
 		return;
@@ -272,7 +291,11 @@ check_model(const char *what, const struct net_config *c, struct net_shape input
 	   what);
 	emit_backward(&net, &many.batch, &sink);
 	ok(!failed && same_gradients(&one, &many), "%s: and so are the gradients", what);
-	if (net.nstats)
+	fill(&apart, 5);
+	if (!net.nstats)
+		ok(apart_agrees(&one, &apart) && !failed,
+		   "%s: and those of the parameters after all others", what);
+	else
 		ok(statistics_agree(&one),
 		   "%s: what is kept of a batch is its mean and unbiased variance", what);
 	ok(differences_agree(&one, tries) && !failed, "%s: they are what differences say", what);
@@ -282,9 +305,12 @@ int
 main(void)
 {
 	char path[] = "/tmp/t_emit.XXXXXX";
-	const struct net_shape vector = {4, 1, 1}, digits = {1, 12, 13}, colours = {3, 9, 8};
+	const struct net_shape vector = {4, 1, 1}, digits = {1, 12, 13}, colours = {3, 9, 8},
+			       colours_of_fours = {3, 12, 8};
+	struct net_config vit = {.model = NET_VIT,
+				 .vit = {.blocks = 3, .hidden = 12, .heads = 4, .patch = 3}};
 	struct net_config c = {.nsizes = 4, .size = {4, 30, 20, CLASSES}};
-	static const enum net_act acts[] = {NET_RELU, NET_SIGMOID, NET_TANH, NET_LINEAR};
+	static const enum net_act acts[] = {NET_RELU, NET_SIGMOID, NET_TANH, NET_GELU, NET_LINEAR};
 	char what[64];
 
 	close(mkstemp(path));
@@ -312,6 +338,10 @@ main(void)
 	check_model("softmax", &(struct net_config){.model = NET_SOFTMAX}, vector, 6);
 	check_model("lenet", &(struct net_config){.model = NET_LENET}, digits, 4);
 	check_model("resnet9", &(struct net_config){.model = NET_RESNET9}, colours, 2);
+	check_model("vit", &vit, (struct net_shape){1, 6, 9}, 6);
+	vit.vit = (struct net_vit){.blocks = 1, .hidden = 6, .heads = 1, .patch = 4};
+	vit.loss = NET_L2;
+	check_model("vit of colours", &vit, colours_of_fours, 6);
 	devmem_close(mem, DEVMEM_UNLINK_FILE);
 	return tap_done();
 }

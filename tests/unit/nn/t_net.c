@@ -78,6 +78,19 @@ consistent(const struct net *n)
 	return at == n->nparams && stats == n->nparams + n->nstats;
 }
 
+/* n units, between which one value passes: no node reads one before its own unit but the last. */
+static bool
+cuts(const struct net *n, uint32_t ncuts)
+{
+	bool good = n->ncuts == ncuts && n->cut[0] == 0;
+
+	for (uint32_t i = 1; i < n->ncuts; i++)
+		for (uint32_t k = n->cut[i]; k < n->nnodes; k++)
+			for (int j = 0; j < 2; j++)
+				good = good && n->node[k].in[j] >= n->cut[i] - 1;
+	return good;
+}
+
 static void
 shapes(void)
 {
@@ -85,6 +98,9 @@ shapes(void)
 	struct net m = mlp("784,128,10"), deep = mlp("784,256,256,300,7,10"), flat = mlp("9,4");
 	struct net lenet = build(&(struct net_config){.model = NET_LENET}, digits, 10);
 	struct net resnet = build(&(struct net_config){.model = NET_RESNET9}, colours, 10);
+	struct net vit = build(&(struct net_config){.model = NET_VIT}, digits, 10);
+	struct net large =
+	    build(&(struct net_config){.model = NET_VIT, .vit = {24, 32, 2, 4}}, colours, 10);
 	struct net tiny =
 	    build(&(struct net_config){.model = NET_RESNET9}, (struct net_shape){1, 8, 9}, 2);
 	bool good = true;
@@ -106,9 +122,17 @@ shapes(void)
 	ok(tiny.nnodes > 0 && consistent(&tiny), "resnet9 takes 8 x 9 pixels");
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		good = sound(&m, sizes[i]) && sound(&deep, sizes[i]) && sound(&flat, sizes[i]) &&
-		       sound(&lenet, sizes[i]) && sound(&resnet, sizes[i]) && good;
+		       sound(&lenet, sizes[i]) && sound(&vit, sizes[i]) &&
+		       sound(&resnet, sizes[i]) && good;
 	ok(good, "buckets: whole layers from the last one down, each full, none twice");
-	ok(consistent(&m) && consistent(&deep) && consistent(&lenet) && consistent(&resnet),
+	ok(vit.nparams == 205066 && vit.nnodes == 42, "vit: %llu parameters",
+	   (unsigned long long)vit.nparams);
+	ok(strcmp(vit.text, "vit 1x28x28-10 blocks 4 hidden 64 heads 4 patch 7 cross-entropy") == 0,
+	   "%s", vit.text);
+	ok(cuts(&vit, 6) && cuts(&large, 26) && cuts(&deep, 5) && cuts(&lenet, 1),
+	   "units: embedding, blocks, head; each layer of an mlp");
+	ok(consistent(&m) && consistent(&vit) && consistent(&large) && consistent(&deep) &&
+	       consistent(&lenet) && consistent(&resnet),
 	   "no gaps, nothing taken before it is made");
 }
 
@@ -142,6 +166,24 @@ refusals(void)
 	   "resnet9 of seven rows");
 	ok(refused(&(struct net_config){0}, (struct net_shape){3, 300, 300}, 3, "at most 65536"),
 	   "an mlp of a photograph");
+	ok(refused(&(struct net_config){.model = NET_VIT, .vit = {.hidden = 48, .heads = 5}},
+		   digits, 10,
+		   "5 heads do not divide the hidden size 48: heads may be 1, 2, 3, 4, 6, 8, 12, "
+		   "16, 24, 48"),
+	   "a vit of heads that do not divide its hidden size");
+	ok(refused(&(struct net_config){.model = NET_VIT, .vit = {.patch = 8}},
+		   (struct net_shape){1, 28, 42}, 10,
+		   "patches of 8x8 do not divide items of 28x42: patch may be 1, 2, 7, 14"),
+	   "or of patches that do not divide its pictures");
+	ok(refused(&(struct net_config){.model = NET_VIT, .vit = {.patch = 1}},
+		   (struct net_shape){1, 64, 64}, 10, "more than 4095 tokens") &&
+	       refused(&(struct net_config){.model = NET_VIT, .vit = {.blocks = 25}}, digits, 10,
+		       "at most 24 blocks") &&
+	       refused(&(struct net_config){.model = NET_VIT, .vit = {.hidden = 2048, .heads = 1}},
+		       digits, 10, "at most 1024 features") &&
+	       refused(&(struct net_config){.model = NET_VIT, .vit = {.hidden = 8192, .heads = 64}},
+		       digits, 10, "2^28 parameters"),
+	   "or that is too large");
 	ok(net_sizes_parse("0,5,0", &c, &err) == RC_OK && c.nsizes == 3 && c.size[2] == 0,
 	   "sizes of the data");
 	ok(net_sizes_parse("784", &c, &err) == RC_INVAL &&
@@ -151,6 +193,33 @@ refusals(void)
 	       net_sizes_parse("1,65537", &c, &err) == RC_INVAL &&
 	       net_sizes_parse("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", &c, &err) == RC_INVAL,
 	   "sizes that are none");
+}
+
+/* A vit's arrays: names, shapes, first values. */
+static void
+vit_arrays(void)
+{
+	struct net n =
+	    build(&(struct net_config){.model = NET_VIT, .vit = {24, 8, 2, 7}}, digits, 10);
+	float *a = malloc(n.nparams * sizeof *a), deviation = 0;
+	struct npz_array arrays[NET_MAX_ARRAYS];
+	unsigned count = net_arrays(&n, a, arrays);
+
+	net_init(&n, 7, a);
+	ok(count == 24 * 12 + 8 && strcmp(arrays[2].name, "cls") == 0 && arrays[2].ndim == 1 &&
+	       arrays[2].dim[0] == 8 && strcmp(arrays[3].name, "pos") == 0 && arrays[3].ndim == 2 &&
+	       arrays[3].dim[0] == 17 && arrays[3].dim[1] == 8,
+	   "vit: class token and positions are arrays");
+	ok(strcmp(arrays[6].name, "block0.qkv.weight") == 0 && arrays[6].dim[0] == 24 &&
+	       arrays[6].dim[1] == 8 && strcmp(arrays[count - 2].name, "head.weight") == 0,
+	   "as are all others");
+	for (int i = 0; i < 17 * 8; i++)
+		deviation +=
+		    ((const float *)arrays[3].data)[i] * ((const float *)arrays[3].data)[i];
+	deviation = sqrtf(deviation / (17 * 8));
+	ok(deviation > 0.016f && deviation < 0.024f, "positions begin with a deviation of %g",
+	   (double)deviation);
+	free(a);
 }
 
 static void
@@ -190,6 +259,7 @@ main(void)
 {
 	shapes();
 	refusals();
+	vit_arrays();
 	files();
 	return tap_done();
 }

@@ -191,7 +191,7 @@ test_flags(void)
 	REFUSED_FLAGS("unknown option '--trainfraction=1'; -h lists them", "--trainfraction=1");
 	REFUSED_FLAGS("unexpected argument 'mnist'", "mnist");
 	REFUSED_FLAGS("--print-config=true: the option takes no value", "--print-config=true");
-	REFUSED_FLAGS("--activation: 'step': must be one of linear, relu, sigmoid, tanh",
+	REFUSED_FLAGS("--activation: 'step': must be one of linear, relu, sigmoid, tanh, gelu",
 		      "--activation", "step");
 	REFUSED_FLAGS("--sync: 'mpi': must be one of allreduce, sendrecv, ps, local", "--sync",
 		      "mpi");
