@@ -769,8 +769,23 @@ struct gpusim_collective {
 	 * chunk_bytes, transport or place; see gpusim-algorithms(7), "Order of a sum". GPUSIM_INVAL: algo
 	 * does not support it. With GPUSIM_DETERMINISTIC=1 in the environment all calls are deterministic. */
 	int deterministic;
+	/*
+	 * nmembers 0: all ranks take part. Else these ranks do, in this order, as if they had a communicator of
+	 * their own: send, recv, scalar, counts and displs have nmembers entries, root is a place among members,
+	 * and nelem has a part for each member. Only for a handle of all ranks, and not for send and recv.
+	 *
+	 * Other ranks do not wait for it, so groups apart run at the same time, and groups may overlap: all ranks'
+	 * lists must have the collectives that they share in one order. The bits are those that a communicator
+	 * split from this one would have. GPUSIM_INVAL: a rank is twice among members, or there is no such rank.
+	 * Lists and graphs with members are not run again after a shrink: GPUSIM_RECOVERED.
+	 */
+	const uint32_t *members;
+	uint32_t nmembers;
+	/* A name for the members, such as "tp0"; at most 15 letters; or NULL. */
+	const char *group;
 };
 #define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
+#define GPUSIM_GROUP_NAME      16 /* bytes of gpusim_collective.group, with its NUL */
 
 /* Run a collective. Errors: as for one rank; GPUSIM_INVAL: algo or chunk_bytes in a queued communicator;
  * GPUSIM_ABORTED: a peer failed; GPUSIM_RECOVERED: see gpusim_comm_init_all. */

@@ -40,6 +40,11 @@ collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 				   "comm %" PRIu64
 				   ": the handle is for all ranks, but this call is for one rank",
 				   comm->id);
+	if (c->nmembers)
+		return client_fail(RC_INVAL,
+				   "comm %" PRIu64
+				   ": a collective of some members needs a handle of all ranks",
+				   comm->id);
 	if (comm->queued)
 		return enqueue(comm, c);
 	if (!o)

@@ -232,6 +232,7 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 {
 	GpuSim__Coll m = GPU_SIM__COLL__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
+	uint32_t n = c->nmembers ? c->nmembers : o ? o->nranks : 0;
 	bool scaled = coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM;
 
 	if (scaled && c->scalar)
@@ -250,16 +251,19 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	m.sendaddr = c->send ? c->send->addr : 0;
 	m.recvaddr = c->recv ? c->recv->addr : 0;
 	if (o && c->counts) { /* of a v-variant, as one rank has them */
-		m.nelem = end_of(c->counts, c->displs, o->nranks);
+		m.nelem = end_of(c->counts, c->displs, n);
 		m.counts = (uint64_t *)c->counts;
-		m.n_counts = o->nranks;
+		m.n_counts = n;
 		m.recvcounts = (uint64_t *)c->recv_counts;
-		m.n_recvcounts = c->recv_counts ? o->nranks : 0;
+		m.n_recvcounts = c->recv_counts ? n : 0;
 		m.displs = (uint64_t *)c->displs;
-		m.n_displs = c->displs ? o->nranks : 0;
+		m.n_displs = c->displs ? n : 0;
 		m.recvdispls = (uint64_t *)c->recv_displs;
-		m.n_recvdispls = c->recv_displs ? o->nranks : 0;
+		m.n_recvdispls = c->recv_displs ? n : 0;
 	}
+	m.members = (uint32_t *)c->members;
+	m.n_members = c->nmembers;
+	m.group = (char *)(c->group ? c->group : "");
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
 	if (o)
@@ -267,36 +271,60 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	add(o, rank, c->stream, &op);
 }
 
+/* The rank with place r among those that take part. */
+static uint32_t
+member(const struct gpusim_collective *c, uint32_t r)
+{
+	return c->nmembers ? c->members[r] : r;
+}
+
 /* alltoall of a matrix of counts: each rank gets its row and its column. */
 static void
-add_matrix(struct gpusim_ops *o, struct gpusim_collective *c)
+add_matrix(struct gpusim_ops *o, struct gpusim_collective *c, uint32_t n)
 {
 	const uint64_t *counts = c->counts, *displs = c->displs, *recv_displs = c->recv_displs;
-	uint64_t *column = alloc_zeroed(o->nranks, sizeof *column);
-	size_t n = o->nranks;
+	uint64_t *column = alloc_zeroed(n, sizeof *column);
 
 	if (!column) {
 		err_set(&o->err, RC_NOMEM, "out of memory");
 		return;
 	}
 	c->recv_counts = column;
-	for (size_t r = 0; r < n; r++) {
-		for (size_t q = 0; q < n; q++)
-			column[q] = counts[q * n + r];
-		c->counts = counts + r * n;
-		c->displs = displs ? displs + r * n : NULL;
-		c->recv_displs = recv_displs ? recv_displs + r * n : NULL;
-		ops_collective_of(o, (uint32_t)r, c);
+	for (uint32_t r = 0; r < n; r++) {
+		size_t row = (size_t)r * n;
+
+		for (uint32_t q = 0; q < n; q++)
+			column[q] = counts[(size_t)q * n + r];
+		c->counts = counts + row;
+		c->displs = displs ? displs + row : NULL;
+		c->recv_displs = recv_displs ? recv_displs + row : NULL;
+		ops_collective_of(o, member(c, r), c);
 		c->send += c->send != NULL;
 		c->recv += c->recv != NULL;
 	}
 	free(column);
 }
 
+/* The coordinator checks the rest. */
+static enum rc
+check_members(const struct gpusim_ops *o, const struct gpusim_collective *c, struct err *err)
+{
+	if (!c->nmembers)
+		return RC_OK;
+	if (!c->members)
+		return err_set(err, RC_INVAL, "%s: nmembers is %u, but members is NULL",
+			       coll_name(c->coll), c->nmembers);
+	if (c->nmembers > o->nranks)
+		return err_set(err, RC_INVAL, "%s: %u members, but there are %u ranks",
+			       coll_name(c->coll), c->nmembers, o->nranks);
+	return RC_OK;
+}
+
 void
 gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *given)
 {
 	struct gpusim_collective c;
+	uint32_t n;
 
 	if (!o || o->err.rc != RC_OK)
 		return;
@@ -304,16 +332,19 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *give
 		o->err = *client_err();
 		return;
 	}
+	if (check_members(o, &c, &o->err) != RC_OK)
+		return;
 	if (coll_is_sendrecv(c.coll)) {
 		ops_collective_of(o, c.rank, &c);
 		return;
 	}
+	n = c.nmembers ? c.nmembers : o->nranks;
 	if (c.coll == GPUSIM_ALLTOALL && c.counts) {
-		add_matrix(o, &c);
+		add_matrix(o, &c, n);
 		return;
 	}
-	for (uint32_t r = 0; r < o->nranks; r++) {
-		ops_collective_of(o, r, &c);
+	for (uint32_t r = 0; r < n; r++) {
+		ops_collective_of(o, member(&c, r), &c);
 		if (c.scalar)
 			c.scalar = (const char *)c.scalar + dtype_size(c.dtype);
 		c.send += c.send != NULL;

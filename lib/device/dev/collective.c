@@ -109,8 +109,10 @@ receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_ste
 	for (uint32_t k = 1; k < c->args.nranks && rc == RC_OK; k++) {
 		bool wide = false;
 
-		one.peer = (c->args.rank + c->args.nranks - k) % c->args.nranks;
-		rc = receive(o, &one, c->elem, &wide, &c->from[one.peer], err);
+		uint32_t q = (c->args.rank + c->args.nranks - k) % c->args.nranks;
+
+		one.peer = inst_coll_rank(c, q);
+		rc = receive(o, &one, c->elem, &wide, &c->from[q], err);
 	}
 	if (rc != RC_OK)
 		return rc;
@@ -119,7 +121,7 @@ receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_ste
 		    REDUCE_CANONICAL);
 	for (uint32_t q = 0; q < c->args.nranks; q++)
 		if (q != c->args.rank)
-			xport_release(o, q);
+			xport_release(o, inst_coll_rank(c, q));
 	return RC_OK;
 }
 
@@ -264,8 +266,9 @@ npeers_of(const struct walk *g, const struct plan_step *s)
 static uint32_t
 peer_at(const struct walk *g, const struct plan_step *s, uint32_t k)
 {
-	return s->kind == STEP_RECV_ALL ? (g->c->args.rank + g->nranks - 1 - k) % g->nranks
-					: s->peer;
+	return s->kind == STEP_RECV_ALL
+		   ? inst_coll_rank(g->c, (g->c->args.rank + g->nranks - 1 - k) % g->nranks)
+		   : s->peer;
 }
 
 /* The chunk of the next receive has arrived. Then it goes before a send over a slow link that can wait, which
@@ -380,7 +383,7 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 		if (c->plan.step[k].kind == STEP_RECV_ALL) {
 			for (uint32_t q = 0; q < c->args.nranks; q++)
 				if (q != c->args.rank)
-					xport_involve(o, q);
+					xport_involve(o, inst_coll_rank(c, q));
 		} else if (!plan_step_local(c->plan.step[k].kind))
 			xport_involve(o, c->plan.step[k].peer);
 }
@@ -388,10 +391,10 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 /* An upper bound on the bytes over the busiest link: a naive algorithm's root receives every rank's
  * vector and sends it back. */
 static uint64_t
-most_bytes(const struct program *p, const struct inst_coll *c)
+most_bytes(const struct inst_coll *c)
 {
 	double elem = (double)(c->args.wide ? sizeof(float) : c->elem);
-	double n = 2.0 * (double)c->args.nelem * elem * p->nranks;
+	double n = 2.0 * (double)c->args.nelem * elem * c->args.nranks;
 
 	return n < (double)(1ull << 62) ? (uint64_t)n : 1ull << 62;
 }
@@ -491,11 +494,14 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 	struct xport_opening how = {.comm = p->comm,
 				    .epoch = p->epoch,
 				    .op = op,
-				    .nbytes = most_bytes(p, c),
+				    .nbytes = most_bytes(c),
 				    .recorder = recorder,
-				    .tickets = tickets,
+				    .tickets = c->members ? NULL : tickets,
 				    .ticket = ticket,
-				    .numbered = p->numbered,
+				    .numbered = p->numbered && !c->members,
+				    .pair = c->members,
+				    .pair_mark = c->kind,
+				    .pairs = c->members ? p->pairs[c->stream] : NULL,
 				    .kind = c->kind,
 				    .call = c->call,
 				    .in = c->base[PLAN_IN],
@@ -503,7 +509,7 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 				    .shares = c->plan.mapped};
 	struct xport_op o;
 	struct walk g = {
-	    .o = &o, .recorder = recorder, .p = p, .c = c, .op = op, .nranks = p->nranks};
+	    .o = &o, .recorder = recorder, .p = p, .c = c, .op = op, .nranks = c->args.nranks};
 	struct err local = {0};
 	enum rc rc;
 

@@ -39,6 +39,8 @@ kind_of(const struct inst_coll *c)
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
 		h = (h ^ of[i]) * 0x100000001b3u;
 	h = a->canonical ? (h ^ 1) * 0x100000001b3u : h;
+	for (uint32_t r = 0; c->members && r < a->nranks; r++)
+		h = (h ^ c->members[r]) * 0x100000001b3u;
 	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
 		h = (h ^ a->part[r].off) * 0x100000001b3u;
 		h = (h ^ a->part[r].count) * 0x100000001b3u;
@@ -167,7 +169,11 @@ inst_coll_plan(struct inst_coll *c, struct err *err)
 	c->args.schedule = NULL;
 	c->sent = c->received = 0;
 	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++) {
-		count_traffic(c, &c->plan.step[k], nranks);
+		struct plan_step *s = &c->plan.step[k];
+
+		count_traffic(c, s, nranks);
+		if (s->kind <= STEP_RECV_REDUCE)
+			s->peer = inst_coll_rank(c, s->peer);
 		if (c->plan.step[k].kind != STEP_RECV_ALL || c->from)
 			continue;
 		c->from = alloc_zeroed(nranks, sizeof *c->from);
@@ -182,7 +188,9 @@ inst_coll_fini(struct inst_coll *c)
 {
 	plan_fini(&c->plan);
 	free(c->from);
+	free(c->members);
 	c->from = NULL;
+	c->members = NULL;
 }
 
 uint64_t

@@ -174,7 +174,7 @@ run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	collective_record_begin(recorder, p, q[0].c, q[0].op, t.begin, t.ways);
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
 		how.op = q[i].op;
-		how.pair_bytes = q[i].c->args.nelem * q[i].c->elem;
+		how.pair_mark = q[i].c->args.nelem * q[i].c->elem;
 		rc = xport_begin(x, &how, &q[i].o, err);
 		q[i].open = rc == RC_OK;
 		if (rc != RC_OK)

@@ -96,6 +96,35 @@ build_plan(const struct program_env *env, const char *algo, uint64_t send, uint6
 	return rc == RC_OK ? inst_coll_plan(c, err) : rc;
 }
 
+/* The ranks that take part, and their name. */
+static enum rc
+take_members(const struct program *p, const GpuSim__Coll *m, struct inst_coll *c, struct err *err)
+{
+	bool found = false;
+
+	if (strlen(m->group) >= sizeof c->group)
+		return err_set(err, RC_INVAL, "group: longer than %zu letters",
+			       sizeof c->group - 1);
+	memcpy(c->group, m->group, strlen(m->group) + 1);
+	if (!m->n_members)
+		return RC_OK;
+	if (m->n_members > p->nranks || coll_is_sendrecv(c->args.coll))
+		return err_set(err, RC_INVAL, "%zu members of %u ranks", m->n_members, p->nranks);
+	c->members = alloc_zeroed(m->n_members, sizeof *c->members);
+	if (!c->members)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < m->n_members; r++) {
+		c->members[r] = m->members[r];
+		if (c->members[r] >= p->nranks || (found && c->members[r] == p->rank))
+			return err_set(err, RC_INVAL, "bad member %u", c->members[r]);
+		if (c->members[r] == p->rank)
+			c->args.rank = r;
+		found |= c->members[r] == p->rank;
+	}
+	c->args.nranks = (uint32_t)m->n_members;
+	return found ? RC_OK : err_set(err, RC_INVAL, "rank %u is not among the members", p->rank);
+}
+
 static enum rc
 build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *ops, size_t k,
 	   struct inst *i, struct err *err)
@@ -130,7 +159,10 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 	if (m->p2p >= FRAME_SENDRECV_MAX || (m->p2p && i->kind != INST_SENDRECV))
 		return err_set(err, RC_INVAL, "bad pair number");
 	c->fixed_op = m->p2p ? inst_coll_pair(c, m->p2p) : 0;
-	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
+	rc = take_members(p, m, c, err);
+	if (rc != RC_OK)
+		return rc;
+	c->ticket = i->kind == INST_COLL && !c->members ? p->ncoll++ : 0;
 	rc = parts_take(&c->args, &counts, &recv_counts, &parts, err);
 	if (rc == RC_OK)
 		rc = take_schedule(ops, k, &schedule, err);
@@ -323,6 +355,13 @@ finish(const struct program_env *env, struct program *p, struct err *err)
 	p->held = env->held;
 	if (rc == RC_OK)
 		rc = make_scratch(p, err);
+	for (size_t i = 0; i < p->ninst && rc == RC_OK; i++) {
+		struct xport_pair **pairs = &p->pairs[p->inst[i].stream];
+
+		if (is_coll(&p->inst[i]) && p->inst[i].coll.members && !*pairs &&
+		    !(*pairs = alloc_zeroed(2 * (size_t)p->nranks, sizeof **pairs)))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
 	/* With all buffers known, find the sends that may be hoisted. */
 	for (size_t i = 0; i < p->ninst && rc == RC_OK; i++) {
 		struct inst_coll *c = &p->inst[i].coll;
@@ -424,8 +463,10 @@ program_free(struct program *p)
 			free(p->inst[i].coll.after);
 			free((struct plan_part *)p->inst[i].coll.args.part);
 		}
-	for (unsigned s = 0; s < STREAM_MAX; s++)
+	for (unsigned s = 0; s < STREAM_MAX; s++) {
 		devmem_own_free(p->mem, p->scratch[s]);
+		free(p->pairs[s]);
+	}
 	if (p->held)
 		atomic_fetch_sub(p->held, p->nbytes);
 	free(p->inst);

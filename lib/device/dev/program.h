@@ -72,15 +72,18 @@ struct inst_coll {
 	 * in scalar and may change for each run. Else NULL. */
 	const unsigned char *given;
 	uint64_t scalar;
-	uint32_t stream;	   /* numbered; unused in a command queue */
-	uint64_t chunk_bytes;	   /* as requested */
-	size_t elem;		   /* bytes */
-	uint64_t sent, received;   /* bytes to and from peers, see inst_coll_plan */
-	const void **from;	   /* by rank: room for the chunks of a STEP_RECV_ALL, if any */
-	uint64_t op_offset;	   /* see proto Coll */
-	uint64_t fixed_op;	   /* if not 0: the operation's number in each iteration */
-	uint64_t ticket;	   /* the number of collectives before it in the program */
-	uint32_t kind;		   /* hash of the operation; equal on all ranks */
+	uint32_t stream;	 /* numbered; unused in a command queue */
+	uint64_t chunk_bytes;	 /* as requested */
+	size_t elem;		 /* bytes */
+	uint64_t sent, received; /* bytes to and from peers, see inst_coll_plan */
+	const void **from;	 /* by place: room for the chunks of a STEP_RECV_ALL, if any */
+	/* The ranks that take part, by place: args.rank of args.nranks. NULL: all. */
+	uint32_t *members;
+	char group[GPUSIM_GROUP_NAME]; /* their name, or "" */
+	uint64_t op_offset;	       /* see proto Coll */
+	uint64_t fixed_op;	       /* if not 0: the operation's number in each iteration */
+	uint64_t ticket; /* the number of collectives of all ranks before it in the program */
+	uint32_t kind;	 /* hash of the operation; equal on all ranks */
 	char call[XPORT_CALL_MAX]; /* the operation as text */
 };
 
@@ -107,8 +110,10 @@ struct program {
 	bool numbered;		   /* its collectives' tickets are their numbers, not reserved */
 	int refs;		   /* guarded by the lock of the streams */
 	uint64_t op_offsets;	   /* larger than all collectives' op_offset */
-	uint64_t ncoll;		   /* collectives, without sends and receives */
+	uint64_t ncoll;		   /* collectives of all ranks */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
+	/* Room for a stream's collectives of some ranks; NULL: there are none. */
+	struct xport_pair *pairs[STREAM_MAX];
 	struct devmem *mem;
 	struct injector *inject; /* or NULL: injection is off */
 	struct tape *tape;	 /* or NULL: no recording */
@@ -161,6 +166,13 @@ enum rc inst_coll_shape(struct inst_coll *c, const char *algo, uint64_t chunk_by
 			struct err *err);
 enum rc inst_coll_place(struct inst_coll *c, const struct devmem *mem, uint64_t send, uint64_t recv,
 			struct err *err);
+
+/* The rank with a place among those that take part. */
+static inline uint32_t
+inst_coll_rank(const struct inst_coll *c, uint32_t place)
+{
+	return c->members ? c->members[place] : place;
+}
 
 /* The algorithm's name. */
 const char *inst_coll_algo(const struct inst_coll *c);

@@ -52,10 +52,9 @@ struct part_lists {
 };
 
 static void
-add_parts(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m,
-	  struct part_lists *l)
+add_parts(const struct inst_coll *c, GpuSim__TapeOp *m, struct part_lists *l)
 {
-	uint32_t n = p->nranks;
+	uint32_t n = c->args.nranks;
 
 	l->v = c->args.part ? alloc_zeroed((size_t)4 * n, sizeof *l->v) : NULL;
 	if (!l->v)
@@ -103,7 +102,7 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	m.deterministic = c->args.canonical;
 	m.steps = (uint32_t)c->plan.nstep;
 	m.scalar = c->given ? c->scalar : 0;
-	add_parts(p, c, &m, &parts);
+	add_parts(c, &m, &parts);
 	m.number = tape_number(p->tape);
 	m.op = op;
 	m.set = set ? set : coll_is_sendrecv(c->args.coll) ? m.number : 0;

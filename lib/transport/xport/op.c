@@ -19,7 +19,8 @@ xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o
 			       .call = how->call,
 			       .in = how->in,
 			       .out = how->out,
-			       .pair.total = how->pair_bytes};
+			       .mark = how->pair_mark,
+			       .pairs = how->pairs};
 	if (how->shares && !whole)
 		return err_set(
 		    err, RC_INVAL,
@@ -86,6 +87,8 @@ xport_end(struct xport_op *o, enum xport_ending how, struct err *err)
 
 	if (rc == RC_OK && o->slots)
 		rc = peermem_settle(o, err);
+	if (rc == RC_OK && o->by_pair)
+		rc = peermem_pair_settle(o, err);
 	if (rc == RC_OK && o->frames)
 		rc = frames_settle(o, err);
 	if (rc != RC_OK)

@@ -62,7 +62,7 @@ struct peermem_slot {
 struct peermem_pair_slot {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t seq; /* of the slot; written last */
 	uint64_t op;
-	uint64_t total;	 /* bytes of the operation */
+	uint64_t mark;	 /* of the operation: the receiver compares it */
 	uint64_t offset; /* in the sender's file; 0: the bytes are here */
 	uint32_t nbytes;
 	uint32_t chunk; /* its number in the operation */
@@ -212,6 +212,9 @@ void peermem_sleep(struct wait *w, struct peermem_block *b, _Atomic uint64_t *co
 /* Something of a communicator's operations has moved here, or for a mapped peer: it looks again. */
 void peermem_moved(struct comm *c);
 void peermem_moved_at(struct comm *c, uint32_t peer);
+
+/* Wait until the peers have taken what a collective sent to them. */
+enum rc peermem_pair_settle(struct xport_op *o, struct err *err);
 
 /* Give back the slots of a pair that ends; what is still in them is withdrawn. */
 void peermem_pair_end(struct xport_op *o);

@@ -28,6 +28,35 @@ taken(const struct peer_mapping *m, uint32_t from, uint32_t to)
 	return m->peer[to].pair_taken[from].seq;
 }
 
+/* The chunks of an operation to a peer, and from it. */
+static struct xport_pair *
+to(struct xport_op *o, uint32_t peer)
+{
+	return o->pairs ? &o->pairs[2 * (size_t)peer] : &o->pair;
+}
+
+static struct xport_pair *
+from(struct xport_op *o, uint32_t peer)
+{
+	return o->pairs ? &o->pairs[2 * (size_t)peer + 1] : &o->pair;
+}
+
+/* A collective's steps wait for one peer; sends and receives are waited for by their caller, all at once. */
+static enum rc
+await_room(struct xport_op *o, uint32_t peer, enum xport_way way, struct err *err)
+{
+	uint64_t deadline = xport_deadline(o), seen = xport_moves(o);
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && o->pairs && !xport_pairs.room(o, peer, way)) {
+		rc = xport_wait(o, peer, way, seen, deadline, err);
+		if (rc == RC_OK)
+			rc = xport_poll(o, err);
+		seen = xport_moves(o);
+	}
+	return rc;
+}
+
 /* ---- sending */
 
 static void
@@ -41,10 +70,9 @@ give_back(struct peer_mapping *m, uint32_t peer, uint8_t bits)
 
 /* Give back the slots whose chunks the peer has consumed, or acknowledged when they were repeated by frames. */
 static void
-reap(struct xport_op *o)
+reap(struct xport_op *o, struct xport_pair *p)
 {
 	struct peer_mapping *m = o->comm->mapping;
-	struct xport_pair *p = &o->pair;
 
 	while (p->held) {
 		const _Atomic uint64_t *done = taken(m, m->rank, p->peer);
@@ -69,7 +97,7 @@ static bool
 claim(struct xport_op *o, uint32_t peer)
 {
 	struct peer_mapping *m = o->comm->mapping;
-	struct xport_pair *p = &o->pair;
+	struct xport_pair *p = to(o, peer);
 	unsigned k;
 
 	if (p->claimed || p->held == PEERMEM_PAIR_MOST)
@@ -91,9 +119,9 @@ claim(struct xport_op *o, uint32_t peer)
 static bool
 has_room(struct xport_op *o, uint32_t peer)
 {
-	struct xport_pair *p = &o->pair;
+	struct xport_pair *p = to(o, peer);
 
-	reap(o);
+	reap(o, p);
 	if (!p->framed && claim(o, peer))
 		return true;
 	if (!p->framed && p->held == 0) {
@@ -127,13 +155,16 @@ static enum rc
 pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
 {
 	struct peer_mapping *m = o->comm->mapping;
-	struct xport_pair *p = &o->pair;
+	struct xport_pair *p = to(o, peer);
 	struct peermem_pair_slot *s;
 	enum rc rc = peermem_map(m, peer, err);
 
 	if (rc == RC_OK)
+		rc = await_room(o, peer, XPORT_SEND, err);
+	if (rc == RC_OK)
 		rc = xport_verdict(o, err);
 	if (rc == RC_OK && !p->claimed) {
+		p->peer = peer;
 		p->chunk++;
 		return xport_frames.send(o, peer, data, nbytes, err);
 	}
@@ -143,7 +174,7 @@ pair_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, st
 		return rc;
 	s = slots(m, m->rank, peer) + p->slot[p->held];
 	s->op = o->frames->id;
-	s->total = p->total;
+	s->mark = o->mark;
 	s->nbytes = (uint32_t)nbytes;
 	s->chunk = p->chunk++;
 	s->offset = nbytes > PEERMEM_PAIR_INLINE ? devmem_offset(m->mem, data) : 0;
@@ -180,6 +211,7 @@ find(struct xport_op *o, uint32_t peer)
 	const struct peer_mapping *m = o->comm->mapping;
 	const struct peermem_pair_slot *s = slots(m, peer, m->rank);
 	const _Atomic uint64_t *done = taken(m, peer, m->rank);
+	struct xport_pair *p = from(o, peer);
 	unsigned k;
 
 	for (k = 0; k < m->window; k++) {
@@ -188,11 +220,11 @@ find(struct xport_op *o, uint32_t peer)
 		if (seq <= atomic_load_explicit(&done[k], memory_order_relaxed) ||
 		    s[k].op != o->frames->id)
 			continue;
-		o->pair.seq[0] = seq;
-		o->pair.slot[0] = (uint8_t)k;
-		if (s[k].chunk == o->pair.chunk)
+		p->seq[0] = seq;
+		p->slot[0] = (uint8_t)k;
+		if (s[k].chunk == p->chunk)
 			break;
-		if (s[k].chunk < o->pair.chunk)
+		if (s[k].chunk < p->chunk)
 			take(o, peer, k, seq);
 	}
 	return k;
@@ -214,31 +246,47 @@ has_frame(const struct xport_op *o, uint32_t peer)
 }
 
 static enum rc
+disagree(const struct xport_op *o, uint32_t peer, uint64_t mark, struct err *err)
+{
+	if (o->pairs)
+		return err_set(err, RC_BADDATA,
+			       "rank %u (device %016" PRIx64
+			       ") calls another operation than rank %u, which "
+			       "calls %s: the ranks disagree on the operation",
+			       peer, o->comm->peer[peer].device_id, o->comm->rank,
+			       o->call ? o->call : "another");
+	return err_set(err, RC_BADDATA,
+		       "rank %u sent %" PRIu64 " bytes, expected %" PRIu64
+		       ": the ranks disagree on the operation",
+		       peer, mark, o->mark);
+}
+
+static enum rc
 pair_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
 {
 	struct peer_mapping *m = o->comm->mapping;
+	struct xport_pair *p = from(o, peer);
 	const struct peermem_pair_slot *s;
 	uint64_t offset;
 	enum rc rc = peermem_map(m, peer, err);
 	unsigned k;
 
+	if (rc == RC_OK)
+		rc = await_room(o, peer, XPORT_RECV, err);
 	if (rc != RC_OK)
 		return rc;
 	k = find(o, peer);
-	o->pair.got_frame = k == m->window;
-	if (o->pair.got_frame)
+	p->got_frame = k == m->window;
+	if (p->got_frame)
 		return xport_frames.recv(o, peer, data, nbytes, err);
 	s = slots(m, peer, m->rank) + k;
-	if (s->total != o->pair.total)
-		return err_set(err, RC_BADDATA,
-			       "rank %u sent %" PRIu64 " bytes, expected %" PRIu64
-			       ": the ranks disagree on the operation",
-			       peer, s->total, o->pair.total);
+	if (s->mark != o->mark)
+		return disagree(o, peer, s->mark, err);
 	*nbytes = s->nbytes;
 	offset = s->offset;
 	/* A sender that gives up takes its slots back. */
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&s->seq, memory_order_relaxed) != o->pair.seq[0])
+	if (atomic_load_explicit(&s->seq, memory_order_relaxed) != p->seq[0])
 		return err_set(err, RC_ABORTED, "rank %u withdrew its send", peer);
 	*data = offset				 ? peermem_at(m->peer[peer].mem, offset, *nbytes)
 		: *nbytes <= PEERMEM_PAIR_INLINE ? s->bytes
@@ -253,7 +301,7 @@ static void
 pair_release(struct xport_op *o, uint32_t peer)
 {
 	struct xport *x = o->comm->x;
-	struct xport_pair *p = &o->pair;
+	struct xport_pair *p = from(o, peer);
 	struct net_frame twin = {0};
 	struct flow *f;
 
@@ -287,14 +335,25 @@ pair_room(struct xport_op *o, uint32_t peer, enum xport_way way)
 		return has_room(o, peer);
 	if (way == XPORT_RECV)
 		return find(o, peer) < o->comm->mapping->window || has_frame(o, peer);
-	reap(o);
-	return o->pair.held == 0 && (!o->pair.framed || xport_frames.room(o, peer, XPORT_TAKEN));
+	reap(o, to(o, peer));
+	return to(o, peer)->held == 0 &&
+	       (!to(o, peer)->framed || xport_frames.room(o, peer, XPORT_TAKEN));
 }
 
-void
-peermem_pair_end(struct xport_op *o)
+enum rc
+peermem_pair_settle(struct xport_op *o, struct err *err)
 {
-	struct xport_pair *p = &o->pair;
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; o->pairs && r < o->comm->nranks && rc == RC_OK; r++)
+		if (to(o, r)->held)
+			rc = await_room(o, r, XPORT_TAKEN, err);
+	return rc;
+}
+
+static void
+end_pair(struct xport_op *o, const struct xport_pair *p)
+{
 	uint8_t bits = 0;
 
 	for (unsigned i = 0; i < p->held + (unsigned)p->claimed; i++)
@@ -303,6 +362,15 @@ peermem_pair_end(struct xport_op *o)
 		give_back(o->comm->mapping, p->peer, bits);
 	else if (p->chunk)
 		(void)find(o, p->peer);
+}
+
+void
+peermem_pair_end(struct xport_op *o)
+{
+	for (uint32_t i = 0; o->pairs && i < 2 * o->comm->nranks; i++)
+		end_pair(o, &o->pairs[i]);
+	if (!o->pairs)
+		end_pair(o, &o->pair);
 }
 
 static enum rc

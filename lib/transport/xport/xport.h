@@ -140,6 +140,8 @@ void xport_unreserve(struct xport_tickets *t);
 /* This rank reaches every other by peer memory. */
 bool xport_by_memory(const struct xport_tickets *t);
 
+struct xport_pair;
+
 /* The parameters of xport_begin. */
 struct xport_opening {
 	uint64_t comm,
@@ -157,13 +159,16 @@ struct xport_opening {
 	const void *in;	  /* published by xport_sync */
 	void *out;
 	bool shares; /* it syncs or shares, so every peer's memory is needed */
-	bool pair;   /* a send or receive of this many bytes, in any order beside others: */
-	uint64_t pair_bytes;
+	/* A send or receive, or a collective of some ranks. It has no ticket: its chunks meet by number, in any
+	 * order beside others. */
+	bool pair;
+	uint64_t pair_mark; /* equal on its ranks: the bytes of a send or receive */
+	/* Of a collective: room for a pair to and one from each rank. NULL: it has one peer and one direction. */
+	struct xport_pair *pairs;
 };
 
-/* A send or receive by peer memory. */
+/* Chunks to or from one peer by its memory, outside of tickets. */
 struct xport_pair {
-	uint64_t total;	   /* bytes */
 	uint64_t since_ns; /* waits for a slot; 0: it does not */
 	uint64_t seq[2];   /* of the slots that it holds, or of the received one, */
 	uint8_t slot[2];   /* and their numbers: the first `held` are with the peer, */
@@ -189,6 +194,8 @@ struct xport_op {
 	const void *in;
 	void *out;
 	bool by_pair; /* by the memory of peers that are mapped: */
+	uint64_t mark;
+	struct xport_pair *pairs; /* 2 * rank: to that rank, and one on: from it; or NULL: */
 	struct xport_pair pair;
 };
 

@@ -115,7 +115,7 @@ test_peermem(void)
 	};
 	static const struct row pair[] = {
 	    FIELD(peermem_pair_slot, seq),    FIELD(peermem_pair_slot, op),
-	    FIELD(peermem_pair_slot, total),  FIELD(peermem_pair_slot, offset),
+	    FIELD(peermem_pair_slot, mark),   FIELD(peermem_pair_slot, offset),
 	    FIELD(peermem_pair_slot, nbytes), FIELD(peermem_pair_slot, chunk),
 	    FIELD(peermem_pair_slot, bytes),
 	};

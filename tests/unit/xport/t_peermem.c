@@ -390,7 +390,7 @@ static void
 begin_pair(struct two *t, int rank, uint64_t op, uint64_t nbytes, struct xport_op *o)
 {
 	struct xport_opening how = {
-	    .comm = COMM, .epoch = 1, .op = op, .pair = true, .pair_bytes = nbytes};
+	    .comm = COMM, .epoch = 1, .op = op, .pair = true, .pair_mark = nbytes};
 	struct err err = {0};
 
 	must(xport_begin(t->v.node[rank].xport, &how, o, &err), &err);

@@ -22,26 +22,29 @@
  * runs it. The others name that one (Coll.scheduleOf), so a list of a thousand calls carries a schedule once.
  */
 
-/* The carriers of one algorithm. */
+/* The carriers of one algorithm for one place among members, or for the communicator's ranks. */
 struct carried {
-	uint64_t id;  /* algo_id */
+	uint64_t id; /* algo_id */
+	uint32_t place;
+#define EACH_RANK UINT32_MAX
 	uint32_t *at; /* by rank: 1 + the index of the carrier; 0: none yet */
 };
 
 static struct carried *
-carried_of(struct batch *b, uint64_t id)
+carried_of(struct batch *b, uint64_t id, uint32_t place)
 {
 	struct carried *v;
 
 	for (size_t i = 0; i < b->ncarried; i++)
-		if (b->carried[i].id == id)
+		if (b->carried[i].id == id && b->carried[i].place == place)
 			return &b->carried[i];
 	v = alloc_resize(b->carried, b->ncarried + 1, sizeof *v);
 	if (!v)
 		return NULL;
 	b->carried = v;
 	v += b->ncarried;
-	*v = (struct carried){.id = id, .at = alloc_zeroed(comm_nranks(b->comm), sizeof *v->at)};
+	*v = (struct carried){
+	    .id = id, .place = place, .at = alloc_zeroed(comm_nranks(b->comm), sizeof *v->at)};
 	if (!v->at)
 		return NULL;
 	b->ncarried++;
@@ -49,9 +52,10 @@ carried_of(struct batch *b, uint64_t id)
 }
 
 static bool
-carry_here(struct batch *b, uint32_t rank, const struct tune_file *f, size_t index, uint32_t *of)
+carry_here(struct batch *b, uint32_t rank, uint32_t place, const struct tune_file *f, size_t index,
+	   uint32_t *of)
 {
-	struct carried *v = carried_of(b, algo_id(f));
+	struct carried *v = carried_of(b, algo_id(f), place);
 
 	if (!v)
 		return true;
@@ -236,6 +240,7 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 			       .chunk_bytes = k->chunkbytes,
 			       .no_stores = comm_recovers(b->comm),
 			       .parts = k->n_counts > 0,
+			       .messages = k->n_members > 0,
 			       .files = b->files,
 			       .links = b->links};
 	struct tune_answer answer;
@@ -258,10 +263,11 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 	k->algo = (char *)answer.algo->name;
 	k->chunkbytes = answer.chunk_bytes;
 	if (answer.file) {
-		const struct buf *s = algo_schedule(answer.file, rank);
+		const struct buf *s = algo_schedule(answer.file, ask.args.rank);
 
 		k->algo = (char *)answer.file->name;
-		if (carry_here(b, rank, answer.file, index, &k->scheduleof)) {
+		if (carry_here(b, rank, k->n_members ? ask.args.rank : EACH_RANK, answer.file,
+			       index, &k->scheduleof)) {
 			k->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
 			k->scheduleof = 0;
 		}
@@ -405,13 +411,12 @@ number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 	return RC_OK;
 }
 
-/* Encode one rank's operations. coll[i] is 1 + the number of the submit's i-th collective, 0 until a rank has
- * had it. */
+/* Encode one rank's operations. */
 static enum rc
-encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t *coll,
+encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, struct member_sets *sets,
 	    struct buf *out, struct err *err)
 {
-	size_t ncoll = 0, *index = &b->rank[r->rank].encoded;
+	size_t *index = &b->rank[r->rank].encoded;
 
 	for (size_t i = 0; i < r->n_ops; i++, ++*index) {
 		GpuSim__Op op = *r->ops[i];
@@ -427,9 +432,14 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 				if (number_sendrecv(b, r->rank, &k) != RC_OK)
 					return comm_nomem(b->comm, err);
 			} else {
-				if (!coll[ncoll])
-					coll[ncoll] = ++b->next;
-				k.opoffset = coll[ncoll++] - 1;
+				struct met_coll *e =
+				    member_sets_next(sets, r->rank, r->ops[i]->coll);
+
+				if (!e)
+					return comm_nomem(b->comm, err);
+				if (!e->number)
+					e->number = ++b->next;
+				k.opoffset = e->number - 1;
 			}
 		}
 		if (!buf_pack_field(out, field, &op.base))
@@ -444,12 +454,12 @@ enum rc
 batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field, struct buf *ops,
 	     struct err *err)
 {
-	uint64_t *coll = alloc_zeroed(WIRE_MAX_OPS, sizeof *coll);
-	enum rc rc = coll ? RC_OK : comm_nomem(b->comm, err);
+	struct member_sets sets = {0};
+	enum rc rc = RC_OK;
 
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++)
-		rc = encode_rank(b, s->ranks[i], field, coll, &ops[s->ranks[i]->rank], err);
-	free(coll);
+		rc = encode_rank(b, s->ranks[i], field, &sets, &ops[s->ranks[i]->rank], err);
+	member_sets_fini(&sets);
 	return rc;
 }
 

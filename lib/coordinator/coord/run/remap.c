@@ -37,6 +37,8 @@ static enum rc
 remap_coll(GpuSim__Coll *k, const uint32_t *to, uint32_t from, uint32_t left, struct err *err)
 {
 	k->opoffset = k->p2p = 0;
+	if (k->n_members)
+		return no_meaning(k, "it has members by their numbers", err);
 	switch (k->coll) {
 	case GPU_SIM__COLLECTIVE__ALLREDUCE:
 	case GPU_SIM__COLLECTIVE__BARRIER:

@@ -180,6 +180,48 @@ struct pair_count *work_pair(struct work *work, uint32_t src, uint32_t dst);
  * idx. NULL: out of memory, v as it was. */
 void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, size_t size);
 
+/* ---- members.c */
+
+/* A collective as its ranks have it. */
+struct met_coll {
+	const GpuSim__Coll *coll; /* of the first rank that had it, */
+	uint32_t rank;		  /* which is this one */
+	uint32_t nranks;	  /* that had it */
+	size_t nth;		  /* of its set, from 0 */
+	uint64_t number;	  /* by batch_encode: of the operation, + 1 */
+	const GpuSim__Coll **of;  /* by place, if the ranks' counts may differ: by submit_check */
+};
+
+/* The collectives of one set of ranks; its members are the submit's. */
+struct member_set {
+	uint64_t hash;
+	const uint32_t *members; /* nmembers 0: all ranks */
+	size_t nmembers;
+	struct met_coll *met;
+	size_t n, cap;
+	uint32_t walker; /* 1 + the rank whose operations are being passed, */
+	size_t at;	 /* and how many of the set it had so far */
+};
+
+/* All sets of a submit. Initialise with {0}. */
+struct member_sets {
+	struct member_set *set;
+	size_t n, ncoll; /* of all sets */
+	uint32_t *slot;	 /* open addressing: index + 1, or 0 */
+	size_t nslot;
+};
+
+/* The rank's next collective; one rank after the other, once. NULL: out of memory. */
+struct met_coll *member_sets_next(struct member_sets *m, uint32_t rank, const GpuSim__Coll *k);
+void member_sets_fini(struct member_sets *m);
+/* RC_INVAL: the members are no set of ranks that has this one. */
+enum rc members_check(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *err);
+/* The rank's place among those that take part. */
+uint32_t member_place(const GpuSim__Coll *k, uint32_t rank);
+/* " of tp0", " of ranks 0, 2"; "" if all ranks take part. */
+#define MEMBERS_TEXT 96
+const char *members_text(const GpuSim__Coll *k, char text[MEMBERS_TEXT]);
+
 /* ---- validate.c */
 
 bool is_sendrecv(const GpuSim__Coll *k);

@@ -29,8 +29,8 @@ run_args(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k)
 	struct plan_args a = {.coll = (enum gpusim_coll)k->coll,
 			      .dtype = (enum gpusim_dtype)k->dtype,
 			      .redop = (enum gpusim_redop)k->redop,
-			      .rank = rank,
-			      .nranks = comm_nranks(comm),
+			      .rank = member_place(k, rank),
+			      .nranks = k->n_members ? (uint32_t)k->n_members : comm_nranks(comm),
 			      .root = k->root,
 			      .nelem = k->nelem};
 
@@ -62,8 +62,9 @@ static enum rc
 check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *err)
 {
 	if (k->root >= nranks)
-		return err_set(err, RC_INVAL, "%s %u: the communicator has %u ranks",
-			       is_sendrecv(k) ? "peer" : "root", k->root, nranks);
+		return err_set(err, RC_INVAL, "%s %u: %s %u %s", is_sendrecv(k) ? "peer" : "root",
+			       k->root, k->n_members ? "there are" : "the communicator has", nranks,
+			       k->n_members ? "members" : "ranks");
 	if (is_sendrecv(k) && k->root == rank)
 		return err_set(err, RC_INVAL, "the peer is the rank itself");
 	if ((uint32_t)k->coll == GPUSIM_BARRIER && k->nelem != 0)
@@ -142,9 +143,9 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 	   const GpuSim__Coll *k, struct err *err)
 {
 	const struct device *d = comm_device(comm, rank);
-	const struct plan_args a = run_args(comm, rank, k);
+	size_t size = dtype_size((enum gpusim_dtype)k->dtype);
 	const struct plan_algo *algo;
-	size_t size = dtype_size(a.dtype);
+	struct plan_args a;
 	struct shape shape;
 	enum rc rc;
 
@@ -159,14 +160,21 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
 	if (k->schedule.len || k->scheduleof)
 		return err_set(err, RC_INVAL, "a call must not bring its own schedule");
+	if (members_check(k, comm_nranks(comm), rank, err) != RC_OK)
+		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
+	a = run_args(comm, rank, k);
 	if (coll_reduces(a.coll) && redop_check(a.redop, a.dtype, err) != RC_OK)
 		return err_prefix(err, "%s", coll_name(a.coll));
 	rc = check_algo(comm, files, k, &a, &algo, err);
-	if (rc == RC_OK && comm_nranks(comm) > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
+	if (rc == RC_OK && a.nranks > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s needs peer memory between all ranks, but some ranks of "
 			     "comm %" PRIu64 " use sockets",
 			     algo->name, comm_id(comm));
+	if (rc == RC_OK && k->n_members > 1 && plan_algo_mapped(algo) && !open_algo(k))
+		rc = err_set(err, RC_INVAL,
+			     "algorithm %s uses the memory of all ranks, not of some members",
+			     algo->name);
 	if (rc == RC_OK && comm_recovers(comm) && *k->algo && plan_algo_stores(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s writes to peers' memory, in which comm %" PRIu64
@@ -176,7 +184,7 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 		rc = plan_algo_check_canonical(algo, err);
 	if (rc != RC_OK)
 		return rc;
-	rc = check_shape(k, comm_nranks(comm), rank, err);
+	rc = check_shape(k, a.nranks, rank, err);
 	if (rc == RC_OK)
 		rc = check_parts(k, algo, a, &shape, err);
 	if (rc == RC_OK)
@@ -222,29 +230,6 @@ check_rank(const struct comm *comm, const struct tune_files *files, const GpuSim
 	return RC_OK;
 }
 
-/* A rank's next collective at or after *i, which is then one past it; NULL: no more. */
-static const GpuSim__Coll *
-next_coll(const GpuSim__RankOps *r, size_t *i)
-{
-	while (*i < r->n_ops) {
-		const GpuSim__Op *op = r->ops[(*i)++];
-
-		if (op->kind_case == GPU_SIM__OP__KIND_COLL && !is_sendrecv(op->coll))
-			return op->coll;
-	}
-	return NULL;
-}
-
-static size_t
-count_colls(const GpuSim__RankOps *r)
-{
-	size_t i = 0, n = 0;
-
-	while (next_coll(r, &i))
-		n++;
-	return n;
-}
-
 /* The ranks' counts may differ. */
 static bool
 own_counts(const GpuSim__Coll *k)
@@ -266,11 +251,11 @@ check_same_list(const char *what, const uint64_t *a, const uint64_t *b, size_t n
 	return RC_OK;
 }
 
-/* Check that two ranks give one collective alike. */
+/* Check that a rank gives a collective as the first one did. */
 static enum rc
-check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const GpuSim__Coll *b,
-	   struct err *err)
+check_same(const struct met_coll *e, uint32_t rb, const GpuSim__Coll *b, struct err *err)
 {
+	const GpuSim__Coll *a = e->coll;
 	const struct {
 		const char *name;
 		uint64_t a, b;
@@ -286,87 +271,156 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 	    {"deterministic", a->deterministic, b->deterministic},
 	};
 	const char *name = coll_name((enum gpusim_coll)a->coll);
+	char of[MEMBERS_TEXT];
 
+	members_text(a, of);
 	if (a->coll != b->coll)
-		return err_set(err, RC_INVAL, "collective %zu is %s on rank %u and %s on rank %u",
-			       nth, name, ra, coll_name((enum gpusim_coll)b->coll), rb);
+		return err_set(err, RC_INVAL, "collective %zu%s is %s on rank %u and %s on rank %u",
+			       e->nth, of, name, e->rank, coll_name((enum gpusim_coll)b->coll), rb);
 	if (strcmp(a->algo, b->algo) != 0 && !(open_algo(a) && open_algo(b)))
 		return err_set(err, RC_INVAL,
-			       "collective %zu (%s): algo is '%s' on rank %u and '%s' on rank %u",
-			       nth, name, a->algo, ra, b->algo, rb);
+			       "collective %zu%s (%s): algo is '%s' on rank %u and '%s' on rank %u",
+			       e->nth, of, name, a->algo, e->rank, b->algo, rb);
+	if (strcmp(a->group, b->group) != 0)
+		return err_set(
+		    err, RC_INVAL,
+		    "collective %zu%s (%s): group is '%s' on rank %u and '%s' on rank %u", e->nth,
+		    of, name, a->group, e->rank, b->group, rb);
 	for (size_t f = 0; f < sizeof field / sizeof *field; f++)
 		if (field[f].a != field[f].b)
 			return err_set(err, RC_INVAL,
-				       "collective %zu (%s): %s is %" PRIu64
+				       "collective %zu%s (%s): %s is %" PRIu64
 				       " on rank %u and %" PRIu64 " on rank %u",
-				       nth, name, field[f].name, field[f].a, ra, field[f].b, rb);
+				       e->nth, of, name, field[f].name, field[f].a, e->rank,
+				       field[f].b, rb);
 	if (own_counts(a))
 		return RC_OK;
-	if (check_same_list("count", a->counts, b->counts, a->n_counts, ra, rb, err) != RC_OK ||
-	    check_same_list("displacement", a->displs, b->displs, a->n_displs, ra, rb, err) !=
+	if (check_same_list("count", a->counts, b->counts, a->n_counts, e->rank, rb, err) !=
+		RC_OK ||
+	    check_same_list("displacement", a->displs, b->displs, a->n_displs, e->rank, rb, err) !=
 		RC_OK)
-		return err_prefix(err, "collective %zu (%s)", nth, name);
+		return err_prefix(err, "collective %zu%s (%s)", e->nth, of, name);
 	return RC_OK;
 }
 
-/* In alltoall with counts, check that ranks receive what peers send, of each of n collectives. */
+/* In alltoall with counts, check that ranks receive what peers send. */
 static enum rc
-check_matrices(const GpuSim__SubmitRequest *s, size_t n, struct err *err)
+check_matrix(const struct met_coll *e, struct err *err)
 {
-	const GpuSim__Coll *of[WIRE_MAX_RANKS];
-	size_t at[WIRE_MAX_RANKS] = {0};
+	const GpuSim__Coll *const *of = e->of;
+	char text[MEMBERS_TEXT];
 
-	for (size_t nth = 0; nth < n; nth++) {
-		for (size_t i = 0; i < s->n_ranks; i++)
-			of[s->ranks[i]->rank] = next_coll(s->ranks[i], &at[i]);
-		for (size_t r = 0; own_counts(of[0]) && r < s->n_ranks; r++)
-			for (size_t q = 0; q < s->n_ranks; q++)
-				if (of[r]->counts[q] != of[q]->recvcounts[r])
-					return err_set(
-					    err, RC_INVAL,
-					    "collective %zu (alltoall): rank %zu sends %" PRIu64
-					    " elements to rank %zu, which receives %" PRIu64,
-					    nth, r, of[r]->counts[q], q, of[q]->recvcounts[r]);
-	}
+	for (size_t r = 0; of && r < e->nranks; r++)
+		for (size_t q = 0; q < e->nranks; q++)
+			if (of[r]->counts[q] != of[q]->recvcounts[r])
+				return err_set(
+				    err, RC_INVAL,
+				    "collective %zu%s (alltoall): rank %zu sends %" PRIu64
+				    " elements to rank %zu, which receives %" PRIu64,
+				    e->nth, members_text(e->coll, text), r, of[r]->counts[q], q,
+				    of[q]->recvcounts[r]);
 	return RC_OK;
 }
 
-/* Check that every rank gives the same collectives in the same order. */
+/* The collectives of a set that a rank of the submit has. */
+static size_t
+count_colls(const GpuSim__SubmitRequest *s, uint32_t rank, const GpuSim__Coll *of)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < s->n_ranks; k++)
+		for (size_t i = 0; s->ranks[k]->rank == rank && i < s->ranks[k]->n_ops; i++) {
+			const GpuSim__Op *op = s->ranks[k]->ops[i];
+
+			n += op->kind_case == GPU_SIM__OP__KIND_COLL && !is_sendrecv(op->coll) &&
+			     op->coll->n_members == of->n_members &&
+			     (!of->n_members || memcmp(op->coll->members, of->members,
+						       of->n_members * sizeof *of->members) == 0);
+		}
+	return n;
+}
+
+/* Some ranks of the set have more collectives than others. */
+static enum rc
+uneven(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8_t *seen,
+       const struct member_set *set, struct err *err)
+{
+	const GpuSim__Coll *k = set->met[set->n - 1].coll;
+	size_t n = set->nmembers ? set->nmembers : comm_nranks(comm), na, nb;
+	uint32_t a = set->nmembers ? set->members[0] : s->ranks[0]->rank, b;
+	char of[MEMBERS_TEXT];
+
+	na = count_colls(s, a, k);
+	for (int missing = 0; missing < 2; missing++)
+		for (size_t r = 0; r < n; r++) {
+			b = set->nmembers ? set->members[r] : (uint32_t)r;
+			if (!set->nmembers && !seen[b] && missing)
+				return err_set(err, RC_INVAL,
+					       "rank %u is missing; a collective needs every rank",
+					       b);
+			if (!set->nmembers && !seen[b])
+				continue;
+			nb = count_colls(s, b, k);
+			if (nb != na)
+				return err_set(err, RC_INVAL,
+					       "rank %u has %zu collectives%s, but rank %u has %zu",
+					       a, na, members_text(k, of), b, nb);
+		}
+	return err_set(err, RC_INTERNAL, "uneven collectives");
+}
+
+/* Note the rank's collective, and its first difference from the others' in *differ. False: out of memory. */
+static bool
+meet(struct member_sets *sets, const struct comm *comm, uint32_t rank, const GpuSim__Coll *k,
+     struct err *differ)
+{
+	struct met_coll *e = member_sets_next(sets, rank, k);
+
+	if (!e)
+		return false;
+	if (own_counts(k) && !e->of &&
+	    !(e->of = alloc_zeroed(k->n_members ? k->n_members : comm_nranks(comm), sizeof *e->of)))
+		return false;
+	if (e->of)
+		e->of[member_place(k, rank)] = k;
+	if (e->nranks > 1 && differ->rc == RC_OK)
+		check_same(e, rank, k, differ);
+	return true;
+}
+
+/* Check that the ranks of each set give the same collectives in the same order. */
 static enum rc
 check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8_t *seen,
 	    size_t *ncoll, struct err *err)
 {
-	const GpuSim__RankOps *a = s->n_ranks ? s->ranks[0] : NULL;
-	size_t n = a ? count_colls(a) : 0, any = 0;
+	struct member_sets sets = {0};
+	struct err differ = {0};
+	enum rc rc = RC_OK;
 
-	for (size_t k = 0; k < s->n_ranks; k++) {
-		const GpuSim__RankOps *b = s->ranks[k];
-		size_t nb = count_colls(b);
+	for (size_t k = 0; k < s->n_ranks; k++)
+		for (size_t i = 0; i < s->ranks[k]->n_ops && rc == RC_OK; i++) {
+			const GpuSim__Op *op = s->ranks[k]->ops[i];
 
-		if (nb != n)
-			return err_set(err, RC_INVAL,
-				       "rank %u has %zu collectives, but rank %u has %zu", a->rank,
-				       n, b->rank, nb);
-		any += nb;
-	}
-	for (uint32_t r = 0; any && r < comm_nranks(comm); r++)
-		if (!seen[r])
-			return err_set(err, RC_INVAL,
-				       "rank %u is missing; a collective needs every rank", r);
-	for (size_t k = 1; k < s->n_ranks; k++) {
-		const GpuSim__RankOps *b = s->ranks[k];
-		size_t ia = 0, ib = 0;
-
-		for (size_t nth = 0; nth < n; nth++) {
-			enum rc rc = check_same(nth, a->rank, next_coll(a, &ia), b->rank,
-						next_coll(b, &ib), err);
-
-			if (rc != RC_OK)
-				return rc;
+			if (op->kind_case == GPU_SIM__OP__KIND_COLL && !is_sendrecv(op->coll) &&
+			    !meet(&sets, comm, s->ranks[k]->rank, op->coll, &differ))
+				rc = err_set(err, RC_NOMEM, "out of memory");
 		}
+	for (size_t i = 0; i < sets.n && rc == RC_OK; i++) {
+		const struct member_set *t = &sets.set[i];
+
+		if (t->met[t->n - 1].nranks != (t->nmembers ? t->nmembers : comm_nranks(comm)))
+			rc = uneven(comm, s, seen, t, err);
 	}
-	*ncoll = n;
-	return check_matrices(s, n, err);
+	if (rc == RC_OK && differ.rc != RC_OK) {
+		*err = differ;
+		rc = differ.rc;
+	}
+	for (size_t i = 0; i < sets.n; i++)
+		for (size_t n = 0; n < sets.set[i].n && rc == RC_OK; n++)
+			rc = check_matrix(&sets.set[i].met[n], err);
+	*ncoll = sets.ncoll;
+	member_sets_fini(&sets);
+	return rc;
 }
 
 enum rc
