@@ -85,7 +85,7 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 	enum rc rc = RC_OK;
 
 	if (s->src == PLAN_SHARED)
-		src = xport_shared(o);
+		rc = xport_shared(o, nbytes, &src, err);
 	else
 		rc = xport_ins(o, s->src_off * c->elem, nbytes, &src, err);
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
@@ -501,7 +501,7 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 				    .numbered = p->numbered && !c->members,
 				    .pair = c->members,
 				    .pair_mark = c->kind,
-				    .pairs = c->members ? p->pairs[c->stream] : NULL,
+				    .members = c->members,
 				    .kind = c->kind,
 				    .call = c->call,
 				    .in = c->base[PLAN_IN],

@@ -40,7 +40,7 @@ kind_of(const struct inst_coll *c)
 		h = (h ^ of[i]) * 0x100000001b3u;
 	h = a->canonical ? (h ^ 1) * 0x100000001b3u : h;
 	for (uint32_t r = 0; c->members && r < a->nranks; r++)
-		h = (h ^ c->members[r]) * 0x100000001b3u;
+		h = (h ^ c->members->rank[r]) * 0x100000001b3u;
 	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
 		h = (h ^ a->part[r].off) * 0x100000001b3u;
 		h = (h ^ a->part[r].count) * 0x100000001b3u;
@@ -164,6 +164,7 @@ enum rc
 inst_coll_plan(struct inst_coll *c, struct err *err)
 {
 	uint32_t nranks = c->args.nranks;
+	struct xport_members *m = c->members;
 	enum rc rc = plan_build(&c->args, c->algo, &c->plan, err);
 
 	c->args.schedule = NULL;
@@ -180,6 +181,12 @@ inst_coll_plan(struct inst_coll *c, struct err *err)
 		if (!c->from)
 			rc = err_set(err, RC_NOMEM, "out of memory");
 	}
+	if (rc == RC_OK && m && c->plan.mapped) {
+		m->shown = alloc_zeroed(nranks, sizeof *m->shown);
+		m->at = alloc_zeroed(2 * (size_t)nranks, sizeof *m->at);
+		if (!m->shown || !m->at)
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
 	return rc;
 }
 
@@ -188,8 +195,13 @@ inst_coll_fini(struct inst_coll *c)
 {
 	plan_fini(&c->plan);
 	free(c->from);
-	free(c->members);
 	c->from = NULL;
+	if (!c->members)
+		return;
+	free((uint32_t *)c->members->rank);
+	free(c->members->shown);
+	free(c->members->at);
+	free(c->members);
 	c->members = NULL;
 }
 
@@ -222,10 +234,17 @@ scaled_at(const struct inst_coll *c)
 	return wide_at(c) + aligned(c->plan.nwide * sizeof(float));
 }
 
+/* The offset of what members share. */
+static uint64_t
+share_at(const struct inst_coll *c)
+{
+	return scaled_at(c) + aligned(c->given ? c->shape.in * c->elem : 0);
+}
+
 uint64_t
 inst_coll_scratch(const struct inst_coll *c)
 {
-	return scaled_at(c) + (c->given ? c->shape.in * c->elem : 0);
+	return share_at(c) + (c->members && c->plan.mapped ? 2 * XPORT_SHARE_MAX : 0);
 }
 
 void
@@ -235,4 +254,6 @@ inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch)
 	c->base[PLAN_WIDE] = scratch + wide_at(c);
 	if (c->given)
 		c->base[PLAN_IN] = scratch + scaled_at(c);
+	if (c->members)
+		c->members->share = scratch + share_at(c);
 }

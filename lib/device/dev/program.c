@@ -101,6 +101,7 @@ static enum rc
 take_members(const struct program *p, const GpuSim__Coll *m, struct inst_coll *c, struct err *err)
 {
 	bool found = false;
+	uint32_t *rank;
 
 	if (strlen(m->group) >= sizeof c->group)
 		return err_set(err, RC_INVAL, "group: longer than %zu letters",
@@ -110,16 +111,20 @@ take_members(const struct program *p, const GpuSim__Coll *m, struct inst_coll *c
 		return RC_OK;
 	if (m->n_members > p->nranks || coll_is_sendrecv(c->args.coll))
 		return err_set(err, RC_INVAL, "%zu members of %u ranks", m->n_members, p->nranks);
-	c->members = alloc_zeroed(m->n_members, sizeof *c->members);
-	if (!c->members)
+	rank = alloc_zeroed(m->n_members, sizeof *rank);
+	c->members = alloc_zeroed(1, sizeof *c->members);
+	if (!rank || !c->members) {
+		free(rank);
 		return err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < m->n_members; r++) {
-		c->members[r] = m->members[r];
-		if (c->members[r] >= p->nranks || (found && c->members[r] == p->rank))
-			return err_set(err, RC_INVAL, "bad member %u", c->members[r]);
-		if (c->members[r] == p->rank)
+	}
+	c->members->rank = memcpy(rank, m->members, m->n_members * sizeof *rank);
+	c->members->n = (uint32_t)m->n_members;
+	for (uint32_t r = 0; r < c->members->n; r++) {
+		if (rank[r] >= p->nranks || (found && rank[r] == p->rank))
+			return err_set(err, RC_INVAL, "bad member %u", rank[r]);
+		if (rank[r] == p->rank)
 			c->args.rank = r;
-		found |= c->members[r] == p->rank;
+		found |= rank[r] == p->rank;
 	}
 	c->args.nranks = (uint32_t)m->n_members;
 	return found ? RC_OK : err_set(err, RC_INVAL, "rank %u is not among the members", p->rank);
@@ -358,9 +363,11 @@ finish(const struct program_env *env, struct program *p, struct err *err)
 	for (size_t i = 0; i < p->ninst && rc == RC_OK; i++) {
 		struct xport_pair **pairs = &p->pairs[p->inst[i].stream];
 
-		if (is_coll(&p->inst[i]) && p->inst[i].coll.members && !*pairs &&
-		    !(*pairs = alloc_zeroed(2 * (size_t)p->nranks, sizeof **pairs)))
+		if (!is_coll(&p->inst[i]) || !p->inst[i].coll.members)
+			continue;
+		if (!*pairs && !(*pairs = alloc_zeroed(2 * (size_t)p->nranks, sizeof **pairs)))
 			rc = err_set(err, RC_NOMEM, "out of memory");
+		p->inst[i].coll.members->pairs = *pairs;
 	}
 	/* With all buffers known, find the sends that may be hoisted. */
 	for (size_t i = 0; i < p->ninst && rc == RC_OK; i++) {

@@ -78,7 +78,7 @@ struct inst_coll {
 	uint64_t sent, received; /* bytes to and from peers, see inst_coll_plan */
 	const void **from;	 /* by place: room for the chunks of a STEP_RECV_ALL, if any */
 	/* The ranks that take part, by place: args.rank of args.nranks. NULL: all. */
-	uint32_t *members;
+	struct xport_members *members;
 	char group[GPUSIM_GROUP_NAME]; /* their name, or "" */
 	uint64_t op_offset;	       /* see proto Coll */
 	uint64_t fixed_op;	       /* if not 0: the operation's number in each iteration */
@@ -171,7 +171,7 @@ enum rc inst_coll_place(struct inst_coll *c, const struct devmem *mem, uint64_t 
 static inline uint32_t
 inst_coll_rank(const struct inst_coll *c, uint32_t place)
 {
-	return c->members ? c->members[place] : place;
+	return c->members ? c->members->rank[place] : place;
 }
 
 /* The algorithm's name. */

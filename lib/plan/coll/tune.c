@@ -121,8 +121,7 @@ usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo
 
 	return algo->coll == ask->args.coll && allows(t, algo) &&
 	       !(ask->args.canonical && ask->args.nranks > 1 && !plan_algo_canonical(algo)) &&
-	       (!row || !row->shared || (ask->transport == TUNE_P2P && !ask->messages)) &&
-	       !is_barred(ask, algo);
+	       (!row || !row->shared || ask->transport == TUNE_P2P) && !is_barred(ask, algo);
 }
 
 /* Find an algorithm of a file that a rule or GPUSIM_ALGO names; NULL: it does not fit the operation. */

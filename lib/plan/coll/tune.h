@@ -142,7 +142,6 @@ struct tune_ask {
 	uint64_t chunk_bytes;		/* the call's; 0: open */
 	bool no_stores;			/* nothing that writes to other ranks' memory (plan.h) */
 	bool parts;			/* the call has a table of parts (plan.h) */
-	bool messages;			/* nothing that uses the memory of all ranks at once */
 	const struct tune_files *files; /* known algorithms of files; NULL: none */
 	struct link_shape links;	/* of the ranks */
 };

@@ -291,8 +291,9 @@ frames_begin(struct xport *x, const struct xport_opening *how, struct xport_op *
 		o->frames = e;
 		o->allow_ns = shaper_transit_ns(&x->shaper, how->nbytes);
 		o->by_pair = how->pair && c->mapping && c->mapping->joined;
-		if (how->pairs)
-			memset(how->pairs, 0, 2 * (size_t)c->nranks * sizeof *how->pairs);
+		if (how->members)
+			memset(how->members->pairs, 0,
+			       2 * (size_t)c->nranks * sizeof *how->members->pairs);
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;

@@ -20,8 +20,8 @@ xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o
 			       .in = how->in,
 			       .out = how->out,
 			       .mark = how->pair_mark,
-			       .pairs = how->pairs};
-	if (how->shares && !whole)
+			       .members = how->members};
+	if (how->shares && !whole && !how->members)
 		return err_set(
 		    err, RC_INVAL,
 		    "needs peer memory between all ranks, but some are reached by sockets");

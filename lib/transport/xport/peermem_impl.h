@@ -216,6 +216,9 @@ void peermem_moved_at(struct comm *c, uint32_t peer);
 /* Wait until the peers have taken what a collective sent to them. */
 enum rc peermem_pair_settle(struct xport_op *o, struct err *err);
 
+/* xport_sync of members, who may show a copy of what they share. */
+enum rc peermem_pair_meet(struct xport_op *o, const void *shared, struct err *err);
+
 /* Give back the slots of a pair that ends; what is still in them is withdrawn. */
 void peermem_pair_end(struct xport_op *o);
 

@@ -49,7 +49,8 @@ disagree(const struct xport_op *o, uint32_t r, struct err *err)
 {
 	struct peermem_call its;
 
-	if (o->call && call_of(o, r, &its) && *its.text && strcmp(its.text, o->call) != 0)
+	if (o->slots && o->call && call_of(o, r, &its) && *its.text &&
+	    strcmp(its.text, o->call) != 0)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64
 			       ") calls %s, rank %u calls %s: the ranks disagree on the "
@@ -241,12 +242,27 @@ meet(struct xport_op *o, struct peermem_arrival *own, struct err *err)
 	return rc;
 }
 
+/* Members have no tickets, so no slot set: they show by pairs what they have. */
+static enum rc
+meet_members(struct xport_op *o, const void *shared, struct err *err)
+{
+	for (uint32_t i = 0; i < o->members->n; i++) {
+		uint32_t q = o->members->rank[i];
+
+		if (!o->by_pair || (q != o->comm->rank && xport_via(o, q) != &xport_pairs))
+			return err_set(err, RC_INVAL, "rank %u is reached by sockets", q);
+	}
+	return peermem_pair_meet(o, shared, err);
+}
+
 enum rc
 xport_sync(struct xport_op *o, struct err *err)
 {
 	const struct peer_mapping *m = o->comm->mapping;
 	struct peermem_arrival *own;
 
+	if (o->members)
+		return meet_members(o, NULL, err);
 	o->slots->arrivals++;
 	own = arrival(o, m->rank);
 	own->in = o->in ? devmem_offset(m->mem, o->in) : 0;
@@ -264,6 +280,10 @@ xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err
 	if (nbytes > XPORT_SHARE_MAX)
 		return err_set(err, RC_INTERNAL, "%zu bytes shared: the limit is %u", nbytes,
 			       XPORT_SHARE_MAX);
+	if (o->members)
+		return meet_members(
+		    o, memcpy(o->members->share + o->meets % 2 * XPORT_SHARE_MAX, data, nbytes),
+		    err);
 	o->slots->arrivals++;
 	own = arrival(o, m->rank);
 	own->nbytes = (uint32_t)nbytes;
@@ -271,21 +291,6 @@ xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err
 					: view(o, m->rank)->page->share[o->slots->arrivals % 2],
 	       data, nbytes);
 	return meet(o, own, err);
-}
-
-const void *const *
-xport_shared(struct xport_op *o)
-{
-	void **at = o->slots->at;
-
-	for (uint32_t r = 0; r < o->comm->mapping->nranks; r++) {
-		struct peermem_arrival *a = arrival(o, r);
-
-		at[r] = a->nbytes <= PEERMEM_INLINE
-			    ? a->bytes
-			    : view(o, r)->page->share[o->slots->arrivals % 2];
-	}
-	return (const void *const *)at;
 }
 
 /* A range of a rank's published buffer; NULL: outside its memory. */
@@ -300,15 +305,56 @@ shown(const struct xport_op *o, uint32_t r, void *own, uint64_t offset, uint64_t
 	return peermem_at(o->comm->mapping->peer[r].mem, offset + from, nbytes);
 }
 
+/* The ranks that meet, and the rank with a place among them. */
+static uint32_t
+nmeet(const struct xport_op *o)
+{
+	return o->members ? o->members->n : o->comm->mapping->nranks;
+}
+
+static uint32_t
+at_place(const struct xport_op *o, uint32_t i)
+{
+	return o->members ? o->members->rank[i] : i;
+}
+
+enum rc
+xport_shared(struct xport_op *o, uint64_t nbytes, const void *const **by_rank, struct err *err)
+{
+	void **at = o->members ? o->members->at : o->slots->at;
+
+	for (uint32_t i = 0; i < nmeet(o); i++) {
+		uint32_t r = at_place(o, i);
+
+		if (o->members) {
+			at[i] =
+			    shown(o, r, o->members->share + (o->meets + 1) % 2 * XPORT_SHARE_MAX,
+				  o->members->shown[i].shared, 0, nbytes);
+			if (!at[i])
+				return disagree(o, r, err);
+			continue;
+		}
+		at[i] = arrival(o, r)->nbytes <= PEERMEM_INLINE
+			    ? arrival(o, r)->bytes
+			    : view(o, r)->page->share[o->slots->arrivals % 2];
+	}
+	*by_rank = (const void *const *)at;
+	return RC_OK;
+}
+
 enum rc
 xport_ins(struct xport_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
 	  struct err *err)
 {
-	void **at = o->slots->at;
+	void **at = o->members ? o->members->at : o->slots->at;
 
-	for (uint32_t r = 0; r < o->comm->mapping->nranks; r++) {
-		at[r] = shown(o, r, (void *)o->in, arrival(o, r)->in, from, nbytes);
-		if (!at[r])
+	for (uint32_t i = 0; i < nmeet(o); i++) {
+		uint32_t r = at_place(o, i);
+
+		at[i] =
+		    shown(o, r, (void *)o->in,
+			  o->members ? o->members->shown[i].in : arrival(o, r)->in, from, nbytes);
+		if (!at[i])
 			return disagree(o, r, err);
 	}
 	*by_rank = (const void *const *)at;
@@ -319,11 +365,15 @@ enum rc
 xport_outs(struct xport_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank,
 	   struct err *err)
 {
-	void **at = o->slots->at + o->comm->mapping->nranks;
+	void **at = (o->members ? o->members->at : o->slots->at) + nmeet(o);
 
-	for (uint32_t r = 0; r < o->comm->mapping->nranks; r++) {
-		at[r] = shown(o, r, o->out, arrival(o, r)->out, from, nbytes);
-		if (!at[r])
+	for (uint32_t i = 0; i < nmeet(o); i++) {
+		uint32_t r = at_place(o, i);
+
+		at[i] =
+		    shown(o, r, o->out, o->members ? o->members->shown[i].out : arrival(o, r)->out,
+			  from, nbytes);
+		if (!at[i])
 			return disagree(o, r, err);
 	}
 	*by_rank = at;

@@ -32,13 +32,13 @@ taken(const struct peer_mapping *m, uint32_t from, uint32_t to)
 static struct xport_pair *
 to(struct xport_op *o, uint32_t peer)
 {
-	return o->pairs ? &o->pairs[2 * (size_t)peer] : &o->pair;
+	return o->members ? &o->members->pairs[2 * (size_t)peer] : &o->pair;
 }
 
 static struct xport_pair *
 from(struct xport_op *o, uint32_t peer)
 {
-	return o->pairs ? &o->pairs[2 * (size_t)peer + 1] : &o->pair;
+	return o->members ? &o->members->pairs[2 * (size_t)peer + 1] : &o->pair;
 }
 
 /* A collective's steps wait for one peer; sends and receives are waited for by their caller, all at once. */
@@ -48,7 +48,7 @@ await_room(struct xport_op *o, uint32_t peer, enum xport_way way, struct err *er
 	uint64_t deadline = xport_deadline(o), seen = xport_moves(o);
 	enum rc rc = RC_OK;
 
-	while (rc == RC_OK && o->pairs && !xport_pairs.room(o, peer, way)) {
+	while (rc == RC_OK && o->members && !xport_pairs.room(o, peer, way)) {
 		rc = xport_wait(o, peer, way, seen, deadline, err);
 		if (rc == RC_OK)
 			rc = xport_poll(o, err);
@@ -248,7 +248,7 @@ has_frame(const struct xport_op *o, uint32_t peer)
 static enum rc
 disagree(const struct xport_op *o, uint32_t peer, uint64_t mark, struct err *err)
 {
-	if (o->pairs)
+	if (o->members)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64
 			       ") calls another operation than rank %u, which "
@@ -340,14 +340,27 @@ pair_room(struct xport_op *o, uint32_t peer, enum xport_way way)
 	       (!to(o, peer)->framed || xport_frames.room(o, peer, XPORT_TAKEN));
 }
 
+/* What the members have shown may be read until the next meeting, or the end; then it is taken. */
+static void
+release_shown(struct xport_op *o)
+{
+	for (uint32_t i = 0; o->meets && i < o->members->n; i++) {
+		uint32_t q = o->members->rank[i];
+
+		if (q != o->comm->rank)
+			xport_via(o, q)->release(o, q);
+	}
+}
+
 enum rc
 peermem_pair_settle(struct xport_op *o, struct err *err)
 {
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; o->pairs && r < o->comm->nranks && rc == RC_OK; r++)
-		if (to(o, r)->held)
-			rc = await_room(o, r, XPORT_TAKEN, err);
+	release_shown(o);
+	for (uint32_t i = 0; o->members && i < o->members->n && rc == RC_OK; i++)
+		if (to(o, o->members->rank[i])->held)
+			rc = await_room(o, o->members->rank[i], XPORT_TAKEN, err);
 	return rc;
 }
 
@@ -367,10 +380,50 @@ end_pair(struct xport_op *o, const struct xport_pair *p)
 void
 peermem_pair_end(struct xport_op *o)
 {
-	for (uint32_t i = 0; o->pairs && i < 2 * o->comm->nranks; i++)
-		end_pair(o, &o->pairs[i]);
-	if (!o->pairs)
+	for (uint32_t i = 0; o->members && i < o->members->n; i++) {
+		end_pair(o, to(o, o->members->rank[i]));
+		end_pair(o, from(o, o->members->rank[i]));
+	}
+	if (!o->members)
 		end_pair(o, &o->pair);
+}
+
+/* ---- members meet: each sends to each what it shows */
+
+enum rc
+peermem_pair_meet(struct xport_op *o, const void *shared, struct err *err)
+{
+	const struct xport_members *g = o->members;
+	const struct devmem *mem = o->comm->mapping->mem;
+	struct xport_shown *own = &o->own[o->meets % 2];
+	enum rc rc = RC_OK;
+
+	release_shown(o);
+	*own = (struct xport_shown){o->in ? devmem_offset(mem, o->in) : 0,
+				    o->out ? devmem_offset(mem, o->out) : 0,
+				    shared ? devmem_offset(mem, shared) : 0};
+	for (uint32_t i = 0; i < g->n && rc == RC_OK; i++) {
+		uint32_t q = g->rank[i];
+
+		if (q != o->comm->rank)
+			rc = xport_via(o, q)->send(o, q, own, sizeof *own, err);
+	}
+	for (uint32_t i = 0; i < g->n && rc == RC_OK; i++) {
+		uint32_t q = g->rank[i];
+		const void *data;
+		size_t nbytes;
+
+		g->shown[i] = *own;
+		if (q == o->comm->rank)
+			continue;
+		rc = xport_via(o, q)->recv(o, q, &data, &nbytes, err);
+		if (rc == RC_OK && nbytes != sizeof *own)
+			rc = disagree(o, q, 0, err);
+		if (rc == RC_OK)
+			memcpy(&g->shown[i], data, sizeof *own);
+	}
+	o->meets += rc == RC_OK;
+	return rc;
 }
 
 static enum rc

@@ -142,6 +142,22 @@ bool xport_by_memory(const struct xport_tickets *t);
 
 struct xport_pair;
 
+/* What a member shows to the others at a sync: offsets in its memory file; 0: none. */
+struct xport_shown {
+	uint64_t in, out, shared;
+};
+
+/* The ranks that take part in a collective, by place, and room for one operation of theirs. The caller's. */
+struct xport_members {
+	const uint32_t *rank;
+	uint32_t n;
+	struct xport_pair *pairs; /* 2 * rank: to that rank, and one on: from it */
+	/* If it shares: n of them; 2 n pointers; 2 * XPORT_SHARE_MAX bytes of the device's memory. */
+	struct xport_shown *shown;
+	void **at;
+	unsigned char *share;
+};
+
 /* The parameters of xport_begin. */
 struct xport_opening {
 	uint64_t comm,
@@ -163,8 +179,9 @@ struct xport_opening {
 	 * order beside others. */
 	bool pair;
 	uint64_t pair_mark; /* equal on its ranks: the bytes of a send or receive */
-	/* Of a collective: room for a pair to and one from each rank. NULL: it has one peer and one direction. */
-	struct xport_pair *pairs;
+	/* Of a collective: the ranks that take part, and room for its state. NULL: it has one peer and one
+	 * direction. */
+	const struct xport_members *members;
 };
 
 /* Chunks to or from one peer by its memory, outside of tickets. */
@@ -195,8 +212,10 @@ struct xport_op {
 	void *out;
 	bool by_pair; /* by the memory of peers that are mapped: */
 	uint64_t mark;
-	struct xport_pair *pairs; /* 2 * rank: to that rank, and one on: from it; or NULL: */
+	const struct xport_members *members; /* or NULL: */
 	struct xport_pair pair;
+	struct xport_shown own[2]; /* of the last two syncs, */
+	unsigned meets;		   /* of so many */
 };
 
 /*
@@ -235,13 +254,14 @@ void xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes);
  * Algorithms that use the memory of all ranks at once (xport_opening.shares).
  *
  * xport_sync publishes each rank's in and out, xport_share up to XPORT_SHARE_MAX bytes; both end when
- * every rank has reached it. Then the arrays by rank have each rank's shared data, and its buffers from
- * an offset on; they are valid until the next request. RC_BADDATA: a peer runs another operation, or
+ * every rank has reached it. Then the arrays by rank, or by place among members, have each rank's shared
+ * data, and its buffers from an offset on; they are valid until the next request. RC_BADDATA: a peer runs another operation, or
  * names an address outside its memory.
  */
 enum rc xport_sync(struct xport_op *o, struct err *err);
 enum rc xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err);
-const void *const *xport_shared(struct xport_op *o);
+enum rc xport_shared(struct xport_op *o, uint64_t nbytes, const void *const **by_rank,
+		     struct err *err);
 enum rc xport_ins(struct xport_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
 		  struct err *err);
 enum rc xport_outs(struct xport_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank,

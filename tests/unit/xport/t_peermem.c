@@ -109,7 +109,8 @@ share_rounds(void *arg)
 		for (size_t i = 0; i < n; i++)
 			own[i] = byte_of(p->rank, k, i);
 		p->rc = xport_share(&o, own, n, &p->err);
-		all = xport_shared(&o);
+		if (p->rc == RC_OK)
+			p->rc = xport_shared(&o, n, &all, &p->err);
 		for (int r = 0; r < 2 && p->rc == RC_OK; r++)
 			for (size_t i = 0; i < n; i++)
 				p->bad += ((const unsigned char *)all[r])[i] != byte_of(r, k, i);

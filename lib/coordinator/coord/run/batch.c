@@ -240,7 +240,6 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 			       .chunk_bytes = k->chunkbytes,
 			       .no_stores = comm_recovers(b->comm),
 			       .parts = k->n_counts > 0,
-			       .messages = k->n_members > 0,
 			       .files = b->files,
 			       .links = b->links};
 	struct tune_answer answer;

@@ -171,10 +171,6 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 			     "algorithm %s needs peer memory between all ranks, but some ranks of "
 			     "comm %" PRIu64 " use sockets",
 			     algo->name, comm_id(comm));
-	if (rc == RC_OK && k->n_members > 1 && plan_algo_mapped(algo) && !open_algo(k))
-		rc = err_set(err, RC_INVAL,
-			     "algorithm %s uses the memory of all ranks, not of some members",
-			     algo->name);
 	if (rc == RC_OK && comm_recovers(comm) && *k->algo && plan_algo_stores(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s writes to peers' memory, in which comm %" PRIu64
