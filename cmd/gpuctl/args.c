@@ -14,6 +14,7 @@
 #include "launch/launch.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
+#include "pipeline/pipeline.h"
 #include "whatif/whatif.h"
 
 #define MAX_ITERS 1000000 /* of a bench */
@@ -312,6 +313,20 @@ static const struct option_row table[] = {
     {"tries", "N", "number of link-by-link searches", AS_U32(tries, 0, 1000), DEFAULT("8")},
     {"time-limit", "TIME", "stop the search after TIME, and use the best algorithm so far",
      AS_MS(time_limit_ms)},
+    {NULL, "P", "number of ranks of the pipeline", AS_U32(pp, 1, PIPELINE_MAX_RANKS), LETTER('p')},
+    {NULL, "M", "number of microbatches", AS_U32(micro, 1, PIPELINE_MAX_MICRO), LETTER('m')},
+    {"memory", "K", "most microbatches in progress on a rank (default P)",
+     AS_U32(pipe_memory, 1, PIPELINE_MAX_MICRO)},
+    {"f", "TIME", "time of a forward pass, in any unit", AS_DOUBLE(costs.f, 0, 1e6), DEFAULT("1"),
+     KEY("cost-f")},
+    {"b", "TIME", "time of the gradient of a stage's input", AS_DOUBLE(costs.b, 0, 1e6),
+     DEFAULT("1"), KEY("cost-b")},
+    {"w", "TIME", "time of the gradients of a stage's weights", AS_DOUBLE(costs.w, 0, 1e6),
+     DEFAULT("1"), KEY("cost-w")},
+    {"comm", "TIME", "time from the end of a pass to the use of its value on another rank",
+     AS_DOUBLE(costs.comm, 0, 1e6), DEFAULT("0"), KEY("cost-comm")},
+    {"sends", NULL, "write sends and receives too", AS_BOOL(sends)},
+    {"svg", NULL, "draw an SVG", AS_BOOL(svg)},
     {"rate", "RATE", "faults per second (0.5/s) or per operation (0.1/op)", AS_KIND(rate),
      AT(rate)},
     {"kinds", "KIND,...", "kinds of faults (default all)", AS_ANY_STRING(kinds)},

@@ -12,6 +12,7 @@
 #include "base/option.h"
 #include "coll/simulate.h"
 #include "gpusim.h"
+#include "pipeline/pipeline.h"
 
 #define ARGS_COMMAND (-1) /* as max_rest: options end at the first operand, any number follow */
 
@@ -80,6 +81,10 @@ struct args {
 	uint32_t step_ms, detect_ms, restart_ms, recover_ms, repair_ms, checkpoint_ms;
 	int how; /* enum whatif_policy; -1: all */
 	uint32_t last_ms;
+	/* of pipeline */
+	uint32_t pp, micro, pipe_memory;
+	struct pipeline_costs costs;
+	bool sends, svg;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */
 	int nrest;

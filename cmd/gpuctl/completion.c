@@ -262,6 +262,20 @@ algo_operands(const struct line *l)
 }
 
 static void
+schedules(const struct line *l)
+{
+	static const char *const words[] = {"check", "show", "make", "search", NULL};
+
+	if (l->operands == 0) {
+		offer_list(l, words);
+		return;
+	}
+	for (unsigned s = 0; s < PIPELINE_NSCHEMES && strcmp(l->first, "search") != 0; s++)
+		offer(l, pipeline_scheme_name(s), NULL);
+	files(l);
+}
+
+static void
 injections(const struct line *l)
 {
 	static const char *const words[] = {
@@ -305,6 +319,7 @@ static const struct {
     {"stragglers", false, comms},     {"comm-abort", false, comms},
     {"comm-shrink", false, comms},    {"comm-split", false, comms},
     {"wait", false, comms},	      {"replay", true, files},
+    {"pipeline", true, schedules},
 };
 
 static void

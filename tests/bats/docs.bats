@@ -55,6 +55,7 @@ installed() {
 @test "gpusim-types(7): the same" { run_examples "$ROOT/man/gpusim-types.7" 3; }
 @test "gpusim-algorithms(7): the same" { run_examples "$ROOT/man/gpusim-algorithms.7" 3; }
 @test "gpusim-algo(5): the same" { run_examples "$ROOT/man/gpusim-algo.5" 3; }
+@test "gpusim-pipeline(5): the same" { run_examples "$ROOT/man/gpusim-pipeline.5" 3; }
 @test "gpusim-launch(7): the same" { run_examples "$ROOT/man/gpusim-launch.7" 2; }
 @test "gpusim-recorder(7): the same" { run_examples "$ROOT/man/gpusim-recorder.7" 2; }
 @test "gpusim-log(7): the same" { run_examples "$ROOT/man/gpusim-log.7" 3; }

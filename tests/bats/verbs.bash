@@ -24,6 +24,7 @@ json_lines() {
 		plan) for line in 'allreduce -n 2' 'allreduce -n 2 --simulate' --list; do echo "plan $line"; done ;;
 		simulate) for line in 'allreduce -c h100-ib400 -n 16 -b 1K -e 1K' 'allreduce -n 2 --latency 1ms'; do echo "simulate $line"; done ;;
 		synth) echo 'synth allreduce -n 2 --tries 1 -o found' ;;
+		pipeline) echo 'pipeline check 1f1b -p 2 -m 2' ;;
 		bench) echo 'bench -n 1 -b 8 -e 8 --iters 1' ;;
 		tune) echo 'tune allreduce -n 1 -e 256 --iters 1' ;;
 		chaos) echo 'chaos -n 2 --ops 2' ;;
