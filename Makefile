@@ -34,7 +34,7 @@ SOVERSION := $(basename $(VERSION))
 
 # The wings of lib/ beside base, and the rooms of the house's own library; lib/README.md describes them.
 WINGS    := transport device plan coordinator clients observe training cuda
-ROOMS    := base wire tape net grpc store mem coll algo cluster synth pipeline whatif flight xport kern dev coord client view drain plot launch replay bench chaos nn train ps
+ROOMS    := base wire tape net grpc store mem coll algo cluster synth pipeline step whatif flight xport kern dev coord client view drain plot launch replay bench chaos nn train ps
 room      = $(wildcard lib/$(1) lib/*/$(1))
 
 # Flags that gpusim needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after them.
@@ -414,7 +414,7 @@ check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Tests of rooms with threads; pure code has no threads that could race.
-pure := algo% canonical checkpoint cluster% flow% lower% prove% synth% whatif% fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher mutants nccl_% nearest net npy npz \
+pure := algo% canonical checkpoint cluster% flow% lower% prove% step% synth% whatif% fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher mutants nccl_% nearest net npy npz \
         num order parse pickle pipeline plan protocol ps_pool read_% reduce% rendezvous samples schedule search shaper simulate tar tune \
         vectext wire zip
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))

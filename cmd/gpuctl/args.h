@@ -13,6 +13,7 @@
 #include "coll/simulate.h"
 #include "gpusim.h"
 #include "pipeline/pipeline.h"
+#include "step/step.h"
 
 #define ARGS_COMMAND (-1) /* as max_rest: options end at the first operand, any number follow */
 
@@ -80,6 +81,10 @@ struct args {
 	const char *fail_rate, *checkpoint, *parallel;
 	uint32_t step_ms, detect_ms, restart_ms, recover_ms, repair_ms, checkpoint_ms;
 	int how; /* enum whatif_policy; -1: all */
+	/* of simulate step, and of training in place of a time; tp, pp, dp are in parallel */
+	struct step_ask step;
+	const char *schedule;
+	int model, step_dtype; /* one word; bf16 and f16 cost the same */
 	uint32_t last_ms;
 	/* of pipeline */
 	uint32_t pp, micro, pipe_memory;

@@ -178,6 +178,14 @@ measured(const struct line *l)
 	offer(l, "sendrecv", NULL);
 }
 
+static void
+simulated(const struct line *l)
+{
+	measured(l);
+	offer(l, "step", NULL);
+	offer(l, "training", NULL);
+}
+
 /* Algorithms from files may also be of the collective "custom". */
 static void
 planned(const struct line *l)
@@ -309,16 +317,16 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
-    {"simulate", false, collectives}, {"help", false, verbs},
-    {"plan", false, planned},	      {"bench", false, measured},
-    {"tune", true, collectives},      {"synth", false, collectives},
-    {"algo", true, algo_operands},    {"launch", false, kernels},
-    {"inject", true, injections},     {"memcpy", true, files},
-    {"comm-init", true, devices},     {"comm-grow", true, grow_operands},
-    {"comm-destroy", false, comms},   {"comm-status", false, comms},
-    {"stragglers", false, comms},     {"comm-abort", false, comms},
-    {"comm-shrink", false, comms},    {"comm-split", false, comms},
-    {"wait", false, comms},	      {"replay", true, files},
+    {"simulate", false, simulated}, {"help", false, verbs},
+    {"plan", false, planned},	    {"bench", false, measured},
+    {"tune", true, collectives},    {"synth", false, collectives},
+    {"algo", true, algo_operands},  {"launch", false, kernels},
+    {"inject", true, injections},   {"memcpy", true, files},
+    {"comm-init", true, devices},   {"comm-grow", true, grow_operands},
+    {"comm-destroy", false, comms}, {"comm-status", false, comms},
+    {"stragglers", false, comms},   {"comm-abort", false, comms},
+    {"comm-shrink", false, comms},  {"comm-split", false, comms},
+    {"wait", false, comms},	    {"replay", true, files},
     {"pipeline", true, schedules},
 };
 

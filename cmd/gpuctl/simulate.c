@@ -240,30 +240,77 @@ on_cluster(const struct args *a, struct err *err)
 
 #define ROW(field) offsetof(struct args, field)
 
-static enum rc
-check_form(const struct args *a, bool training, struct err *err)
-{
-	static const size_t of_training[] = {
-	    ROW(params),	ROW(parallel),	 ROW(step_ms),	  ROW(bucket),	   ROW(overlap),
-	    ROW(fail_rate),	ROW(detect_ms),	 ROW(restart_ms), ROW(recover_ms), ROW(repair_ms),
-	    ROW(checkpoint_ms), ROW(checkpoint), ROW(how),	  ROW(spares),	   ROW(days),
-	    ROW(seed),		ROW(plot)};
-	static const size_t of_tables[] = {
-	    ROW(min_bytes), ROW(max_bytes), ROW(factor), ROW(algo),  ROW(algo_file),
-	    ROW(proto),	    ROW(channels),  ROW(dtype),	 ROW(redop), ROW(root),
-	    ROW(explain),   ROW(count),	    ROW(nbytes)};
-	const size_t *at = training ? of_tables : of_training;
-	size_t n = training ? sizeof of_tables / sizeof *of_tables
-			    : sizeof of_training / sizeof *of_training;
+enum form { OF_TABLES = 1, OF_TRAINING = 2, OF_STEP = 4 };
 
-	for (size_t i = 0; i < n; i++)
-		if (args_was_given(a, at[i]))
-			return err_set(
-			    err, RC_INVAL,
-			    training ? "an option for collectives was given, which training does "
-				       "not accept"
-				     : "an option for training was given, which needs the word "
-				       "training instead of a collective");
+/* The options that only some forms take. */
+static const struct {
+	size_t at;
+	unsigned forms;
+} of_forms[] = {
+    {ROW(min_bytes), OF_TABLES},
+    {ROW(max_bytes), OF_TABLES},
+    {ROW(factor), OF_TABLES},
+    {ROW(algo), OF_TABLES},
+    {ROW(algo_file), OF_TABLES},
+    {ROW(proto), OF_TABLES},
+    {ROW(channels), OF_TABLES},
+    {ROW(dtype), OF_TABLES},
+    {ROW(redop), OF_TABLES},
+    {ROW(root), OF_TABLES},
+    {ROW(explain), OF_TABLES},
+    {ROW(count), OF_TABLES},
+    {ROW(nbytes), OF_TABLES},
+    {ROW(params), OF_TRAINING},
+    {ROW(step_ms), OF_TRAINING},
+    {ROW(bucket), OF_TRAINING},
+    {ROW(fail_rate), OF_TRAINING},
+    {ROW(detect_ms), OF_TRAINING},
+    {ROW(restart_ms), OF_TRAINING},
+    {ROW(recover_ms), OF_TRAINING},
+    {ROW(repair_ms), OF_TRAINING},
+    {ROW(checkpoint_ms), OF_TRAINING},
+    {ROW(checkpoint), OF_TRAINING},
+    {ROW(how), OF_TRAINING},
+    {ROW(spares), OF_TRAINING},
+    {ROW(days), OF_TRAINING},
+    {ROW(seed), OF_TRAINING},
+    {ROW(plot), OF_TRAINING},
+    {ROW(parallel), OF_TRAINING | OF_STEP},
+    {ROW(overlap), OF_TRAINING | OF_STEP},
+    {ROW(model), OF_TRAINING | OF_STEP},
+    {ROW(step.layers), OF_TRAINING | OF_STEP},
+    {ROW(step.hidden), OF_TRAINING | OF_STEP},
+    {ROW(step.heads), OF_TRAINING | OF_STEP},
+    {ROW(step.seq), OF_TRAINING | OF_STEP},
+    {ROW(step.vocab), OF_TRAINING | OF_STEP},
+    {ROW(step.batch), OF_TRAINING | OF_STEP},
+    {ROW(step.micro), OF_TRAINING | OF_STEP},
+    {ROW(step.interleave), OF_TRAINING | OF_STEP},
+    {ROW(step.zero), OF_TRAINING | OF_STEP},
+    {ROW(step.flat), OF_TRAINING | OF_STEP},
+    {ROW(step.recompute), OF_TRAINING | OF_STEP},
+    {ROW(step.sequence_parallel), OF_TRAINING | OF_STEP},
+    {ROW(schedule), OF_TRAINING | OF_STEP},
+    {ROW(step_dtype), OF_TRAINING | OF_STEP},
+};
+
+static enum rc
+check_form(const struct args *a, enum form form, struct err *err)
+{
+	static const char *const words[] = {
+	    [OF_TABLES] = "a collective", [OF_TRAINING] = "training", [OF_STEP] = "step"};
+
+	for (size_t i = 0; i < sizeof of_forms / sizeof *of_forms; i++) {
+		unsigned f = of_forms[i].forms;
+
+		if (args_was_given(a, of_forms[i].at) && !(f & form))
+			return err_set(err, RC_INVAL,
+				       "an option for %s was given, which %s does not accept",
+				       f == OF_TABLES	  ? "collectives"
+				       : f == OF_TRAINING ? "training"
+							  : "step and training",
+				       words[form]);
+	}
 	return RC_OK;
 }
 
@@ -273,10 +320,13 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct args plan = *a;
 
-	bool training = strcmp(a->rest[0], "training") == 0;
+	enum form form = strcmp(a->rest[0], "training") == 0 ? OF_TRAINING
+			 : strcmp(a->rest[0], "step") == 0   ? OF_STEP
+							     : OF_TABLES;
 
 	if (a->fit) {
-		if (check_form(a, false, NULL) != RC_OK || check_form(a, true, NULL) != RC_OK)
+		if (check_form(a, OF_TABLES, NULL) != RC_OK ||
+		    check_form(a, OF_STEP, NULL) != RC_OK)
 			return err_set(err, RC_INVAL,
 				       "--fit: allows only --cluster, -n, -o and --json");
 		return simulate_fit(a, err);
@@ -286,10 +336,10 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 			       a->rest[1]);
 	if (args_given(a, output))
 		return err_set(err, RC_INVAL, "-o: needs --fit");
-	if (check_form(a, training, err) != RC_OK)
+	if (check_form(a, form, err) != RC_OK)
 		return RC_INVAL;
-	if (training)
-		return simulate_training(a, err);
+	if (form != OF_TABLES)
+		return (form == OF_STEP ? simulate_step : simulate_training)(a, err);
 	if (a->cluster)
 		return on_cluster(a, err);
 	if (args_given(a, proto) || a->channels || a->explain || args_given(a, min_bytes) ||

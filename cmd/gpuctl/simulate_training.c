@@ -29,6 +29,9 @@ struct training {
 	struct cluster c;
 	struct whatif_rates rates;
 	struct whatif w;
+	double overlap;
+	struct step_ask ask;
+	struct step_answer step; /* with --layers; else params alone is set */
 	uint32_t ngpus;
 	uint32_t tp, pp, dp;	/* dp ranks reduce a tp * pp-th of the gradients each */
 	uint32_t per_host;	/* of those dp ranks */
@@ -74,15 +77,16 @@ read_rates(struct training *t, struct err *err)
 	return rc;
 }
 
-/* Parse "tp=8,pp=16,dp=128", in any order; tp and pp default to 1, dp to the remaining GPUs. */
-static enum rc
-read_parallel(struct training *t, struct err *err)
+enum rc
+simulate_parallel(const struct args *a, const struct cluster *c, struct step_ask *out,
+		  struct err *err)
 {
-	uint32_t *const to[] = {&t->tp, &t->pp, &t->dp};
+	uint32_t tp = 0, pp = 0, dp = 0, *const to[] = {&tp, &pp, &dp};
+	uint32_t ngpus = a->nranks ? a->nranks : cluster_gpus(c);
 	char text[64] = "", *rest = text, *word;
 	uint64_t all;
 
-	snprintf(text, sizeof text, "%s", t->a->parallel ? t->a->parallel : "");
+	snprintf(text, sizeof text, "%s", a->parallel ? a->parallel : "");
 	while (*text && (word = strsep(&rest, ","))) {
 		const char *kinds = "tpd", *kind = *word ? strchr(kinds, *word) : NULL;
 		uint32_t *n = kind ? to[kind - kinds] : NULL;
@@ -91,20 +95,33 @@ read_parallel(struct training *t, struct err *err)
 		    parse_u32(word + 3, 1, CLUSTER_MAX_GPUS, n, NULL) != RC_OK)
 			return err_set(err, RC_INVAL,
 				       "--parallel: '%.64s' is not of the form tp=8,pp=16,dp=128",
-				       t->a->parallel);
+				       a->parallel);
 	}
-	t->tp = t->tp ? t->tp : 1;
-	t->pp = t->pp ? t->pp : 1;
-	all = (uint64_t)t->tp * t->pp;
-	if (!t->dp)
-		t->dp = (uint32_t)(t->ngpus / all);
-	else if (!t->a->nranks && all * t->dp <= t->ngpus)
-		t->ngpus = (uint32_t)(all * t->dp);
-	if (all * t->dp != t->ngpus)
+	tp = tp ? tp : 1;
+	pp = pp ? pp : 1;
+	all = (uint64_t)tp * pp;
+	if (all > ngpus)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " x pp %" PRIu32 " is more than %" PRIu32
+			       " GPUs",
+			       tp, pp, ngpus);
+	if (!dp)
+		dp = (uint32_t)(ngpus / all);
+	else if (!a->nranks && all * dp <= ngpus)
+		ngpus = (uint32_t)(all * dp);
+	if (all * dp != ngpus && a->nranks && ngpus % all)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " x pp %" PRIu32
+			       " does not divide %" PRIu32 " GPUs",
+			       tp, pp, ngpus);
+	if (all * dp != ngpus)
 		return err_set(err, RC_INVAL,
 			       "--parallel: tp %" PRIu32 " x pp %" PRIu32 " x dp %" PRIu32
-			       " is not %" PRIu32 " GPUs",
-			       t->tp, t->pp, t->dp, t->ngpus);
+			       " is not %" PRIu32 " GPUs; dp can be %s%" PRIu64,
+			       tp, pp, dp, ngpus, a->nranks ? "" : "1 to ", ngpus / all);
+	out->tp = tp;
+	out->pp = pp;
+	out->dp = dp;
 	return RC_OK;
 }
 
@@ -116,28 +133,15 @@ read_parallel(struct training *t, struct err *err)
 static enum rc
 share_cluster(struct training *t, struct err *err)
 {
-	struct cluster c = t->c;
-	uint32_t each = c.gpus_per_host, apart;
+	uint32_t each = t->c.gpus_per_host;
 
 	if (t->tp > 1 && each % t->tp != 0 && t->tp % each != 0)
 		return err_set(err, RC_INVAL,
 			       "--parallel: tp %" PRIu32 " must divide a host's %" PRIu32
 			       " GPUs, or be a multiple of them",
 			       t->tp, each);
-	t->per_host = t->tp < each ? each / t->tp : 1;
-	apart = t->tp > each ? t->tp / each : 1; /* hosts */
-	c.gpus_per_host = t->per_host;
-	c.domain = c.domain / t->tp ? c.domain / t->tp : 1;
-	c.hosts /= apart;
-	c.nic_gbs *= (double)c.nics * t->per_host / each;
-	c.nics = c.nics > 0;
-	if (t->per_host > 1 && t->c.nics * t->per_host % each == 0) {
-		c.nics = t->c.nics * t->per_host / each;
-		c.nic_gbs = t->c.nic_gbs;
-	}
-	for (int l = 0; l < CLUSTER_MAX_LEVELS; l++)
-		c.level[l].hosts = (c.level[l].hosts + apart - 1) / apart;
-	t->reduces = c;
+	t->reduces = cluster_strided(&t->c, t->tp);
+	t->per_host = t->reduces.gpus_per_host;
 	return RC_OK;
 }
 
@@ -145,7 +149,7 @@ share_cluster(struct training *t, struct err *err)
 static enum rc
 communication(struct training *t, struct err *err)
 {
-	double bytes = t->a->params * GRADIENT_BYTES / ((double)t->tp * t->pp),
+	double bytes = t->step.params * GRADIENT_BYTES / ((double)t->tp * t->pp),
 	       bucket = (double)t->a->bucket;
 	struct cluster_ask ask = {
 	    .coll = GPUSIM_ALLREDUCE, .ngpus = t->dp, .algo = -1, .proto = -1};
@@ -155,6 +159,11 @@ communication(struct training *t, struct err *err)
 
 	if (t->dp < 2)
 		return RC_OK; /* no rank to reduce with */
+	if (t->a->step.layers) {
+		t->reduce_s = t->step.dp_s + t->step.hidden_s;
+		t->exposed_s = t->step.dp_s;
+		return RC_OK;
+	}
 
 	ask.nbytes = (uint64_t)bucket;
 	rc = whole > 0 ? cluster_predict(&t->reduces, &ask, &answer, err) : RC_OK;
@@ -168,8 +177,21 @@ communication(struct training *t, struct err *err)
 			return rc;
 		t->reduce_s += answer.us / 1e6;
 	}
-	t->exposed_s = (1 - t->a->overlap) * t->reduce_s;
+	t->exposed_s = (1 - t->overlap) * t->reduce_s;
 	return RC_OK;
+}
+
+/* The step's time from its model, instead of --step-time. */
+static enum rc
+predict_step(struct training *t, struct err *err)
+{
+	const struct args *a = t->a;
+
+	if (args_given(a, params) || args_given(a, step_ms) || args_given(a, bucket))
+		return err_set(err, RC_INVAL,
+			       "--layers: a model's step is predicted; leave out --params, "
+			       "--step-time and --bucket");
+	return simulate_step_of(a, &t->c, &t->ask, &t->step, err);
 }
 
 static enum rc
@@ -205,16 +227,22 @@ prepare(struct training *t, struct err *err)
 		rc = read_rates(t, err);
 	if (rc != RC_OK)
 		return rc;
-	t->ngpus = a->nranks ? a->nranks : cluster_gpus(&t->c);
-	rc = read_parallel(t, err);
+	rc = simulate_parallel(a, &t->c, &t->ask, err);
+	t->tp = t->ask.tp;
+	t->pp = t->ask.pp;
+	t->dp = t->ask.dp;
+	t->ngpus = t->tp * t->pp * t->dp;
 	if (rc == RC_OK)
 		rc = share_cluster(t, err);
+	if (rc == RC_OK && a->step.layers)
+		rc = predict_step(t, err);
 	if (rc != RC_OK)
 		return rc;
 	t->w = (struct whatif){.rates = &t->rates,
 			       .hosts = (t->ngpus + t->c.gpus_per_host - 1) / t->c.gpus_per_host,
 			       .seconds = a->days * DAY,
-			       .step_s = seconds(a->step_ms),
+			       .step_s =
+				   a->step.layers ? t->step.s - t->step.dp_s : seconds(a->step_ms),
 			       .detect_s = seconds(a->detect_ms),
 			       .restart_s = seconds(a->restart_ms),
 			       .recover_s = seconds(a->recover_ms),
@@ -252,11 +280,14 @@ print_head(const struct training *t)
 {
 	printf("# training on %" PRIu32 " GPUs (%" PRIu32 " hosts) of %s, %.4g days\n", t->ngpus,
 	       t->w.hosts, t->c.name, t->w.seconds / DAY);
-	printf("# a step: %.4g s, and %.3g s of communication that computing does not hide "
-	       "(all-reduces of "
-	       "%.3g GB take %.3g s)\n",
-	       t->w.step_s, t->exposed_s,
-	       t->a->params * GRADIENT_BYTES / 1e9 / ((double)t->tp * t->pp), t->reduce_s);
+	printf("# a step: %.4g s, and %.3g s of communication that computing does not hide ",
+	       t->w.step_s, t->exposed_s);
+	if (t->a->step.layers)
+		printf("(data-parallel messages take %.3g s)\n", t->reduce_s);
+	else
+		printf("(all-reduces of %.3g GB take %.3g s)\n",
+		       t->step.params * GRADIENT_BYTES / 1e9 / ((double)t->tp * t->pp),
+		       t->reduce_s);
 	printf("# failures: one every %.3g h, %.0f expected\n", t->mtbf_s / HOUR,
 	       t->w.seconds / t->mtbf_s);
 	printf("# checkpoint every %.4g s; best: %.4g s by simulation (the mean of %d seeds), %.4g "
@@ -293,11 +324,12 @@ print_kinds(const struct training *t)
 		       t->rates.kind[k].name);
 }
 
+#define ORIGIN(field) (args_given(a, field) ? "given" : "default")
+
 static void
-assumed(const char *option, const char *meaning, double value, const char *unit, bool given)
+assumed(const char *option, const char *meaning, double value, const char *unit, const char *origin)
 {
-	printf("#   %-18s %10.6g %-2s %s; %s\n", option, value, unit, meaning,
-	       given ? "given" : "default");
+	printf("#   %-18s %10.6g %-2s %s; %s\n", option, value, unit, meaning, origin);
 }
 
 static void
@@ -318,23 +350,25 @@ print_assumed(const struct training *t)
 		    ", then pp %" PRIu32 " stages, as in Megatron-LM;\n"
 		    "#   --step-time includes tensor- and pipeline-parallel messages and bubbles\n",
 		    t->tp, t->dp, t->pp);
-	assumed("--step-time", "computation of a step", t->w.step_s, "s", args_given(a, step_ms));
-	assumed("--params", "parameters", a->params, "", args_given(a, params));
-	assumed("--bucket", "bytes of one all-reduce", (double)a->bucket, "B",
-		args_given(a, bucket));
-	assumed("--overlap", "hidden part of communication", a->overlap, "",
-		args_given(a, overlap));
+	assumed("--step-time", "computation of a step", t->w.step_s, "s",
+		t->a->step.layers ? "predicted" : ORIGIN(step_ms));
+	assumed("--params", "parameters", t->step.params, "",
+		t->a->step.layers ? "predicted" : ORIGIN(params));
+	if (!a->step.layers)
+		assumed("--bucket", "bytes of one all-reduce", (double)a->bucket, "B",
+			ORIGIN(bucket));
+	assumed("--overlap", "hidden part of communication", t->overlap, "", ORIGIN(overlap));
 	assumed("--detect-time", "time until a failure is detected", t->w.detect_s, "s",
-		args_given(a, detect_ms));
+		ORIGIN(detect_ms));
 	assumed("--restart-time", "time to start from a checkpoint", t->w.restart_s, "s",
-		args_given(a, restart_ms));
+		ORIGIN(restart_ms));
 	assumed("--recover-time", "time to start from memory", t->w.recover_s, "s",
-		args_given(a, recover_ms));
+		ORIGIN(recover_ms));
 	assumed("--repair-time", "time to repair a host, for shrink and spare", t->w.repair_s, "s",
-		args_given(a, repair_ms));
+		ORIGIN(repair_ms));
 	assumed("--checkpoint-time", "pause for a checkpoint", t->w.checkpoint_s, "s",
-		args_given(a, checkpoint_ms));
-	assumed("--spares", "spare hosts", t->w.spares, "", args_given(a, spares));
+		ORIGIN(checkpoint_ms));
+	assumed("--spares", "spare hosts", t->w.spares, "", ORIGIN(spares));
 }
 
 static void
@@ -375,8 +409,8 @@ print_json(const struct training *t)
 		 " overlap:%.9g seed:%" PRIu64
 		 " detect_s:%.9g restart_s:%.9g recover_s:%.9g repair_s:%.9g checkpoint_s:%.9g "
 		 "spares:%" PRIu32 " fail_rate:%s policies:[",
-		 t->tp, t->pp, t->dp, WHATIF_SEEDS, t->a->params, (uint64_t)t->a->bucket,
-		 t->a->overlap, (uint64_t)t->a->seed, t->w.detect_s, t->w.restart_s, t->w.recover_s,
+		 t->tp, t->pp, t->dp, WHATIF_SEEDS, t->step.params, (uint64_t)t->a->bucket,
+		 t->overlap, (uint64_t)t->a->seed, t->w.detect_s, t->w.restart_s, t->w.recover_s,
 		 t->w.repair_s, t->w.checkpoint_s, t->w.spares, t->rates.source);
 	for (int p = 0; p < WHATIF_NPOLICIES; p++) {
 		const struct whatif_answer *a = &t->answer[p];
@@ -468,6 +502,8 @@ simulate_training(const struct args *a, struct err *err)
 		return err_prefix(err, "--plot");
 	t = must_alloc(1, sizeof *t);
 	t->a = a;
+	t->step.params = a->params;
+	t->overlap = a->step.layers && !args_given(a, overlap) ? 0 : a->overlap;
 	rc = prepare(t, err);
 	if (rc == RC_OK)
 		rc = simulate(t, err);

@@ -22,7 +22,8 @@ json_lines() {
 		run) ;; # findings of --memcheck, which only a program of CUDA's has: gpusim-cuda(7) has their keys
 		replay) echo 'replay tape' ;;
 		plan) for line in 'allreduce -n 2' 'allreduce -n 2 --simulate' --list; do echo "plan $line"; done ;;
-		simulate) for line in 'allreduce -c h100-ib400 -n 16 -b 1K -e 1K' 'allreduce -n 2 --latency 1ms'; do echo "simulate $line"; done ;;
+		simulate) for line in 'allreduce -c h100-ib400 -n 16 -b 1K -e 1K' 'allreduce -n 2 --latency 1ms' \
+			'step -c a100-hdr --layers 4 --hidden 1024 --heads 16 --batch 8 --parallel dp=8'; do echo "simulate $line"; done ;;
 		synth) echo 'synth allreduce -n 2 --tries 1 -o found' ;;
 		pipeline) echo 'pipeline check 1f1b -p 2 -m 2' ;;
 		bench) echo 'bench -n 1 -b 8 -e 8 --iters 1' ;;

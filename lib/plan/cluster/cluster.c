@@ -13,8 +13,10 @@
 #include "base/parse.h"
 #include "cluster/kinds.h"
 
-#define MAX_GBS 1e6
-#define MAX_US	1e9
+#define MAX_GBS	   1e6
+#define MAX_US	   1e9
+#define MAX_TFLOPS 1e6
+#define MAX_GB	   1e6
 
 /* ---- kinds of values */
 
@@ -46,6 +48,9 @@ static const struct unit rates[] = {
     {"Gb", 0.125},	{"Gbit", 0.125},  {"Gbps", 0.125}, {"Tb/s", 125},  {"Tb", 125},
     {"Mb/s", 0.125e-3}, {"Mb", 0.125e-3}, {NULL, 0},
 };
+static const struct unit flops[] = {{"TFLOP/s", 1}, {"PFLOP/s", 1e3}, {"GFLOP/s", 1e-3}, {NULL, 0}};
+static const struct unit sizes[] = {
+    {"GB", 1}, {"GiB", 1.073741824}, {"MB", 1e-3}, {"TB", 1e3}, {NULL, 0}};
 static const struct unit times[] = {{"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}, {NULL, 0}};
 
 /* A unit. In rates b means bits and B bytes, so case matters. */
@@ -111,6 +116,46 @@ static void
 print_time(const struct option_row *o, const void *target, struct buf *out)
 {
 	print_real(o, target, "us", out);
+}
+
+static enum rc
+take_flops(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	double v = 0;
+	const char *unit = number(text, &v);
+
+	if (!unit || !in_unit(unit, flops, &v) || v <= 0 || v > MAX_TFLOPS)
+		return err_set(
+		    err, RC_INVAL,
+		    "'%.64s' is not a rate of computing up to 1000PFLOP/s, such as 312TFLOP/s",
+		    text);
+	*real(o, target) = v;
+	return RC_OK;
+}
+
+static void
+print_flops(const struct option_row *o, const void *target, struct buf *out)
+{
+	print_real(o, target, "TFLOP/s", out);
+}
+
+static enum rc
+take_size(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	double v = 0;
+	const char *unit = number(text, &v);
+
+	if (!unit || !in_unit(unit, sizes, &v) || v <= 0 || v > MAX_GB)
+		return err_set(err, RC_INVAL,
+			       "'%.64s' is not a memory's size up to 1000TB, such as 80GB", text);
+	*real(o, target) = v;
+	return RC_OK;
+}
+
+static void
+print_size(const struct option_row *o, const void *target, struct buf *out)
+{
+	print_real(o, target, "GB", out);
 }
 
 /* A network's word; -1: none. */
@@ -196,6 +241,8 @@ take_pcie(const struct option_row *o, const char *text, void *target, struct err
 
 static const struct option_kind rate = {"rate", take_rate, print_rate},
 				time_kind = {"time", take_time, print_time},
+				flops_kind = {"rate of computing", take_flops, print_flops},
+				size_kind = {"size", take_size, print_size},
 				nics = {"nics", take_nics, print_nics},
 				pcie = {"slot", take_pcie, print_rate};
 
@@ -212,6 +259,8 @@ static const struct option_word insides[] = {
 
 #define AS_RATE_GBS(field) .kind = &rate, OPTION_AT_(field, double)
 #define AS_TIME_US(field)  .kind = &time_kind, OPTION_AT_(field, double)
+#define AS_TFLOPS(field)   .kind = &flops_kind, OPTION_AT_(field, double)
+#define AS_GB(field)	   .kind = &size_kind, OPTION_AT_(field, double)
 #define AS_SHARE(field)	   AS_DOUBLE(field, 0, 1)
 #define CLASS_ROWS(where, what, field)                                                            \
 	{what " ll latency", "TIME", "a hop with protocol LL", AS_TIME_US(field[CLUSTER_LL].us)}, \
@@ -241,6 +290,10 @@ static const struct option_row rows[] = {
     {"hosts", "N", "hosts", AS_U32(hosts, 1, CLUSTER_MAX_HOSTS), ALSO("nodes")},
     {"gpus per host", "N", "GPUs of a host", AS_U32(gpus_per_host, 1, 1024), ALSO("gpus per node")},
     {"cpu", "KIND", "processors of a host", AS_WORD(cpu, cpus)},
+    {"memory", "SIZE", "of a GPU", AS_GB(memory_gb)},
+    {"memory bandwidth", "RATE", "of a GPU's memory", AS_RATE_GBS(memory_gbs)},
+    {"compute", "RATE", "of a GPU in products of 16-bit matrices, as sold", AS_TFLOPS(tflops)},
+    {"matrix share", "X", "of the compute rate that large products reach", AS_SHARE(matrix_share)},
     {"inside", "HOW", "the interconnect of a domain's GPUs", AS_WORD(inside, insides),
      ALSO("nvlink")},
     {"domain", "N", "GPUs that reach each other without NICs", AS_U32(domain, 1, CLUSTER_MAX_GPUS),
@@ -289,6 +342,7 @@ blank(struct cluster *c)
 			      .gpudirect = -1};
 	for (size_t i = 0; i < NROWS(rows); i++)
 		if (rows[i].kind == &rate || rows[i].kind == &time_kind || rows[i].kind == &pcie ||
+		    rows[i].kind == &flops_kind || rows[i].kind == &size_kind ||
 		    rows[i].kind == &option_double)
 			*real(&rows[i], c) = NAN;
 	c->nic_gbs = NAN;
@@ -331,8 +385,9 @@ check(const struct cluster *c, const char *name, struct err *err)
 	if (c->in[CLUSTER_SIMPLE].share <= 0 || (c->nics && c->out[CLUSTER_SIMPLE].share <= 0))
 		return refuse(name, "simple share: must not be 0, because Simple carries all sizes",
 			      err);
-	if (c->inside_share <= 0 || (c->nics && c->nic_share <= 0))
-		return refuse(name, "inside share, network share: must not be 0", err);
+	if (c->inside_share <= 0 || c->matrix_share <= 0 || (c->nics && c->nic_share <= 0))
+		return refuse(name, "inside share, network share, matrix share: must not be 0",
+			      err);
 	return RC_OK;
 }
 
@@ -423,6 +478,26 @@ cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err)
 	if (n >= 1 && n <= cluster_gpus(c))
 		return RC_OK;
 	return err_set(err, RC_INVAL, "needs %u GPUs; the cluster has %u", n, cluster_gpus(c));
+}
+
+struct cluster
+cluster_strided(const struct cluster *of, uint32_t stride)
+{
+	struct cluster c = *of;
+	uint32_t each = c.gpus_per_host, apart = stride > each ? stride / each : 1; /* hosts */
+
+	c.gpus_per_host = stride < each && each % stride == 0 ? each / stride : 1;
+	c.domain = c.domain / stride ? c.domain / stride : 1;
+	c.hosts = (c.hosts + apart - 1) / apart;
+	c.nic_gbs *= (double)c.nics * c.gpus_per_host / each;
+	c.nics = c.nics > 0;
+	if (c.gpus_per_host > 1 && of->nics * c.gpus_per_host % each == 0) {
+		c.nics = of->nics * c.gpus_per_host / each;
+		c.nic_gbs = of->nic_gbs;
+	}
+	for (int l = 0; l < CLUSTER_MAX_LEVELS; l++)
+		c.level[l].hosts = (c.level[l].hosts + apart - 1) / apart;
+	return c;
 }
 
 double

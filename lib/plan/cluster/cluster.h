@@ -56,6 +56,11 @@ struct cluster {
 	int cpu;	  /* enum cluster_cpu */
 	uint32_t hosts, gpus_per_host;
 
+	/* of a GPU */
+	double memory_gb, memory_gbs; /* 10^9 bytes; a second, reading and writing together */
+	double tflops;		      /* of products of 16-bit matrices, as sold */
+	double matrix_share;	      /* of tflops that large products reach */
+
 	/* inside a domain */
 	int inside; /* enum cluster_inside */
 	/* GPUs that reach each other without NICs: of a host, or of more in MNNVL */
@@ -117,6 +122,14 @@ enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err)
 uint32_t cluster_gpus(const struct cluster *c);
 /* RC_INVAL: it has fewer than n. */
 enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err);
+
+/*
+ * cluster_strided - the cluster as a group of every stride-th GPU has it, while all such groups communicate.
+ *
+ * The groups of a host share its NICs. A stride that neither divides a host's GPUs nor is a multiple of them
+ * counts as a GPU a host.
+ */
+struct cluster cluster_strided(const struct cluster *c, uint32_t stride);
 
 /* GB/s of the wire, all NICs of a host together. */
 double cluster_host_gbs(const struct cluster *c);

@@ -12,38 +12,44 @@
 
 #define GB_OF_BITS(gb) ((gb) / 8.0)
 
+/* Of the tensor cores' rate that large products of matrices reach. Fitted on two rows of a table of
+ * trainings on A100, tests/unit/step/t_step_published.c; other GPUs are taken to reach as much. */
+#define MATRIX_SHARE 0.649
+
 /*
- * Links, bandwidths and memory: NVIDIA's data sheets of each product (NVLink 2 and 3: 25 GB/s a link and
- * direction, NVLink 4: 25, NVLink 5: 50; PCIe 3, 4, 5 and 6 x16: 16, 32, 64, 128 GB/s).
+ * Links, bandwidths and memory: NVIDIA's data sheets of each product (NVLink 2 and 3: 25 GB/s a
+ * link and direction, NVLink 4: 25, NVLink 5: 50; PCIe 3, 4, 5 and 6 x16: 16, 32, 64, 128 GB/s).
+ * TFLOP/s are those of tensor cores with 16-bit inputs and f32 sums, without sparsity; of V100 and
+ * T4 f16 alone.
  */
 static const struct cluster_gpu_kind gpus[] = {
-    /* name, cc, links, GB/s, PCIe, memory, inside, per host, domain, CPU */
-    {"v100", 70, 6, 25, 16, 900, CLUSTER_MESH, 8, 0, CLUSTER_INTEL},
-    {"a100", 80, 12, 25, 32, 1555, CLUSTER_NVSWITCH, 8, 0, CLUSTER_AMD},
-    {"a800", 80, 8, 25, 32, 1555, CLUSTER_NVSWITCH, 8, 0, CLUSTER_AMD},
-    {"h100", 90, 18, 25, 64, 3350, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
-    {"h800", 90, 8, 25, 64, 3350, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
-    {"h200", 90, 18, 25, 64, 4800, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
-    {"h20", 90, 18, 25, 64, 4000, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
-    {"gh200", 90, 18, 25, 64, 4000, CLUSTER_MESH, 4, 0, CLUSTER_ARM},
-    {"b200", 100, 18, 50, 64, 8000, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
-    {"b300", 103, 18, 50, 128, 8000, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
-    {"gb200", 100, 18, 50, 64, 8000, CLUSTER_NVSWITCH, 4, 72, CLUSTER_ARM},
-    {"gb300", 103, 18, 50, 128, 8000, CLUSTER_NVSWITCH, 4, 72, CLUSTER_ARM},
-    {"a100-pcie", 80, 0, 0, 32, 1935, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
-    {"h100-pcie", 90, 0, 0, 64, 2000, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
-    {"h100-nvl", 90, 0, 0, 64, 3900, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
-    {"h200-nvl", 90, 0, 0, 64, 4800, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
-    {"t4", 75, 0, 0, 16, 320, CLUSTER_PCIE, 4, 0, CLUSTER_INTEL},
-    {"a10", 86, 0, 0, 32, 600, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
-    {"a40", 86, 0, 0, 32, 696, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
-    {"l4", 89, 0, 0, 16, 300, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
-    {"l40s", 89, 0, 0, 32, 864, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
-    {"rtx3090", 86, 0, 0, 32, 936, CLUSTER_PCIE, 4, 0, CLUSTER_AMD},
-    {"rtx4090", 89, 0, 0, 32, 1008, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
-    {"rtx5090", 120, 0, 0, 64, 1792, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
-    {"rtx6000", 120, 0, 0, 64, 1597, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
-    {"process", 0, 0, 0, 8, 8, CLUSTER_MEMORY, 2, 0, CLUSTER_INTEL},
+    /* name, cc, links, GB/s, PCIe, memory's GB/s, TFLOP/s, GB, inside, per host, domain, CPU */
+    {"v100", 70, 6, 25, 16, 900, 125, 32, CLUSTER_MESH, 8, 0, CLUSTER_INTEL},
+    {"a100", 80, 12, 25, 32, 1555, 312, 40, CLUSTER_NVSWITCH, 8, 0, CLUSTER_AMD},
+    {"a800", 80, 8, 25, 32, 1555, 312, 40, CLUSTER_NVSWITCH, 8, 0, CLUSTER_AMD},
+    {"h100", 90, 18, 25, 64, 3350, 989, 80, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
+    {"h800", 90, 8, 25, 64, 3350, 989, 80, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
+    {"h200", 90, 18, 25, 64, 4800, 989, 141, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
+    {"h20", 90, 18, 25, 64, 4000, 148, 96, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
+    {"gh200", 90, 18, 25, 64, 4000, 989, 96, CLUSTER_MESH, 4, 0, CLUSTER_ARM},
+    {"b200", 100, 18, 50, 64, 8000, 2250, 180, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
+    {"b300", 103, 18, 50, 128, 8000, 2250, 288, CLUSTER_NVSWITCH, 8, 0, CLUSTER_INTEL},
+    {"gb200", 100, 18, 50, 64, 8000, 2500, 186, CLUSTER_NVSWITCH, 4, 72, CLUSTER_ARM},
+    {"gb300", 103, 18, 50, 128, 8000, 2500, 288, CLUSTER_NVSWITCH, 4, 72, CLUSTER_ARM},
+    {"a100-pcie", 80, 0, 0, 32, 1935, 312, 80, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
+    {"h100-pcie", 90, 0, 0, 64, 2000, 756, 80, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
+    {"h100-nvl", 90, 0, 0, 64, 3900, 835, 94, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
+    {"h200-nvl", 90, 0, 0, 64, 4800, 835, 141, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
+    {"t4", 75, 0, 0, 16, 320, 65, 16, CLUSTER_PCIE, 4, 0, CLUSTER_INTEL},
+    {"a10", 86, 0, 0, 32, 600, 125, 24, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
+    {"a40", 86, 0, 0, 32, 696, 149.7, 48, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
+    {"l4", 89, 0, 0, 16, 300, 121, 24, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
+    {"l40s", 89, 0, 0, 32, 864, 362, 48, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
+    {"rtx3090", 86, 0, 0, 32, 936, 71, 24, CLUSTER_PCIE, 4, 0, CLUSTER_AMD},
+    {"rtx4090", 89, 0, 0, 32, 1008, 165, 24, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
+    {"rtx5090", 120, 0, 0, 64, 1792, 209.5, 32, CLUSTER_PCIE, 8, 0, CLUSTER_AMD},
+    {"rtx6000", 120, 0, 0, 64, 1597, 503.8, 96, CLUSTER_PCIE, 8, 0, CLUSTER_INTEL},
+    {"process", 0, 0, 0, 8, 8, 0.05, 1, CLUSTER_MEMORY, 2, 0, CLUSTER_INTEL},
 };
 
 /*
@@ -190,8 +196,12 @@ cluster_defaults(const struct cluster *words, struct cluster *out)
 	inside(g, out);
 	between(&networks[out->network], out);
 	out->launch_us = either(out->launch_us, gen->launch_us);
-	out->reduce_gbs = either(out->reduce_gbs, g->memory_gbs / 3);
-	out->copy_gbs = either(out->copy_gbs, g->memory_gbs / 2);
+	out->memory_gb = either(out->memory_gb, g->memory_gb);
+	out->memory_gbs = either(out->memory_gbs, g->memory_gbs);
+	out->tflops = either(out->tflops, g->tflops);
+	out->matrix_share = either(out->matrix_share, MATRIX_SHARE);
+	out->reduce_gbs = either(out->reduce_gbs, out->memory_gbs / 3);
+	out->copy_gbs = either(out->copy_gbs, out->memory_gbs / 2);
 	out->inside_share = either(
 	    out->inside_share, out->inside != CLUSTER_PCIE ? gen->inside_share
 			       : strncmp(g->name, "rtx", 3) == 0 && strcmp(g->name, "rtx6000") != 0

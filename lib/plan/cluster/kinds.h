@@ -14,6 +14,8 @@ struct cluster_gpu_kind {
 	double link_gbs;   /* of one, in one direction, as sold */
 	double pcie_gbs;   /* of its slot, in one direction, as sold */
 	double memory_gbs; /* of its own memory */
+	double tflops;	   /* of products of 16-bit matrices */
+	double memory_gb;
 	int inside;	   /* enum cluster_inside of its usual board */
 	uint32_t per_host; /* GPUs of its usual host */
 	uint32_t domain;   /* of its usual rack; 0: a host's */

@@ -1,0 +1,329 @@
+/* A training step: numbers worked out by hand, and how they change with each kind of parallelism. */
+#include <math.h>
+#include <string.h>
+
+#include "cluster/predict.h"
+#include "step/step.h"
+#include "tap.h"
+
+#define G 1073741824.0 /* 2^30 */
+#define M 1048576.0    /* 2^20 */
+
+static struct cluster c;
+static struct err err;
+
+/* A GPU of 5e11 operations and 1e15 bytes a second. */
+static const char hardware[] =
+    "gpu = h100\nhosts = 64\nnics = 8 x 400Gb/s ib\ncompute = 1TFLOP/s\n"
+    "matrix share = 0.5\nmemory bandwidth = 1000000GB/s\nmemory = 80GB\n";
+
+/* One layer; all sizes are 1024. */
+static const struct step_ask one = {.layers = 1,
+				    .hidden = 1024,
+				    .heads = 16,
+				    .seq = 1024,
+				    .vocab = 1024,
+				    .batch = 1,
+				    .micro = 1,
+				    .tp = 1,
+				    .pp = 1,
+				    .dp = 1,
+				    .interleave = 1};
+
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+static struct step_answer
+predict(struct step_ask a)
+{
+	struct step_answer got = {0};
+
+	err = (struct err){0};
+	if (step_predict(&c, &a, &got, &err) != RC_OK)
+		tap_bail(err.text);
+	return got;
+}
+
+/* Microseconds of a collective over the first n GPUs of a cluster. */
+static double
+us(const struct cluster *of, enum gpusim_coll coll, uint32_t n, uint64_t nbytes)
+{
+	struct cluster_ask ask = {
+	    .coll = coll, .ngpus = n, .nbytes = nbytes, .algo = -1, .proto = -1};
+	struct cluster_answer got;
+
+	if (cluster_predict(of, &ask, &got, &err) != RC_OK)
+		tap_bail(err.text);
+	return got.us;
+}
+
+static void
+test_one_gpu(void)
+{
+	struct step_ask a = one;
+	struct step_answer got = predict(a);
+
+	/* A layer forward: 24 s h^2 and 4 s^2 h operations; back twice that; the head 6 s h V. */
+	ok(near(got.matrix_s, (3 * 28 + 6) * G / 5e11), "products: %.9g s", got.matrix_s);
+	/* 22 + 46 and 32 + 42 bytes an element, 9 + 11 of 16 times as many scores; the head's 60 and 20 */
+	ok(near(got.elementwise_s, (68 + 74 + 20 * 16 + 60 + 20) * M / 1e15),
+	   "between them: %.9g s", got.elementwise_s);
+	ok(near(got.optimizer_s, 60 * (12 * M + 13 * 1024 + M) / 1e15), "the optimizer: %.9g s",
+	   got.optimizer_s);
+	ok(got.tp_s == 0 && got.pp_s == 0 && got.dp_s == 0 && got.bubble_s == 0 &&
+	       got.hidden_s == 0,
+	   "one GPU sends nothing and never waits");
+	ok(near(got.s, got.matrix_s + got.elementwise_s + got.optimizer_s), "that is all");
+	/* 72 (1 + 1/6 + 1/12) = 90 */
+	ok(near(got.flops, 90 * G) && near(got.model_flops, 90 * G),
+	   "operations of the paper's formula");
+	ok(near(got.params, 12 * M + 13 * 1024 + 2 * M), "parameters, with positions");
+	a.recompute = STEP_RECOMPUTE_FULL; /* 96 (1 + 1/6 + 1/16) = 118 */
+	got = predict(a);
+	ok(near(got.flops, 118 * G) && near(got.model_flops, 90 * G) &&
+	       near(got.matrix_s, 118 * G / 5e11),
+	   "with full recomputation");
+	ok(near(got.elementwise_s, (68 + 22 + 74 + 32 + 29 * 16 + 80) * M / 1e15),
+	   "which passes memory again");
+	a.recompute = STEP_RECOMPUTE_SELECTIVE;
+	got = predict(a);
+	ok(near(got.flops, 94 * G) && near(got.matrix_s, 94 * G / 5e11),
+	   "with that of attention alone");
+	a = one;
+	a.layers = 2;
+	ok(near(predict(a).matrix_s, (2 * 3 * 28 + 6) * G / 5e11),
+	   "twice the layers, twice their time");
+	a.layers = 1;
+	a.batch = 3;
+	got = predict(a);
+	ok(got.nmicro == 3 && near(got.matrix_s, 3 * 90 * G / 5e11), "three microbatches");
+}
+
+static void
+test_tensor(void)
+{
+	struct step_ask a = one;
+	struct step_answer got;
+	double reduce, split;
+
+	a.tp = 4;
+	a.layers = 3;
+	a.batch = 2;
+	got = predict(a);
+	reduce = us(&c, GPUSIM_ALLREDUCE, 4, 2 * 1024 * 1024);
+	ok(near(got.tp_s, 2 * (3 * 4 + 2) * reduce / 1e6),
+	   "4 all-reduces a layer, 2 of the ends, a microbatch");
+	ok(near(got.matrix_s, 2 * (3 * 84 + 6) * G / 4 / 5e11), "a quarter of the products");
+	/* norms and dropouts are of every rank: 68 whole, 74 and the scores in quarters */
+	ok(near(got.elementwise_s,
+		2 * (3 * (68 + 74 / 4. + 20 * 16 / 4.) + 60 / 4. + 20) * M / 1e15),
+	   "of what is between them, a part");
+	a.recompute = STEP_RECOMPUTE_FULL;
+	ok(near(predict(a).tp_s, 2 * (3 * 6 + 2) * reduce / 1e6), "6 with full recomputation");
+	a.recompute = STEP_RECOMPUTE_NONE;
+	a.sequence_parallel = true;
+	split = us(&c, GPUSIM_ALLGATHER, 4, 2 * 1024 * 1024) +
+		us(&c, GPUSIM_REDUCESCATTER, 4, 2 * 1024 * 1024);
+	got = predict(a);
+	ok(near(got.tp_s, 2 * (3 * 4 + 2) * split / 1e6),
+	   "an all-gather and a reduce-scatter for each");
+	ok(near(got.elementwise_s, 2 * (3 * (68 + 74 + 20 * 16) / 4. + 60 / 4. + 20) * M / 1e15),
+	   "and all between the products is in quarters");
+}
+
+static void
+test_pipeline(void)
+{
+	struct step_ask a = one;
+	struct step_answer got;
+	struct cluster apart;
+	double layer, send;
+
+	layer = (84 * G / 5e11 + (68 + 74 + 320) * M / 1e15);
+	a.layers = 8;
+	a.batch = 8;
+	a.pp = 4;
+	a.dp = 1;
+	got = predict(a);
+	send = us(&c, GPUSIM_SEND, 4, 2 * 1024 * 1024) / 1e6;
+	apart = cluster_strided(&c, 3);
+	ok(near(got.bubble_s, 3 * (2 * layer + 2 * send)),
+	   "1F1B: (p - 1) passes of a stage of two layers");
+	ok(near(got.pp_s, 8 * 2 * send + us(&apart, GPUSIM_ALLREDUCE, 2, 2 * 1024 * 1024) / 1e6),
+	   "two sends a microbatch, and the embedding's gradient");
+	ok(near(got.matrix_s, 8 * (2 * 84 + 6) * G / 5e11), "the rank with the head");
+	a.schedule = STEP_GPIPE;
+	ok(near(predict(a).bubble_s, got.bubble_s), "GPipe's bubble is as long");
+	a.schedule = STEP_1F1B;
+	a.interleave = 2;
+	ok(near(predict(a).bubble_s, 3 * (layer + 2 * send)), "interleaved: half of it");
+	ok(step_in_flight(&a, 0) == 11 && step_in_flight(&a, 3) == 5,
+	   "interleaved: 11 and 5 half stages in flight");
+	a.interleave = 1;
+	ok(step_in_flight(&a, 0) == 4 && step_in_flight(&a, 3) == 1, "1F1B: 4 and 1 microbatches");
+	a.batch = 2;
+	ok(step_in_flight(&a, 0) == 2, "not more than there are");
+	a.batch = 8;
+	a.schedule = STEP_GPIPE;
+	ok(step_in_flight(&a, 3) == 8, "GPipe: all");
+}
+
+static void
+test_data(void)
+{
+	struct step_ask a = one;
+	struct step_answer got;
+	uint64_t bytes = 2 * (12 * 1048576 + 13 * 1024 + 1048576);
+	double gather, reduce;
+
+	a.dp = 4;
+	a.batch = 8;
+	got = predict(a);
+	ok(near(got.dp_s, us(&c, GPUSIM_ALLREDUCE, 4, bytes) / 1e6) && got.nmicro == 2,
+	   "an all-reduce of gradients");
+	gather = us(&c, GPUSIM_ALLGATHER, 4, bytes) / 1e6;
+	reduce = us(&c, GPUSIM_REDUCESCATTER, 4, bytes) / 1e6;
+	a.zero = 1;
+	ok(near(predict(a).dp_s, gather + reduce), "ZeRO 1: reduce-scatter and all-gather");
+	ok(near(predict(a).optimizer_s, got.optimizer_s / 4),
+	   "and a quarter of the optimizer's work");
+	a.zero = 2;
+	ok(near(predict(a).dp_s, gather + 2 * reduce), "ZeRO 2: gradients after each microbatch");
+	a.zero = 3;
+	a.flat = true;
+	gather = us(&c, GPUSIM_ALLGATHER, 4, bytes - 2097152) / 1e6;
+	reduce = us(&c, GPUSIM_REDUCESCATTER, 4, bytes - 2097152) / 1e6;
+	reduce +=
+	    (2 * us(&c, GPUSIM_ALLGATHER, 4, 2097152) + us(&c, GPUSIM_REDUCESCATTER, 4, 2097152)) /
+	    1e6;
+	ok(near(predict(a).dp_s, 2 * (2 * gather + reduce)),
+	   "ZeRO 3: two gathers and a reduction a microbatch");
+	a.recompute = STEP_RECOMPUTE_FULL;
+	ok(near(predict(a).dp_s, 2 * (3 * gather + reduce)),
+	   "three gathers with full recomputation");
+	a.overlap = 0.75;
+	got = predict(a);
+	ok(near(got.dp_s, got.hidden_s / 3), "what computing hides");
+}
+
+/* 7.5e9 parameters: the paper's figure 1 has 120, 31.4, 16.6, 1.9 GB on 64 GPUs. */
+static void
+test_memory(void)
+{
+	static const double share[] = {16, 4 + 12 / 64., 2 + 14 / 64., 16 / 64.};
+	struct step_ask a = one;
+	struct step_memory m;
+	double params = 12 * M + 13 * 1024 + 2 * M;
+
+	a.dp = 64;
+	a.batch = 64;
+	for (a.zero = 0; a.zero < 4; a.zero++) {
+		m = step_memory_of(&a);
+		ok(near(m.parameters + m.gradients + m.optimizer, share[a.zero] * params),
+		   "ZeRO %u: %g bytes a parameter", a.zero, share[a.zero]);
+	}
+	a = one;
+	a.layers = 4;
+	/* s b h (34 + 5 a s / h) = 114 M; the head's 4 s b h (1 + V / h) */
+	ok(near(step_memory_of(&a).activations, (4 * 114 + 8) * M), "activations");
+	a.recompute = STEP_RECOMPUTE_FULL;
+	m = step_memory_of(&a);
+	ok(near(m.activations, (4 * 2 + 8) * M) && near(m.buffers, 114 * M),
+	   "of layers' inputs alone; one is in work");
+	a.recompute = STEP_RECOMPUTE_SELECTIVE;
+	a.tp = 4;
+	ok(near(step_memory_of(&a).activations, (4 * (10 + 24 / 4.) + 8 / 4.) * M),
+	   "tp, selective");
+	a.sequence_parallel = true;
+	ok(near(step_memory_of(&a).activations, (4 * 34 + 8) / 4. * M),
+	   "tp, sequence parallel, selective");
+	a.recompute = STEP_RECOMPUTE_NONE;
+	ok(near(step_memory_of(&a).activations, (4 * 114 + 8) / 4. * M), "tp, sequence parallel");
+	a = one;
+	a.layers = 40;
+	a.hidden = 16384;
+	ok(!predict(a).fits, "129 billion parameters do not fit a GPU");
+}
+
+static void
+refused(struct step_ask a, const char *want)
+{
+	struct step_answer got;
+	enum rc rc;
+
+	err = (struct err){0};
+	rc = step_predict(&c, &a, &got, &err);
+	if (!ok(rc == RC_INVAL && strstr(err.text, want), "refused: %s", want))
+		printf("# %d %s\n", rc, err.text);
+}
+
+static void
+test_refused(void)
+{
+	struct step_ask a = one;
+
+	a.layers = 12;
+	a.pp = 5;
+	refused(a, "12 layers are not a multiple of pp 5 x interleave 1; pp x interleave can be 1, "
+		   "2, 3, 4, 6, 12");
+	a.pp = 4;
+	a.interleave = 3;
+	a.batch = 6;
+	refused(a, "interleave 3 needs microbatches in groups of pp 4, and there are 6; pp can be "
+		   "1, 2, 3, 6");
+	a.pp = 1;
+	refused(a, "interleave can be 1");
+	a = one;
+	a.tp = 3;
+	refused(a, "tp 3 does not divide the 16 heads; tp can be 1, 2, 4, 8, 16");
+	a.tp = 16;
+	a.heads = 48;
+	refused(a, "heads 48 do not divide hidden 1024; heads can be 1, 2, 4, 8,");
+	a.hidden = 48 * 64;
+	a.tp = 12;
+	refused(a, "tp 12 must divide a host's 8 GPUs");
+	a = one;
+	a.batch = 12;
+	a.dp = 5;
+	refused(a,
+		"batch 12 is not a multiple of dp 5 x micro-batch 1; dp can be 1, 2, 3, 4, 6, 12");
+	a.dp = 2;
+	a.micro = 4;
+	refused(a, "with dp 2 micro-batch can be 1, 2, 3, 6");
+	a = one;
+	a.batch = a.dp = 1024;
+	refused(a, "needs 1024 GPUs; the cluster has 512");
+	a.batch = a.dp = 4000000;
+	refused(a, "more than 1048576 GPUs");
+	a = one;
+	a.heads = 0;
+	refused(a, "is 0");
+	a = one;
+	a.seq = 100000000;
+	a.hidden = 10000000;
+	a.heads = 10;
+	a.batch = a.micro = 2;
+	refused(a, "more than 10^15");
+	a = one;
+	a.seq = 1023;
+	a.tp = 2;
+	a.sequence_parallel = true;
+	refused(a, "tp can be 1, 3, 11");
+}
+
+int
+main(void)
+{
+	if (cluster_read(hardware, "f.ini", &c, &err) != RC_OK)
+		tap_bail(err.text);
+	test_one_gpu();
+	test_tensor();
+	test_pipeline();
+	test_data();
+	test_memory();
+	test_refused();
+	return tap_done();
+}
