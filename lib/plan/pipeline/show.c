@@ -36,15 +36,15 @@ room_for_labels(const struct pipeline *p, const struct pipeline_times *t, int le
 
 	for (uint32_t r = 0; r < p->nranks; r++)
 		for (size_t i = 0; i < p->row[r].n; i++) {
-			const struct pipeline_span *s = &t->span[r][i];
+			double takes = t->span[r][i].end - t->span[r][i].begin;
 
-			if (pipeline_computes(p->row[r].v[i].kind) && s->end > s->begin)
+			if (takes > 1e-6 * t->end) /* else nobody sees it */
 				scale =
 				    fmax(scale, ((double)label(p, &p->row[r].v[i], level, text) +
 						 (level == BARS)) /
-						    (s->end - s->begin));
+						    takes);
 		}
-	return scale;
+	return isfinite(scale) ? scale : 0;
 }
 
 /* ---- text */
@@ -70,7 +70,7 @@ draw_row(const struct pipeline *p, const struct pipeline_times *t, uint32_t r, i
 		bool bar = level == BARS;
 		char text[32];
 
-		if (!pipeline_computes(a->kind) || begin == end)
+		if (begin == end) /* also of what takes no time */
 			continue;
 		memset(kinds + begin, 1 + (int)a->kind, end - begin);
 		if (label(p, a, level, text) + bar > end - begin || level == LETTERS) {
@@ -197,19 +197,21 @@ pipeline_show_svg(const struct pipeline *p, const struct pipeline_times *t, stru
 {
 	double scale = room_for_labels(p, t, BARS) * LETTER, x = LEFT;
 	size_t n = 0;
-	bool has[PIPELINE_NKINDS] = {false};
+	bool has[PIPELINE_NKINDS] = {false}, joins = false;
 
 	for (uint32_t r = 0; r < p->nranks; n += p->row[r++].n)
-		for (size_t i = 0; i < p->row[r].n; i++)
+		for (size_t i = 0; i < p->row[r].n; i++) {
 			has[p->row[r].v[i].kind] = true;
+			joins |= p->row[r].v[i].joined;
+		}
 	if (n > PIPELINE_SVG_MAX)
 		return err_set(err, RC_INVAL, "%zu actions: an SVG has at most %u", n,
 			       PIPELINE_SVG_MAX);
 	scale = t->end <= 0 ? 1 : fmin(scale, WIDEST / t->end);
 	buf_addf(out,
 		 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" "
-		 "font-family=\"sans-serif\" "
-		 "font-size=\"11\" fill=\"#1f2933\">\n<style>.c{text-anchor:middle}",
+		 "font-family=\"sans-serif\" font-size=\"11\" "
+		 "fill=\"#1f2933\">\n<style>.c{text-anchor:middle}",
 		 ceil(LEFT + fmax(t->end * scale, 700) + 24), TOP + p->nranks * EACH + 30);
 	for (unsigned k = 0; k <= PIPELINE_W; k++)
 		buf_addf(out, ".%s{fill:%s;stroke:#fff}", pipeline_kind_name(k), looks[k].colour);
@@ -223,8 +225,8 @@ pipeline_show_svg(const struct pipeline *p, const struct pipeline_times *t, stru
 			 pipeline_kind_name(k), x, x + 20, looks[k].name);
 		x += 40 + LETTER * (double)strlen(looks[k].name);
 	}
-	buf_addf(out, "<text x=\"%g\" y=\"23\">end %g, bubble %g of %g</text>\n", x + 10, t->end,
-		 t->bubble, t->busy);
+	buf_addf(out, "<text x=\"%g\" y=\"23\">%send %g, bubble %g of %g</text>\n", x + 10,
+		 joins ? "underlined: together; " : "", t->end, t->bubble, t->busy);
 	for (uint32_t r = 0; r < p->nranks; r++)
 		svg_row(p, t, r, scale, out);
 	svg_axis(p, t->end, scale, out);
