@@ -217,3 +217,10 @@ epoch_ddp_gpusim() {
 epoch_loop() {
 	OPENBLAS_NUM_THREADS=1 "$programs/mnist_loop" "$data" "$epochs" 64 | rate | awk -v n="$1" '{ print n * $1 }'
 }
+
+epoch_vit() {
+	OPENBLAS_NUM_THREADS=1 mnist-train --model vit --devices 1 --batch 128 --optimizer adamw --lr 0.002 --data "$data" \
+		--train-items "$([ -n "$short" ] && echo 128 || echo 6400)" --test-items 1 --epochs 3 | rate
+}
+# The model with which the tests compare every gradient.
+steps_vit_torch() { OPENBLAS_NUM_THREADS=1 "$python" -W ignore "$here/../tests/python/torch_vit.py" "$([ -n "$short" ] && echo 0.1 || echo 5)"; }

@@ -4,8 +4,9 @@
  * Design notes. The keys of a block are turned, so that a row's scores are computed for many keys at a time; scores
  * become weights and are used while they are in the cache, and no matrix of all weights is ever in memory (Dao et al.,
  * arXiv:2205.14135). What a row has so far is scaled when a later block has a larger score. The backward pass computes
- * the weights again, from the logarithm of their sum. Few tokens make small products, for which a call of the BLAS costs
- * more than the product: they have loops of their own. Block 0 is the textbook, that the blocks are checked against.
+ * the weights again, from the logarithm of their sum. Few tokens make small products, for which a call of the BLAS
+ * costs more than the product: they have loops of their own. Block 0 is the textbook, that the blocks are checked
+ * against.
  */
 #include "kern/kern_impl.h"
 

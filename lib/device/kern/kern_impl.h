@@ -19,8 +19,9 @@
 	ROW(fill) ROW(copy) ROW(cast) ROW(gather) ROW(augment) ROW(affine) ROW(axpy)        \
 	ROW(scale) ROW(add) ROW(fixed_add) ROW(gemm) ROW(bias_add) ROW(bias_relu)           \
 	ROW(bias_grad) ROW(bias_relu_grad) ROW(relu) ROW(relu_grad) ROW(sigmoid)            \
-	ROW(sigmoid_grad) ROW(tanh) ROW(tanh_grad) ROW(gelu) ROW(gelu_grad) ROW(attention)        \
-	ROW(attention_grad) ROW(patches) ROW(tokens) ROW(tokens_grad) ROW(pick) ROW(pick_grad) ROW(conv2d) ROW(conv2d_grad_x)           \
+	ROW(sigmoid_grad) ROW(tanh) ROW(tanh_grad) ROW(gelu) ROW(gelu_grad)                 \
+	ROW(attention) ROW(attention_grad) ROW(patches) ROW(tokens) ROW(tokens_grad)        \
+	ROW(pick) ROW(pick_grad) ROW(conv2d) ROW(conv2d_grad_x)                             \
 	ROW(conv2d_grad_w) ROW(maxpool2d) ROW(maxpool2d_grad) ROW(batchnorm_sums)           \
 	ROW(batchnorm_moments) ROW(batchnorm) ROW(batchnorm_grad_sums) ROW(batchnorm_grad)  \
 	ROW(layernorm) ROW(layernorm_grad_params) ROW(layernorm_grad) ROW(softmax_xent)     \

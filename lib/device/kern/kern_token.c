@@ -1,5 +1,5 @@
 /*
- * kern_token.c - a picture as tokens: its patches, the class token and the positions that go with them, and how to pick some.
+ * kern_token.c - a picture as tokens: its patches, the class token and the positions that go with them, picking some.
  */
 #include "kern/kern_impl.h"
 
@@ -178,8 +178,8 @@ tokens_grad_run(struct kern_call *call)
 }
 
 /*
- * tokens_grad - the gradients of tokens' class token and places: sums over the samples, in double. Those of its rows are
- * dy's own, without the class token: see pick.
+ * tokens_grad - the gradients of tokens' class token and places: sums over the samples, in double. Those of its rows
+ * are dy's own, without the class token: see pick.
  *
  * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_token.c
  */

@@ -59,9 +59,10 @@ struct emit_batch {
 	const struct emit_place *place; /* by rank */
 	const uint64_t *rows;		/* by rank; may be 0 */
 	uint64_t total;			/* rows of all ranks together */
-	bool single; /* one thread computes each product, so the bits are reproducible */
-	bool
-	    apart; /* emit_propagate comes before emit_gradients, which may come much later; not with batch norm */
+	/* one thread computes each product, so the bits are reproducible */
+	bool single;
+	/* emit_propagate comes before emit_gradients, which may come much later; not with batch norm */
+	bool apart;
 };
 
 /* From x to y of the last node. EMIT_TRAIN: batch norm by the batch; EMIT_EVAL: by the running
@@ -85,10 +86,11 @@ struct emit_target {
 void emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
 	       const struct emit_sink *s);
 
-/* One node's backward step, called from the last node to the first: emit_gradients computes the
- * gradients of its parameters, then emit_propagate those of its inputs; the other way round if the batch says
- * `apart`. The second reader of a node's output adds to its gradient, in the order of these calls. Afterwards the batch's
- * variances are unbiased. */
+/*
+ * One node's backward step, called from the last node to the first: emit_gradients computes the gradients of its
+ * parameters, then emit_propagate those of its inputs; the other way round if the batch says `apart`. The second reader
+ * of a node's output adds to its gradient, in the order of these calls. Afterwards the batch's variances are unbiased.
+ */
 void emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t node,
 		    const struct emit_sink *s);
 void emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t node,

@@ -4,9 +4,9 @@
  * A net is a list of nodes, each taking the outputs of nodes before it. Items and activations are
  * [channels, rows, cols], batches [n, channels, rows, cols], row-major; a dense layer's output is
  * [n, 1, 1]. A transformer's activations are [tokens, features]: a node has `tokens` rows of its shape
- * for each item, and dense layers and layer norms work on each row. All parameters lie in one vector, node after node, weight then bias, so that one
- * all-reduce carries all gradients. After them, in the same vector, are the running statistics of
- * batch norm, which training changes, but not by gradients.
+ * for each item, and dense layers and layer norms work on each row. All parameters lie in one vector,
+ * node after node, weight then bias, so that one all-reduce carries all gradients. After them, in the same
+ * vector, are the running statistics of batch norm, which training changes, but not by gradients.
  */
 #ifndef NN_NET_H
 #define NN_NET_H
@@ -148,7 +148,8 @@ struct net_bucket {
  */
 unsigned net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out[NET_MAX_NODES]);
 
-/* The arrays "fc1.weight", "fc1.bias" ... ("tokens.cls" and "tokens.pos" of a vit) that point into params; returns their number. */
+/* The arrays "fc1.weight", "fc1.bias" ... ("tokens.cls" and "tokens.pos" of a vit) that point into params; returns
+ * their number. */
 #define NET_MAX_ARRAYS (2 * NET_MAX_NODES)
 unsigned net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MAX_ARRAYS]);
 

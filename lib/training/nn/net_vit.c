@@ -1,8 +1,8 @@
 /*
  * net_vit.c - a vision transformer: pictures as rows of patches, and blocks of attention and dense layers on them.
  *
- * A block normalises before its layers: x + proj(attention(qkv(ln1(x)))), then x + fc2(gelu(fc1(ln2(x)))). The last norm
- * comes after the class token was picked, which gives the same numbers as before it.
+ * A block normalises before its layers: x + proj(attention(qkv(ln1(x)))), then x + fc2(gelu(fc1(ln2(x)))). The last
+ * norm comes after the class token was picked, which gives the same numbers as before it.
  *
  * Source: Dosovitskiy et al., arXiv:2010.11929
  */

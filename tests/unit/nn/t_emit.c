@@ -248,11 +248,16 @@ statistics_agree(const struct trial *t)
 	return off < 1e-9;
 }
 
-/* The input's gradients of all nodes, and only then, from the first node on, those of the parameters: the same bits. */
+/* Forward unit by unit; the inputs' gradients of all nodes, and only then those of the parameters, from the first node
+ * on: the same bits. */
 static bool
 apart_agrees(const struct trial *one, const struct trial *apart)
 {
-	emit_forward(&apart->net, &apart->batch, EMIT_TRAIN, &sink);
+	const struct net *n = &apart->net;
+
+	for (uint32_t i = 0; i < n->ncuts; i++)
+		emit_forward_nodes(n, &apart->batch, n->cut[i],
+				   i + 1 < n->ncuts ? n->cut[i + 1] : n->nnodes, EMIT_TRAIN, &sink);
 	emit_loss(&apart->net, &apart->batch, apart->target, &sink);
 	for (uint32_t k = apart->net.nnodes; k-- > 0;)
 		emit_propagate(&apart->net, &apart->batch, k, &sink);
