@@ -20,11 +20,7 @@ simulate_step_of(const struct args *a, const struct cluster *c, struct step_ask 
 	ask->pp = parallel.pp;
 	ask->dp = parallel.dp;
 	ask->overlap = args_given(a, overlap) ? a->overlap : 0;
-	if (strcmp(a->schedule, "gpipe") == 0)
-		ask->schedule = STEP_GPIPE;
-	else if (strcmp(a->schedule, "1f1b") != 0)
-		return err_set(err, RC_INVAL, "--schedule: '%.64s' must be 1f1b or gpipe",
-			       a->schedule);
+	ask->schedule = a->schedule;
 	return step_predict(c, ask, out, err);
 }
 
@@ -49,7 +45,7 @@ print_text(const struct args *a, const struct cluster *c, const struct step_ask 
 	printf("# %" PRIu32 " sequences in %" PRIu64 " microbatches of %" PRIu32 "; %" PRIu32
 	       " layers a stage, %" PRIu32
 	       " stages a rank; products of matrices reach %.3g of %.4g TFLOP/s\n#\n",
-	       k->batch, s->nmicro, k->micro, k->layers / k->pp / k->interleave, k->interleave,
+	       k->batch, s->nmicro, k->micro, k->layers / s->nstages, s->nstages / k->pp,
 	       c->matrix_share, c->tflops);
 	printf("# step time          %.4g s\n", s->s);
 	printf("# TFLOP/s a GPU      %.4g, %.3g %% of the GPU's; without what is recomputed %.4g\n",
@@ -68,7 +64,7 @@ print_text(const struct args *a, const struct cluster *c, const struct step_ask 
 		printf("# ZeRO %" PRIu32
 		       "; %.4g s of data-parallel messages are hidden behind computing\n",
 		       k->zero, s->hidden_s);
-	printf("#\n# %8s  memory of a GPU of pipeline rank %" PRIu32 "\n", "GB", m->stage);
+	printf("#\n# %8s  memory of a GPU of pipeline rank %" PRIu32 "\n", "GB", m->rank);
 	printf("%10.4g  parameters\n%10.4g  gradients\n%10.4g  optimizer\n%10.4g  "
 	       "activations\n%10.4g  buffers\n",
 	       m->parameters / 1e9, m->gradients / 1e9, m->optimizer / 1e9, m->activations / 1e9,
@@ -86,11 +82,13 @@ print_json(const struct cluster *c, const struct step_ask *k, const struct step_
 
 	json_put(&j,
 		 "{cluster:%s gpu:%s nranks:%" PRIu64 " tp:%" PRIu32 " pp:%" PRIu32 " dp:%" PRIu32
-		 " microbatches:%" PRIu64 " params:%.9g step_s:%.9g tflops:%.9g model_tflops:%.9g "
+		 " stages:%" PRIu32 " microbatches:%" PRIu64
+		 " params:%.9g step_s:%.9g tflops:%.9g model_tflops:%.9g "
 		 "flops:%.9g tokens_per_s:%.9g matrix_share:%.9g",
-		 c->name, cluster_gpu_name(c), s->ngpus, k->tp, k->pp, k->dp, s->nmicro, s->params,
-		 s->s, s->flops / gpus / s->s / 1e12, s->model_flops / gpus / s->s / 1e12, s->flops,
-		 (double)k->batch * k->seq / s->s, c->matrix_share);
+		 c->name, cluster_gpu_name(c), s->ngpus, k->tp, k->pp, k->dp, s->nstages, s->nmicro,
+		 s->params, s->s, s->flops / gpus / s->s / 1e12,
+		 s->model_flops / gpus / s->s / 1e12, s->flops, (double)k->batch * k->seq / s->s,
+		 c->matrix_share);
 	json_put(&j,
 		 "matrix_s:%.9g elementwise_s:%.9g optimizer_s:%.9g tp_s:%.9g pp_s:%.9g dp_s:%.9g "
 		 "bubble_s:%.9g "
@@ -101,10 +99,10 @@ print_json(const struct cluster *c, const struct step_ask *k, const struct step_
 		 (s->matrix_s + s->elementwise_s + s->optimizer_s) / s->s, s->tp_s / s->s,
 		 s->pp_s / s->s, s->dp_s / s->s, s->bubble_s / s->s);
 	json_put(&j,
-		 "memory:{stage:%" PRIu32 " parameters:%.9g gradients:%.9g optimizer:%.9g "
+		 "memory:{rank:%" PRIu32 " parameters:%.9g gradients:%.9g optimizer:%.9g "
 		 "activations:%.9g buffers:%.9g total:%.9g} "
 		 "memory_gb:%.9g fits:%hhu}\n",
-		 m->stage, m->parameters, m->gradients, m->optimizer, m->activations, m->buffers,
+		 m->rank, m->parameters, m->gradients, m->optimizer, m->activations, m->buffers,
 		 m->total, c->memory_gb, s->fits);
 }
 

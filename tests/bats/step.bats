@@ -61,6 +61,24 @@ GPT3=(--layers 96 --hidden 12288 --heads 96 --seq 2048 --batch 1536 --vocab 5120
 	holds "$(field dp_s) / $all > 0.899 && $(field dp_s) / $all < 0.901 && $(field hidden_s) > 0"
 }
 
+@test "a schedule from a file: as by its name, and proved" {
+	step() { gpuctl simulate step "${GPT3[@]}" --parallel tp=8,pp=4,dp=32 -c a100-hdr --json "$@"; }
+	for name in 1f1b interleaved=2 zb-h1; do
+		gpuctl pipeline make $name -p 4 -m 48 >schedule.csv
+		step --schedule $name >named
+		step --schedule schedule.csv | cmp - named
+	done
+	step --interleave 2 >named
+	step --schedule interleaved=2 | cmp - named
+	sed '1s/,0B0/,0B1/' schedule.csv >wrong.csv
+	sed -i '1s/,[0-9]*I0/,0I1/' wrong.csv
+	run -5 step --schedule wrong.csv
+	[[ ${#lines[@]} -eq 1 && $output == *wrong.csv* ]] || fail "$output"
+	gpuctl pipeline make 1f1b -p 4 -m 8 >other.csv
+	run -2 step --schedule other.csv
+	assert_output 'gpuctl: simulate: other.csv: it has 4 ranks and 8 microbatches'
+}
+
 @test "a training's step by its model" {
 	gpuctl simulate step "${GPT3[@]}" --parallel tp=8,pp=8,dp=16 -c a100-hdr --json >json
 	step=$(field step_s) dp=$(field dp_s)
@@ -84,10 +102,10 @@ GPT3=(--layers 96 --hidden 12288 --heads 96 --seq 2048 --batch 1536 --vocab 5120
 	refused 'does not divide 1000 GPUs' "${GPT3[@]}" -c a100-hdr -n 1000 --parallel tp=8,pp=8,dp=8
 	refused 'is more than 4480 GPUs' "${GPT3[@]}" -c a100-hdr --parallel tp=8192
 	refused 'tp 16 x pp 1' "${GPT3[@]}" -c a100-hdr -n 8 --parallel tp=16
-	refused '96 layers are not a multiple of pp 7 x interleave 1; pp x interleave can be 1, 2, 3' "${GPT3[@]}" -c a100-hdr --parallel tp=8,pp=7,dp=1
+	refused '96 layers are not a multiple of pp 7 x 1 stages; pp x stages can be 1, 2, 3' "${GPT3[@]}" -c a100-hdr --parallel tp=8,pp=7,dp=1
 	refused 'tp 7 does not divide the 96 heads; tp can be 1, 2, 3' "${GPT3[@]}" -c a100-hdr --parallel tp=7,dp=1
 	refused 'with dp 16 micro-batch can be 1, 2, 3' "${GPT3[@]}" -c a100-hdr --parallel tp=8,pp=8,dp=16 --micro-batch 5
-	refused '--schedule' "${GPT3[@]}" -c a100-hdr --parallel dp=1 --schedule nothing
+	refused 'the schedules are gpipe, 1f1b, ' "${GPT3[@]}" -c a100-hdr --parallel dp=1 --schedule nothing
 	refused 'must be one of' "${GPT3[@]}" -c a100-hdr --model bert
 	refused 'out of range (0 to 3)' "${GPT3[@]}" -c a100-hdr --zero 4
 	refused 'an option for training was given, which step does not accept' "${GPT3[@]}" -c a100-hdr --days 3

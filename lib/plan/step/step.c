@@ -1,4 +1,4 @@
-#include "step/step.h"
+#include "step/step_impl.h"
 
 #include <math.h>
 
@@ -57,7 +57,8 @@ struct frame {
 	const struct cluster *c;
 	const struct step_ask *a;
 	double act, scores; /* elements of an activation, of a GPU's scores, for a microbatch */
-	double layers;	    /* of a stage */
+	const struct step_pipe *pipe;
+	double stages, layers; /* of the rank with the last stage; of a stage */
 	/* seconds of a layer and microbatch */
 	double linear, attention;    /* products forward */
 	double forward, backward;    /* between them */
@@ -107,7 +108,7 @@ layer_time(struct frame *f)
 	}
 }
 
-/* The head and the loss, of a microbatch, forward and back; with one stage also the embedding. */
+/* The head and the loss, of a microbatch, forward and back; where they are one rank's, also the embedding. */
 static void
 head_time(const struct frame *f, double *matrix, double *between)
 {
@@ -115,7 +116,8 @@ head_time(const struct frame *f, double *matrix, double *between)
 	double rows = (double)a->micro * a->seq, words = ceil((double)a->vocab / a->tp);
 
 	*matrix = 3 * product(f->c, rows, words, a->hidden, 1);
-	*between = moved(f->c, LOGITS * rows * words + (a->pp == 1 ? EMBEDDING_ALL * f->act : 0));
+	*between = moved(f->c, LOGITS * rows * words +
+				   (f->pipe->first == f->pipe->last ? EMBEDDING_ALL * f->act : 0));
 }
 
 /* ---- communication */
@@ -158,7 +160,7 @@ tensor_time(struct frame *f, struct err *err)
  * those of the paper's program did.
  */
 static enum rc
-pipeline_time(struct frame *f, struct err *err)
+send_time(struct frame *f, struct err *err)
 {
 	const struct step_ask *a = f->a;
 	struct cluster c = cluster_strided(f->c, a->tp * a->dp);
@@ -195,7 +197,8 @@ sharded_time(const struct frame *f, const struct cluster *c, double *s, struct e
 	const struct step_ask *a = f->a;
 	double passes = a->recompute == STEP_RECOMPUTE_FULL ? 3 : 2,
 	       hh = (double)a->hidden * a->hidden / a->tp;
-	double nmicro = (double)a->batch / a->dp / a->micro, layers = nmicro * a->layers / a->pp;
+	double nmicro = (double)a->batch / a->dp / a->micro,
+	       layers = nmicro * f->layers * f->stages;
 	enum rc rc = sharded_matrix(f, c, WORD * step_embedding_params(a), 2, nmicro, s, err);
 
 	if (a->flat && rc == RC_OK)
@@ -210,7 +213,7 @@ data_time(const struct frame *f, double *s, struct err *err)
 {
 	const struct step_ask *a = f->a;
 	struct cluster c = cluster_strided(f->c, a->tp);
-	double params = step_layer_params(a) * a->layers / a->pp + step_embedding_params(a);
+	double params = step_rank_params(a, f->pipe, f->pipe->last);
 	enum rc rc;
 
 	if (a->dp < 2)
@@ -243,38 +246,77 @@ count(const struct step_ask *a, struct step_answer *out)
 	out->nmicro = a->batch / a->dp / a->micro;
 }
 
-static void
-sum(const struct frame *f, double data, struct step_answer *out)
+static enum rc
+sum(const struct frame *f, double data, struct step_answer *out, struct err *err)
 {
 	const struct step_ask *a = f->a;
 	double meets = a->recompute == STEP_RECOMPUTE_FULL ? 6 : 4, head, between;
-	double m = (double)out->nmicro, layers = f->layers * a->interleave * m;
+	double m = (double)out->nmicro, layers = f->layers * f->stages * m;
 	double products = 3 * (f->linear + f->attention) + f->again;
 	double others = f->forward + f->backward + f->again_between;
-	double params = step_layer_params(a) * a->layers / a->pp + step_embedding_params(a);
+	double params = step_rank_params(a, f->pipe, f->pipe->last);
+	struct pipeline_costs pass;
 
 	head_time(f, &head, &between);
 	out->matrix_s = layers * products + m * head;
 	out->elementwise_s = layers * others + m * between;
 	/* The embedding's sum forward, the head's back. */
-	out->tp_s = (layers * meets + m * (a->pp == 1 ? 2 : 1)) * f->reduce;
-	out->pp_s += 2 * m * a->interleave * f->send;
-	out->bubble_s =
-	    (a->pp - 1) * (f->layers * (products + others + meets * f->reduce) + 2 * f->send);
+	out->tp_s = (layers * meets + m * (f->pipe->first == f->pipe->last ? 2 : 1)) * f->reduce;
+	out->pp_s += 2 * m * f->stages * f->send;
+	pass.f = f->layers * (f->linear + f->attention + f->forward + 2 * f->reduce) + f->send;
+	pass.w = f->layers * f->linear; /* of the weights; attention's products have none */
+	pass.b =
+	    f->layers * (products + others + meets * f->reduce) + 2 * f->send - pass.f - pass.w;
+	pass.comm = 0; /* it is in the passes, as both ranks wait */
 	out->optimizer_s = moved(f->c, OPTIMIZER * params / (a->zero ? a->dp : 1));
 	out->hidden_s = fmin(a->overlap * data, out->matrix_s + out->elementwise_s);
 	out->dp_s = data - out->hidden_s;
+	return step_pipe_bubble(f->pipe, &pass, &out->bubble_s, err);
+}
+
+/* All of it, for a schedule that is open. */
+static enum rc
+predict(struct frame *f, struct step_answer *out, struct err *err)
+{
+	const struct step_ask *a = f->a;
+	uint32_t apart = f->pipe->last > f->pipe->first ? f->pipe->last - f->pipe->first
+							: f->pipe->first - f->pipe->last;
+	double data = 0;
+	enum rc rc;
+
+	f->stages = step_pipe_stages(f->pipe, f->pipe->last);
+	f->layers = (double)a->layers / f->pipe->nstages;
+	layer_time(f);
+	rc = tensor_time(f, err);
+	if (rc == RC_OK)
+		rc = send_time(f, err);
+	if (rc == RC_OK)
+		rc = data_time(f, &data, err);
+	if (rc == RC_OK && apart) { /* the first stage's embedding and the last one's are one */
+		struct cluster ends = cluster_strided(f->c, a->tp * a->dp * apart);
+
+		rc = add(&ends, GPUSIM_ALLREDUCE, 2, WORD * step_embedding_params(a), 1, &out->pp_s,
+			 err);
+	}
+	if (rc == RC_OK)
+		rc = sum(f, data, out, err);
+	if (rc != RC_OK)
+		return rc;
 	out->s = out->matrix_s + out->elementwise_s + out->optimizer_s + out->tp_s + out->pp_s +
 		 out->dp_s + out->bubble_s;
+	out->nstages = f->pipe->nstages;
+	out->memory = step_memory_of(a, f->pipe);
+	out->fits = out->memory.total <= f->c->memory_gb * 1e9;
+	return RC_OK;
 }
 
 enum rc
 step_predict(const struct cluster *c, const struct step_ask *a, struct step_answer *out,
 	     struct err *err)
 {
-	struct frame f = {.c = c, .a = a};
+	struct step_pipe pipe;
+	struct frame f = {.c = c, .a = a, .pipe = &pipe};
 	struct step_answer got = {0};
-	double data = 0;
 	enum rc rc = step_check(a, err);
 
 	if (rc != RC_OK)
@@ -288,26 +330,14 @@ step_predict(const struct cluster *c, const struct step_ask *a, struct step_answ
 		return err_set(err, RC_INVAL,
 			       "tp %u x pp %u x dp %u needs %llu GPUs; the cluster has %u", a->tp,
 			       a->pp, a->dp, (unsigned long long)got.ngpus, cluster_gpus(c));
-	f.act = (double)a->seq * a->micro * a->hidden;
-	f.scores = (double)a->heads * a->seq * a->seq * a->micro / a->tp;
-	f.layers = (double)a->layers / a->pp / a->interleave;
-	layer_time(&f);
-	rc = tensor_time(&f, err);
-	if (rc == RC_OK)
-		rc = pipeline_time(&f, err);
-	if (rc == RC_OK)
-		rc = data_time(&f, &data, err);
-	if (rc == RC_OK && a->pp > 1) { /* the first stage's embedding and the last one's are one */
-		struct cluster ends = cluster_strided(c, a->tp * a->dp * (a->pp - 1));
-
-		rc = add(&ends, GPUSIM_ALLREDUCE, 2, WORD * step_embedding_params(a), 1, &got.pp_s,
-			 err);
-	}
+	rc = step_pipe_open(a, &pipe, err);
 	if (rc != RC_OK)
 		return rc;
-	sum(&f, data, &got);
-	got.memory = step_memory_of(a);
-	got.fits = got.memory.total <= c->memory_gb * 1e9;
-	*out = got;
-	return RC_OK;
+	f.act = (double)a->seq * a->micro * a->hidden;
+	f.scores = (double)a->heads * a->seq * a->seq * a->micro / a->tp;
+	rc = predict(&f, &got, err);
+	step_pipe_close(&pipe);
+	if (rc == RC_OK)
+		*out = got;
+	return rc;
 }

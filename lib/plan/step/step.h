@@ -24,16 +24,15 @@
 #include "cluster/cluster.h"
 
 enum step_recompute { STEP_RECOMPUTE_NONE, STEP_RECOMPUTE_SELECTIVE, STEP_RECOMPUTE_FULL };
-enum step_schedule { STEP_1F1B, STEP_GPIPE };
 
 struct step_ask {
 	uint32_t layers, hidden, heads, seq,
 	    vocab;	       /* the vocabulary is padded to a multiple of tp */
 	uint32_t batch, micro; /* sequences: of a step; of a microbatch */
 	uint32_t tp, pp, dp;
-	uint32_t interleave; /* stages of a rank; more than 1: 1F1B, interleaved */
-	enum step_schedule schedule;
-	uint32_t zero; /* 0 to 3: what is sharded over dp */
+	uint32_t interleave;  /* stages of a rank; more than 1: 1F1B, interleaved */
+	const char *schedule; /* "1f1b", "gpipe", or any of pipeline_named */
+	uint32_t zero;	      /* 0 to 3: what is sharded over dp */
 	enum step_recompute recompute;
 	bool sequence_parallel;
 	bool flat; /* ZeRO 3: one flat collective a layer, not one a matrix with a list of parts */
@@ -42,7 +41,7 @@ struct step_ask {
 
 /* Bytes of the GPU that needs the most. */
 struct step_memory {
-	uint32_t stage; /* the rank of the pipeline that it is in */
+	uint32_t rank; /* of the pipeline */
 	double parameters, gradients, optimizer, activations;
 	double buffers; /* of the layer in work: recomputed activations; gathered parameters */
 	double total;
@@ -58,6 +57,7 @@ struct step_answer {
 	double bubble_s;
 	double hidden_s; /* dp's messages that computing hides; not part of s */
 	uint64_t ngpus, nmicro;
+	uint32_t nstages;
 	double params;
 	/* of all GPUs, with what is recomputed: 96 B s L h^2 (1 + s/6h + V/16Lh) if all is */
 	double flops;
@@ -67,25 +67,13 @@ struct step_answer {
 };
 
 /*
- * step_check - RC_INVAL: a number that cannot be, with those that can ("heads: tp 7 must divide 96:
- * 1, 2, 3, ...").
- */
-enum rc step_check(const struct step_ask *ask, struct err *err);
-
-/*
  * step_predict - one step.
  *
- * Errors: as step_check; RC_INVAL: the cluster has fewer GPUs, or tp does not fit its hosts.
+ * Errors: RC_INVAL: a number that cannot be, with those that can ("tp 7 does not divide the 96
+ * heads; tp can be 1, 2, 3"); the cluster has fewer GPUs, or tp does not fit its hosts. Of a
+ * schedule in a file also those of pipeline_named and pipeline_check.
  */
 enum rc step_predict(const struct cluster *c, const struct step_ask *ask, struct step_answer *out,
 		     struct err *err);
-
-/* step_memory.c */
-struct step_memory step_memory_of(const struct step_ask *ask);
-/* Most passes forward of a rank whose passes back have not ended, each of L / (p v) layers. */
-double step_in_flight(const struct step_ask *ask, uint32_t rank);
-/* Parameters of a layer on one GPU; of the embedding. */
-double step_layer_params(const struct step_ask *ask);
-double step_embedding_params(const struct step_ask *ask);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cluster/predict.h"
-#include "step/step.h"
+#include "step/step_impl.h"
 #include "tap.h"
 
 #define G 1073741824.0 /* 2^30 */
@@ -28,7 +28,8 @@ static const struct step_ask one = {.layers = 1,
 				    .tp = 1,
 				    .pp = 1,
 				    .dp = 1,
-				    .interleave = 1};
+				    .interleave = 1,
+				    .schedule = "1f1b"};
 
 static bool
 near(double a, double b)
@@ -155,20 +156,56 @@ test_pipeline(void)
 	ok(near(got.pp_s, 8 * 2 * send + us(&apart, GPUSIM_ALLREDUCE, 2, 2 * 1024 * 1024) / 1e6),
 	   "two sends a microbatch, and the embedding's gradient");
 	ok(near(got.matrix_s, 8 * (2 * 84 + 6) * G / 5e11), "the rank with the head");
-	a.schedule = STEP_GPIPE;
+	a.schedule = "gpipe";
 	ok(near(predict(a).bubble_s, got.bubble_s), "GPipe's bubble is as long");
-	a.schedule = STEP_1F1B;
+	a.schedule = "1f1b";
 	a.interleave = 2;
 	ok(near(predict(a).bubble_s, 3 * (layer + 2 * send)), "interleaved: half of it");
-	ok(step_in_flight(&a, 0) == 11 && step_in_flight(&a, 3) == 5,
-	   "interleaved: 11 and 5 half stages in flight");
 	a.interleave = 1;
-	ok(step_in_flight(&a, 0) == 4 && step_in_flight(&a, 3) == 1, "1F1B: 4 and 1 microbatches");
-	a.batch = 2;
-	ok(step_in_flight(&a, 0) == 2, "not more than there are");
-	a.batch = 8;
-	a.schedule = STEP_GPIPE;
-	ok(step_in_flight(&a, 3) == 8, "GPipe: all");
+	a.schedule = "zb-h1"; /* F + B - W, where F and W are 28 and 24, and B 32, of products */
+	ok(near(predict(a).bubble_s, 3 * (2 * layer + 2 * send - 2 * 2 * 24 * G / 5e11)),
+	   "ZB-H1: less two W");
+	a.schedule = "zb-v"; /* the embedding is the head's */
+	got = predict(a);
+	ok(got.nstages == 8 && near(got.pp_s, 8 * 2 * 2 * send),
+	   "ZB-V: two stages a rank, and one embedding");
+}
+
+/* The formulas are what the schedules themselves give. */
+static void
+test_formulas(void)
+{
+	static const struct pipeline_costs costs = {.f = 3, .b = 4, .w = 2};
+	static const char *const names[] = {"gpipe", "1f1b", "interleaved=2", "interleaved=3"};
+	static struct pipeline_facts facts;
+	struct step_ask a = one;
+	struct step_pipe pipe;
+	struct pipeline *p;
+	struct pipeline_times times;
+
+	for (uint32_t i = 0; i < 4 * 6 * 5; i++) {
+		double bubble;
+		bool same = true;
+
+		a.schedule = names[i % 4];
+		a.pp = 2 + i / 4 % 6;
+		a.batch = a.pp * (1 + i / 24);
+		a.layers = 6 * a.pp;
+		if (step_pipe_open(&a, &pipe, &err) != RC_OK ||
+		    step_pipe_bubble(&pipe, &costs, &bubble, &err) != RC_OK ||
+		    pipeline_named(a.schedule, a.pp, a.batch, &p, &err) != RC_OK ||
+		    pipeline_check(p, &facts, &err) != RC_OK ||
+		    pipeline_time(p, &costs, &times, &err) != RC_OK)
+			tap_bail(err.text);
+		for (uint32_t r = 0; r < a.pp; r++)
+			same &= step_pipe_peak(&pipe, r) == facts.peak[r];
+		ok(same && near(bubble, times.bubble) && pipe.nstages == p->nstages &&
+		       pipe.last == p->rank_of[p->nstages - 1],
+		   "%s of %u ranks, %u microbatches: peaks and bubble", a.schedule, a.pp, a.batch);
+		pipeline_times_fini(&times);
+		pipeline_free(p);
+		step_pipe_close(&pipe);
+	}
 }
 
 static void
@@ -221,27 +258,26 @@ test_memory(void)
 	a.dp = 64;
 	a.batch = 64;
 	for (a.zero = 0; a.zero < 4; a.zero++) {
-		m = step_memory_of(&a);
+		m = predict(a).memory;
 		ok(near(m.parameters + m.gradients + m.optimizer, share[a.zero] * params),
 		   "ZeRO %u: %g bytes a parameter", a.zero, share[a.zero]);
 	}
 	a = one;
 	a.layers = 4;
 	/* s b h (34 + 5 a s / h) = 114 M; the head's 4 s b h (1 + V / h) */
-	ok(near(step_memory_of(&a).activations, (4 * 114 + 8) * M), "activations");
+	ok(near(predict(a).memory.activations, (4 * 114 + 8) * M), "activations");
 	a.recompute = STEP_RECOMPUTE_FULL;
-	m = step_memory_of(&a);
+	m = predict(a).memory;
 	ok(near(m.activations, (4 * 2 + 8) * M) && near(m.buffers, 114 * M),
 	   "of layers' inputs alone; one is in work");
 	a.recompute = STEP_RECOMPUTE_SELECTIVE;
 	a.tp = 4;
-	ok(near(step_memory_of(&a).activations, (4 * (10 + 24 / 4.) + 8 / 4.) * M),
-	   "tp, selective");
+	ok(near(predict(a).memory.activations, (4 * (10 + 24 / 4.) + 8 / 4.) * M), "tp, selective");
 	a.sequence_parallel = true;
-	ok(near(step_memory_of(&a).activations, (4 * 34 + 8) / 4. * M),
+	ok(near(predict(a).memory.activations, (4 * 34 + 8) / 4. * M),
 	   "tp, sequence parallel, selective");
 	a.recompute = STEP_RECOMPUTE_NONE;
-	ok(near(step_memory_of(&a).activations, (4 * 114 + 8) / 4. * M), "tp, sequence parallel");
+	ok(near(predict(a).memory.activations, (4 * 114 + 8) / 4. * M), "tp, sequence parallel");
 	a = one;
 	a.layers = 40;
 	a.hidden = 16384;
@@ -267,7 +303,7 @@ test_refused(void)
 
 	a.layers = 12;
 	a.pp = 5;
-	refused(a, "12 layers are not a multiple of pp 5 x interleave 1; pp x interleave can be 1, "
+	refused(a, "12 layers are not a multiple of pp 5 x 1 stages; pp x stages can be 1, "
 		   "2, 3, 4, 6, 12");
 	a.pp = 4;
 	a.interleave = 3;
@@ -275,7 +311,21 @@ test_refused(void)
 	refused(a, "interleave 3 needs microbatches in groups of pp 4, and there are 6; pp can be "
 		   "1, 2, 3, 6");
 	a.pp = 1;
-	refused(a, "interleave can be 1");
+	refused(a, "interleave 3 needs a pipeline, and pp is 1; it can be 1");
+	a.pp = 3;
+	a.schedule = "gpipe";
+	refused(a, "interleave 3 and schedule gpipe contradict each other");
+	a.schedule = "zb-h1";
+	refused(a, "interleave 3 and schedule zb-h1 contradict each other");
+	a.interleave = 1;
+	a.schedule = "zb-h3";
+	refused(a, "the schedules are gpipe, 1f1b, interleaved=V, zb-h1, zb-h2, zb-v");
+	a.schedule = "interleaved=4000000000";
+	refused(a, "the schedules are");
+	a.schedule = "interleaved=4000";
+	a.pp = 6;
+	refused(a, "12 layers are not a multiple of pp 6 x 4000 stages; pp x stages can be 1, 2, "
+		   "3, 4, 6, 12");
 	a = one;
 	a.tp = 3;
 	refused(a, "tp 3 does not divide the 16 heads; tp can be 1, 2, 4, 8, 16");
@@ -322,6 +372,7 @@ main(void)
 	test_one_gpu();
 	test_tensor();
 	test_pipeline();
+	test_formulas();
 	test_data();
 	test_memory();
 	test_refused();

@@ -66,6 +66,7 @@ ratio(const struct published *p)
 			     .pp = p->pp,
 			     .dp = p->dp,
 			     .interleave = p->interleave,
+			     .schedule = "1f1b",
 			     .zero = p->zero,
 			     .recompute = STEP_RECOMPUTE_FULL};
 	struct step_answer got;
