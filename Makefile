@@ -34,7 +34,7 @@ SOVERSION := $(basename $(VERSION))
 
 # The wings of lib/ beside base, and the rooms of the house's own library; lib/README.md describes them.
 WINGS    := transport device plan coordinator clients observe training cuda
-ROOMS    := base wire tape net grpc store mem coll algo cluster synth pipeline step whatif flight xport kern dev coord client view drain plot launch replay bench chaos nn train ps
+ROOMS    := base wire tape net grpc store mem coll algo cluster synth pipeline step whatif flight xport kern dev coord client view drain plot launch replay bench chaos nn grid train ps
 room      = $(wildcard lib/$(1) lib/*/$(1))
 
 # Flags that gpusim needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after them.

@@ -127,7 +127,9 @@ static enum rc
 start_training(const struct task *task, uint64_t global, struct err *err)
 {
 	const struct train_config *o = task->config;
-	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
+	uint32_t parts =
+	    (o->parallel.tp ? o->parallel.tp : 1) * (o->parallel.pp ? o->parallel.pp : 1);
+	uint32_t n = o->devices ? o->devices : (DEFAULT_DEVICES + parts - 1) / parts * parts;
 
 	return start_cluster(
 	    o, n, o->sync == SYNC_PS ? ps_bytes(task, n - 1) : trainer_bytes(task, global, n), err);

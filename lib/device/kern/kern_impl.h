@@ -25,7 +25,8 @@
 	ROW(conv2d_grad_w) ROW(maxpool2d) ROW(maxpool2d_grad) ROW(batchnorm_sums)           \
 	ROW(batchnorm_moments) ROW(batchnorm) ROW(batchnorm_grad_sums) ROW(batchnorm_grad)  \
 	ROW(layernorm) ROW(layernorm_grad_params) ROW(layernorm_grad) ROW(softmax_xent)     \
-	ROW(l2_loss) ROW(argmax) ROW(accuracy) ROW(sgd) ROW(adam)
+	ROW(l2_loss) ROW(argmax) ROW(accuracy) ROW(shard_top) ROW(shard_sums) ROW(shard_xent) \
+	ROW(shard_hits) ROW(sgd) ROW(adam)
 /* clang-format on */
 #define KERNEL_DECLARED(name) extern const struct kernel kernel_##name;
 KERNELS(KERNEL_DECLARED)

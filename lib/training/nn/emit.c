@@ -1,116 +1,9 @@
 /*
- * emit.c - a net's working memory, its passes forward and backward, the loss and the optimizer's step.
+ * emit.c - a net's passes forward and backward, the loss and the optimizer's step.
  */
 #include "nn/emit.h"
 
-#include <string.h>
-
 #include "nn/emit_impl.h"
-
-#define ALIGN 256u
-
-static uint64_t
-extra_bytes(const struct net_node *node, uint64_t rows, uint64_t size)
-{
-	if (node->kind == NET_MAXPOOL)
-		return rows * net_shape_size(node->shape) * sizeof(uint32_t);
-	if (node->kind == NET_LAYERNORM)
-		return 2 * rows * node->tokens * sizeof(double);
-	if (node->kind == NET_ATTENTION)
-		return rows * node->heads * node->tokens * size;
-	return node->kind == NET_BATCHNORM ? 4ull * node->shape.channels * sizeof(double) : 0;
-}
-
-/* The number of nodes that read a node's output. */
-static uint32_t
-emit_consumers(const struct net *n, uint32_t k)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < n->nnodes; i++)
-		count += (n->node[i].in[0] == k) + (n->node[i].in[1] == k);
-	return count;
-}
-
-/* A norm's gradient goes back in place; an add's goes to the block that it closes. Those nodes
- * share one dy. */
-static uint32_t
-lent_to(const struct net *n, uint32_t k, enum emit_use use)
-{
-	const struct net_node *node = &n->node[k];
-
-	if (use != EMIT_APART && (node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM) &&
-	    node->in[0] != NET_INPUT && emit_consumers(n, node->in[0]) == 1)
-		return node->in[0];
-	return node->kind == NET_ADD ? node->in[1] : NET_INPUT;
-}
-
-uint64_t
-emit_take(uint64_t *at, uint64_t nbytes)
-{
-	uint64_t addr = *at;
-
-	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
-	return addr;
-}
-
-/* Does anything need the gradient of a node's input? */
-static bool
-propagates(const struct net *n, const struct net_node *node)
-{
-	return node->in[0] != NET_INPUT && n->node[node->in[0]].kind != NET_PATCHES;
-}
-
-/* Images that a convolution unfolds at once: small planes want several in one product, and room for their patches. */
-static uint64_t
-emit_scratch_images(const struct net_node *node)
-{
-	uint64_t plane = (uint64_t)node->shape.rows * node->shape.cols;
-
-	return plane <= 16 ? 16 : plane <= 64 ? 8 : 1;
-}
-
-/* Elements of the patches of that many images. */
-static uint64_t
-scratch_size(const struct net *n, const struct net_node *node)
-{
-	if (node->kind != NET_CONV)
-		return 0;
-	return emit_scratch_images(node) * net_in_shape(n, node).channels * node->size *
-	       node->size * node->shape.rows * node->shape.cols;
-}
-
-uint64_t
-emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, uint64_t max_rows,
-	   uint64_t base, enum emit_use use)
-{
-	uint64_t size = dtype == GPUSIM_F64 ? 8 : 4, at = base, scratch = 0;
-
-	p->dtype = dtype;
-	memset(p->dy, 0, sizeof p->dy);
-	p->x = emit_take(&at, max_rows * net_shape_size(n->input) * size);
-	for (uint32_t k = 0; k < n->nnodes; k++) {
-		const struct net_node *node = &n->node[k];
-		uint64_t wanted = scratch_size(n, node);
-
-		p->y[k] = emit_take(&at, max_rows * net_item_size(node) * size);
-		p->pre[k] = node->act == NET_GELU && use != EMIT_INFER
-				? emit_take(&at, max_rows * net_item_size(node) * size)
-				: p->y[k];
-		p->extra[k] = emit_take(&at, extra_bytes(node, max_rows, size));
-		scratch = wanted > scratch ? wanted : scratch;
-	}
-	p->scratch = emit_take(&at, scratch * size);
-	for (uint32_t k = n->nnodes; use != EMIT_INFER && k-- > 0;) {
-		uint32_t lent = lent_to(n, k, use);
-
-		if (!p->dy[k] && n->node[k].kind != NET_PATCHES)
-			p->dy[k] = emit_take(&at, max_rows * net_item_size(&n->node[k]) * size);
-		if (lent != NET_INPUT)
-			p->dy[lent] = p->dy[k];
-	}
-	return at - base;
-}
 
 /* ---- forward */
 
@@ -128,14 +21,15 @@ emit_sum(const struct emit_batch *b, uint32_t node, uint64_t first, uint64_t cou
 }
 
 static void
-activate(const struct net_node *node, const struct emit_batch *b, uint32_t rank, uint32_t k,
+activate(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
 	 const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
 	if (node->act != NET_LINEAR)
 		LAUNCH(s, rank, net_act_name(node->act), U("y", p->y[k]), U("x", p->pre[k]),
-		       U("n", b->rows[rank] * net_item_size(node)), U("dtype", p->dtype));
+		       U("n", emit_elements(n, b, rank, node)), U("dtype", p->dtype));
 }
 
 static void
@@ -144,18 +38,19 @@ forward_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, ui
 {
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
-	uint64_t outputs = node->shape.channels, rows = emit_rows(b, rank, node);
+	uint64_t outputs = node->shape.channels, rows = emit_rows(n, b, rank, node);
 	bool relu = node->act == NET_RELU;
 
 	LAUNCH(s, rank, "gemm", U("m", rows), U("n", outputs),
 	       U("k", net_shape_size(net_in_shape(n, node))), U("a", emit_input(p, node, 0)),
 	       U("b", emit_param(p, node->weight)), U("c", p->pre[k]), U("tb", 1),
 	       U("single", b->single), U("dtype", p->dtype));
-	LAUNCH(s, rank, relu ? "bias_relu" : "bias_add", U("x", p->pre[k]),
-	       U("bias", emit_param(p, node->bias)), U("rows", rows), U("cols", outputs),
-	       U("dtype", p->dtype));
+	if (node->nbias)
+		LAUNCH(s, rank, relu ? "bias_relu" : "bias_add", U("x", p->pre[k]),
+		       U("bias", emit_param(p, node->bias)), U("rows", rows), U("cols", outputs),
+		       U("dtype", p->dtype));
 	if (!relu)
-		activate(node, b, rank, k, s);
+		activate(n, b, rank, k, s);
 }
 
 static void
@@ -173,7 +68,7 @@ forward_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, uin
 	       U("n", b->rows[rank]), U("c", in.channels), U("h", in.rows), U("w", in.cols),
 	       U("k", node->shape.channels), U("size", node->size), U("stride", node->stride),
 	       U("pad", node->pad), U("single", b->single), U("dtype", p->dtype));
-	activate(node, b, rank, k, s);
+	activate(n, b, rank, k, s);
 }
 
 static void
@@ -211,9 +106,10 @@ moments(const struct net_node *node, const struct emit_batch *b, uint32_t k,
 }
 
 static void
-forward_batchnorm(const struct net_node *node, const struct emit_batch *b, uint32_t rank,
-		  uint32_t k, enum emit_mode mode, const struct emit_sink *s)
+forward_batchnorm(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+		  enum emit_mode mode, const struct emit_sink *s)
 {
+	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
 	LAUNCH(s, rank, "batchnorm", U("y", p->pre[k]), U("x", emit_input(p, node, 0)),
@@ -222,7 +118,7 @@ forward_batchnorm(const struct net_node *node, const struct emit_batch *b, uint3
 	       U("gamma", emit_param(p, node->weight)), U("beta", emit_param(p, node->bias)),
 	       U("n", b->rows[rank]), U("c", node->shape.channels),
 	       U("hw", (uint64_t)node->shape.rows * node->shape.cols), U("dtype", p->dtype));
-	activate(node, b, rank, k, s);
+	activate(n, b, rank, k, s);
 }
 
 static void
@@ -234,9 +130,9 @@ forward_layernorm(const struct net *n, const struct emit_batch *b, uint32_t rank
 
 	LAUNCH(s, rank, "layernorm", U("y", p->pre[k]), U("x", emit_input(p, node, 0)),
 	       U("gamma", emit_param(p, node->weight)), U("beta", emit_param(p, node->bias)),
-	       U("moments", p->extra[k]), U("rows", emit_rows(b, rank, node)),
+	       U("moments", p->extra[k]), U("rows", emit_rows(n, b, rank, node)),
 	       U("cols", net_shape_size(node->shape)), U("dtype", p->dtype));
-	activate(node, b, rank, k, s);
+	activate(n, b, rank, k, s);
 }
 
 static void
@@ -247,9 +143,23 @@ forward_add(const struct net *n, const struct emit_batch *b, uint32_t rank, uint
 	const struct emit_place *p = &b->place[rank];
 
 	LAUNCH(s, rank, "add", U("y", p->pre[k]), U("a", emit_input(p, node, 0)),
-	       U("b", emit_input(p, node, 1)), U("n", b->rows[rank] * net_item_size(node)),
+	       U("b", emit_input(p, node, 1)), U("n", emit_elements(n, b, rank, node)),
 	       U("dtype", p->dtype));
-	activate(node, b, rank, k, s);
+	activate(n, b, rank, k, s);
+}
+
+/* The bias that follows a sum over ranks. */
+static void
+forward_leave(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+	      const struct emit_sink *s)
+{
+	const struct net_node *node = &n->node[k];
+	const struct emit_place *p = &b->place[rank];
+
+	LAUNCH(s, rank, "bias_add", U("x", p->pre[k]), U("bias", emit_param(p, node->bias)),
+	       U("rows", emit_rows(n, b, rank, node)), U("cols", node->shape.channels),
+	       U("dtype", p->dtype));
+	activate(n, b, rank, k, s);
 }
 
 void
@@ -266,6 +176,8 @@ emit_forward_nodes(const struct net *n, const struct emit_batch *b, uint32_t fir
 	    [NET_TOKENS] = forward_tokens,
 	    [NET_ATTENTION] = forward_attention,
 	    [NET_PICK] = forward_pick,
+	    [NET_LEAVE] = forward_leave,
+	    [NET_GATHER] = NULL,
 	};
 
 	for (uint32_t k = first; k < end; k++) {
@@ -273,10 +185,12 @@ emit_forward_nodes(const struct net *n, const struct emit_batch *b, uint32_t fir
 
 		if (node->kind == NET_BATCHNORM && mode == EMIT_TRAIN)
 			moments(node, b, k, s);
+		if (emit_exchanges(node))
+			forward_exchange(n, b, k, s);
 		for (uint32_t r = 0; r < b->nranks; r++)
 			if (node->kind == NET_BATCHNORM)
-				forward_batchnorm(node, b, r, k, mode, s);
-			else
+				forward_batchnorm(n, b, r, k, mode, s);
+			else if (forward[node->kind])
 				forward[node->kind](n, b, r, k, s);
 	}
 }
@@ -294,6 +208,10 @@ emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_tar
 {
 	uint32_t last = n->nnodes - 1;
 
+	if (n->each) {
+		divided_loss(n, b, target, s);
+		return;
+	}
 	for (uint32_t r = 0; r < b->nranks; r++)
 		LAUNCH(s, r, n->loss == NET_L2 ? "l2_loss" : "softmax_xent",
 		       U("logits", b->place[r].y[last]),
@@ -301,6 +219,21 @@ emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_tar
 		       MOVES("loss", target[r].loss, target[r].loss_step), U("rows", b->rows[r]),
 		       U("classes", n->nclasses), U("grad", b->place[r].dy[last]), F("scale", 1),
 		       F("grad_scale", target[r].grad_scale), U("dtype", b->place[r].dtype));
+}
+
+void
+emit_count(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
+	   const struct emit_sink *s)
+{
+	if (n->each) {
+		divided_count(n, b, target, s);
+		return;
+	}
+	for (uint32_t r = 0; r < b->nranks; r++)
+		LAUNCH(s, r, "accuracy", U("logits", b->place[r].y[n->nnodes - 1]),
+		       MOVES("labels", target[r].labels, target[r].labels_step),
+		       MOVES("count", target[r].loss, target[r].loss_step), U("rows", b->rows[r]),
+		       U("classes", n->nclasses), U("dtype", b->place[r].dtype));
 }
 
 /* ---- backward: parameters */
@@ -320,7 +253,7 @@ deactivate(const struct net *n, const struct emit_batch *b, uint32_t rank, uint3
 
 	if (node->act != NET_LINEAR)
 		LAUNCH(s, rank, gradient[node->act], U("dx", p->dy[k]), U("dy", p->dy[k]),
-		       U(of_x ? "x" : "y", p->pre[k]), U("n", b->rows[rank] * net_item_size(node)),
+		       U(of_x ? "x" : "y", p->pre[k]), U("n", emit_elements(n, b, rank, node)),
 		       U("dtype", p->dtype));
 }
 
@@ -330,17 +263,19 @@ gradients_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 {
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
-	uint64_t outputs = node->shape.channels, rows = emit_rows(b, rank, node);
+	uint64_t outputs = node->shape.channels, rows = emit_rows(n, b, rank, node);
 
-	if (node->act == NET_RELU && !b->apart) {
+	if (node->act == NET_RELU && node->nbias && !b->apart) {
 		LAUNCH(s, rank, "bias_relu_grad", U("dx", p->dy[k]),
 		       U("db", emit_grad(p, node->bias)), U("dy", p->dy[k]), U("y", p->y[k]),
 		       U("rows", rows), U("cols", outputs), U("dtype", p->dtype));
 	} else {
 		if (!b->apart)
 			deactivate(n, b, rank, k, s);
-		LAUNCH(s, rank, "bias_grad", U("db", emit_grad(p, node->bias)), U("dy", p->dy[k]),
-		       U("rows", rows), U("cols", outputs), U("dtype", p->dtype));
+		if (node->nbias)
+			LAUNCH(s, rank, "bias_grad", U("db", emit_grad(p, node->bias)),
+			       U("dy", p->dy[k]), U("rows", rows), U("cols", outputs),
+			       U("dtype", p->dtype));
 	}
 	LAUNCH(s, rank, "gemm", U("m", outputs), U("n", net_shape_size(net_in_shape(n, node))),
 	       U("k", rows), U("a", p->dy[k]), U("b", emit_input(p, node, 0)),
@@ -401,7 +336,22 @@ gradients_layernorm(const struct net *n, const struct emit_batch *b, uint32_t ra
 	LAUNCH(s, rank, "layernorm_grad_params", U("dgamma", emit_grad(p, node->weight)),
 	       U("dbeta", emit_grad(p, node->bias)), U("dy", p->dy[k]),
 	       U("x", emit_input(p, node, 0)), U("moments", p->extra[k]),
-	       U("rows", emit_rows(b, rank, node)), U("cols", net_shape_size(node->shape)),
+	       U("rows", emit_rows(n, b, rank, node)), U("cols", net_shape_size(node->shape)),
+	       U("dtype", p->dtype));
+}
+
+/* The bias that follows a sum over ranks. */
+static void
+gradients_leave(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+		const struct emit_sink *s)
+{
+	const struct net_node *node = &n->node[k];
+	const struct emit_place *p = &b->place[rank];
+
+	if (!b->apart)
+		deactivate(n, b, rank, k, s);
+	LAUNCH(s, rank, "bias_grad", U("db", emit_grad(p, node->bias)), U("dy", p->dy[k]),
+	       U("rows", emit_rows(n, b, rank, node)), U("cols", node->shape.channels),
 	       U("dtype", p->dtype));
 }
 
@@ -424,12 +374,21 @@ emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t k,
 			gradients_layernorm(n, b, r, k, s);
 		else if (node->kind == NET_TOKENS)
 			gradients_tokens(n, b, r, k, s);
+		else if (node->kind == NET_LEAVE)
+			gradients_leave(n, b, r, k, s);
 		else if (!b->apart)
 			deactivate(n, b, r, k, s);
 	}
 }
 
 /* ---- backward: a node's inputs */
+
+/* Does anything need the gradient of a node's input? */
+static bool
+propagates(const struct net *n, const struct net_node *node)
+{
+	return node->in[0] != NET_INPUT && n->node[node->in[0]].kind != NET_PATCHES;
+}
 
 /* Does a later node also pass a gradient to this input? Backward visits it first, so this node adds. */
 static bool
@@ -497,7 +456,7 @@ propagate_layernorm(const struct net *n, const struct emit_batch *b, uint32_t ra
 
 	LAUNCH(s, rank, "layernorm_grad", U("dx", p->dy[node->in[0]]), U("dy", p->dy[k]),
 	       U("x", emit_input(p, node, 0)), U("gamma", emit_param(p, node->weight)),
-	       U("moments", p->extra[k]), U("rows", emit_rows(b, rank, node)),
+	       U("moments", p->extra[k]), U("rows", emit_rows(n, b, rank, node)),
 	       U("cols", net_shape_size(node->shape)), U("add", adds(n, k, node->in[0])),
 	       U("dtype", p->dtype));
 }
@@ -509,7 +468,7 @@ propagate_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
 
-	LAUNCH(s, rank, "gemm", U("m", emit_rows(b, rank, node)),
+	LAUNCH(s, rank, "gemm", U("m", emit_rows(n, b, rank, node)),
 	       U("n", net_shape_size(net_in_shape(n, node))), U("k", node->shape.channels),
 	       U("a", p->dy[k]), U("b", emit_param(p, node->weight)), U("c", p->dy[node->in[0]]),
 	       F("beta", adds(n, k, node->in[0])), U("single", b->single), U("dtype", p->dtype));
@@ -522,7 +481,7 @@ propagate_add(const struct net *n, const struct emit_batch *b, uint32_t rank, ui
 {
 	const struct net_node *node = &n->node[k];
 	const struct emit_place *p = &b->place[rank];
-	uint64_t count = b->rows[rank] * net_item_size(node), skip = p->dy[node->in[0]];
+	uint64_t count = emit_elements(n, b, rank, node), skip = p->dy[node->in[0]];
 
 	if (adds(n, k, node->in[0]))
 		LAUNCH(s, rank, "axpy", U("y", skip), U("x", p->dy[k]), U("n", count),
@@ -565,7 +524,9 @@ emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t k,
 
 	for (uint32_t r = 0; r < b->nranks && b->apart; r++)
 		deactivate(n, b, r, k, s);
-	for (uint32_t r = 0; r < b->nranks && propagates(n, node); r++)
+	if (emit_exchanges(node))
+		propagate_exchange(n, b, k, s);
+	for (uint32_t r = 0; r < b->nranks && propagates(n, node) && !emit_exchanges(node); r++)
 		propagate[node->kind](n, b, r, k, s);
 	for (uint32_t r = 0; r < b->nranks && node->kind == NET_BATCHNORM; r++)
 		correct_variances(node, b, r, s);
@@ -597,21 +558,28 @@ follow_statistics(const struct net *n, uint32_t rank, const struct emit_place *p
 }
 
 void
+emit_optimize(const struct emit_sink *s, uint32_t rank, uint64_t w, uint64_t grad, uint64_t n,
+	      enum gpusim_dtype dtype, const struct emit_optimizer *o)
+{
+	if (optimizer_adapts(o->kind))
+		LAUNCH(s, rank, "adam", U("w", w), U("grad", grad), U("m", o->state[0]),
+		       U("v", o->state[1]), U("t", o->count), U("n", n), F("lr", o->lr),
+		       F("weight_decay", o->weight_decay),
+		       U("decoupled", o->kind == OPTIMIZER_ADAMW),
+		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype));
+	else
+		LAUNCH(s, rank, "sgd", U("w", w), U("grad", grad), U("v", o->state[0]), U("n", n),
+		       F("lr", o->lr), F("momentum", o->momentum),
+		       F("weight_decay", o->weight_decay),
+		       U("nesterov", o->kind == OPTIMIZER_NESTEROV && o->momentum > 0),
+		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype));
+}
+
+void
 emit_update(const struct net *n, uint32_t rank, const struct emit_place *p,
 	    const struct emit_optimizer *o, const struct emit_sink *s)
 {
-	if (optimizer_adapts(o->kind))
-		LAUNCH(s, rank, "adam", U("w", p->params), U("grad", p->grads), U("m", o->state[0]),
-		       U("v", o->state[1]), U("t", o->count), U("n", n->nparams), F("lr", o->lr),
-		       F("weight_decay", o->weight_decay),
-		       U("decoupled", o->kind == OPTIMIZER_ADAMW),
-		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", p->dtype));
-	else
-		LAUNCH(s, rank, "sgd", U("w", p->params), U("grad", p->grads), U("v", o->state[0]),
-		       U("n", n->nparams), F("lr", o->lr), F("momentum", o->momentum),
-		       F("weight_decay", o->weight_decay),
-		       U("nesterov", o->kind == OPTIMIZER_NESTEROV && o->momentum > 0),
-		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", p->dtype));
+	emit_optimize(s, rank, p->params, p->grads, n->nparams, p->dtype, o);
 	if (n->nstats)
 		follow_statistics(n, rank, p, s);
 }

@@ -17,6 +17,16 @@
 
 #define EMIT_MAX_RANKS 1024
 
+/* Ranks rank to rank + tp - 1; addresses by place among them. */
+struct emit_tensor {
+	uint32_t rank;
+	enum gpusim_coll coll;
+	enum gpusim_redop redop;
+	enum gpusim_dtype dtype;
+	uint64_t nelem; /* as of struct gpusim_collective */
+	const uint64_t *send, *recv;
+};
+
 struct emit_sink {
 	void *arg;
 	void (*launch)(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
@@ -24,6 +34,8 @@ struct emit_sink {
 	/* Sum nelem elements at addr[rank] over the ranks, in place. NULL: each rank's batch norm
 	 * uses only its own part. */
 	void (*allreduce)(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *addr);
+	/* Of a part of a net: an exchange among the ranks that a layer is divided over. */
+	void (*tensor)(void *arg, const struct emit_tensor *x);
 };
 
 /* Device addresses of one rank's net. Elements are of dtype unless a comment says otherwise. */
@@ -53,6 +65,27 @@ enum emit_use {
 uint64_t emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype,
 		    uint64_t max_rows, uint64_t base, enum emit_use use);
 
+/* Two areas of memory, for emit_lay: what forward leaves for backward, and what only lives in one of them. */
+struct emit_areas {
+	uint64_t kept, shared; /* their ends, which move */
+	/* By node: its output is computed again before backward needs it; NULL: none */
+	const bool *again;
+	const uint32_t *unit; /* first nodes of units; such outputs live only within one */
+	uint32_t nunits;
+	uint32_t place; /* among the ranks that layers are divided over */
+	uint64_t rows;	/* of the batch; only for layers divided by rows */
+};
+
+/* As emit_place, but in areas. With EMIT_APART gradients are kept, too. */
+void emit_lay(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, uint64_t max_rows,
+	      enum emit_use use, struct emit_areas *a);
+
+/* Rows of a node that memory is needed for. */
+uint64_t emit_room(const struct net *n, const struct net_node *node, uint64_t max_rows);
+
+/* Rows of a node that a rank has, if a batch has so many rows; place: as in struct emit_areas. */
+uint64_t emit_have(const struct net *n, const struct net_node *node, uint64_t rows, uint32_t place);
+
 /* The ranks' parts of a batch. */
 struct emit_batch {
 	uint32_t nranks;
@@ -80,11 +113,16 @@ struct emit_target {
 	uint64_t labels, labels_step; /* u8[rows] */
 	uint64_t loss, loss_step;     /* one of dtype: the sum over the rows */
 	double grad_scale;	      /* the gradient of grad_scale times the sum */
+	uint64_t scratch;	      /* f32[4, rows], if the classes are divided */
 };
 
 /* The loss, and the gradient of the last node's output. */
 void emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
 	       const struct emit_sink *s);
+
+/* The number of rows whose largest logit is at their label, as a u64 at target->loss. */
+void emit_count(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
+		const struct emit_sink *s);
 
 /*
  * One node's backward step, called from the last node to the first: emit_gradients computes the gradients of its
@@ -114,6 +152,10 @@ struct emit_optimizer {
 	uint64_t lr_at, lr_step;  /* address of the f32 that scales lr, and its step; 0: none */
 	uint64_t state[2], count; /* velocity; or mean, variance and u64 of steps */
 };
+
+/* Step n weights at w, by gradients at grad. */
+void emit_optimize(const struct emit_sink *s, uint32_t rank, uint64_t w, uint64_t grad, uint64_t n,
+		   enum gpusim_dtype dtype, const struct emit_optimizer *o);
 
 /* One rank's step: parameters by their gradients, running statistics by the batch's. */
 void emit_update(const struct net *n, uint32_t rank, const struct emit_place *place,

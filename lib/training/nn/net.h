@@ -60,6 +60,12 @@ enum net_kind {
 	NET_TOKENS, /* a class token before the rows, positions on all; weight is [features], bias [tokens, features] */
 	NET_ATTENTION, /* rows of queries, keys and values, [3, features], to [features]; softmax over the tokens */
 	NET_PICK, /* the class token's row */
+	/* Of a part of a net (grid/part.h), whose layers are divided over ranks: */
+	NET_RECV, /* the input, from the part before */
+	NET_ENTER, /* to layers divided by features: forward all ranks' rows, back the sum over the ranks */
+	NET_LEAVE, /* from such layers: forward the sum over the ranks, plus a bias; back all ranks' rows */
+	NET_SCATTER, /* a rank's rows of those that it has; back all ranks' rows */
+	NET_GATHER,  /* all ranks' rows; back a rank's of them */
 };
 
 struct net_shape {
@@ -76,6 +82,7 @@ struct net_node {
 	uint32_t size, stride, pad;	       /* conv, maxpool; patches: size */
 	uint64_t weight, nweight, bias, nbias; /* offset and number, in elements; 0 and 0: none */
 	uint64_t stats;			       /* batchnorm: mean then variance, [2, channels] */
+	bool sharded;			       /* a rank has its rows of a batch only */
 	char name[24];			       /* of its arrays: "NAME.weight" */
 };
 
@@ -91,6 +98,11 @@ struct net {
 	 * of an mlp each dense layer with its norm and activation; other models are one unit. Between two units passes one
 	 * value: the output of the node before the cut. */
 	uint32_t ncuts, cut[NET_MAX_CUTS];
+	/* Of a part: the ranks that its layers are divided over, else 0 or 1; whether rows are, between such layers; the
+	 * classes that a rank computes logits of, 0: all. */
+	uint32_t tp;
+	bool sequence;
+	uint32_t each;
 	char text[160]; /* "mlp 784-128-10 relu": the same text is the same net */
 };
 

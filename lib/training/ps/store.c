@@ -203,12 +203,14 @@ record_test(struct store *s, unsigned part, const struct batch *b, struct gpusim
 	struct emit_sink sink = ps_sink(o);
 	struct emit_batch one = {
 	    .nranks = 1, .place = &s->r.net, .rows = &b->rows, .total = b->rows};
+	struct emit_target target;
 	enum rc rc;
 
 	one.single = s->shape.leaf;
 	replica_load_tests(&sink, 0, &s->r, &s->shape, b, part);
 	emit_forward(&s->task->net, &one, EMIT_EVAL, &sink);
-	replica_count(&sink, 0, &s->r, &s->shape, b, part);
+	target = replica_test_target(&s->r, b, part);
+	emit_count(&s->task->net, &one, &target, &sink);
 	rc = api(gpusim_graph_create(s->comm, o, graph), err);
 	gpusim_ops_free(o);
 	return rc;

@@ -9,6 +9,7 @@
 
 #include "base/option.h"
 #include "gpusim.h"
+#include "grid/layout.h"
 #include "nn/dataset.h"
 #include "nn/emit.h"
 #include "nn/schedule.h"
@@ -81,6 +82,15 @@ struct train_config {
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
 	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: no checkpoint */
 	const char *algo;
+	/* how the net is spread (train/spread.h) */
+	struct grid parallel; /* numbers that are 0 were not given */
+	bool sequence;	      /* tp: rows are divided between the divided layers */
+	uint32_t micro;	      /* microbatches of a step; 0: 2 pp, or 1 */
+	const char *pipeline; /* the schedule: a name or a file; NULL: 1f1b */
+	uint32_t nstages, stages[NET_MAX_CUTS]; /* units of each; 0: balanced */
+	uint32_t zero;				/* 0 to 3 */
+	bool no_reshard; /* zero 3: gathered parameters stay until the end of the step */
+	enum recompute recompute;
 	/* failures and checkpoints */
 	const char *checkpoint;	   /* folder; NULL: none */
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */

@@ -121,6 +121,33 @@ check_workers(struct config_draft *d, struct err *err)
 	return refuse(d, "devices", err);
 }
 
+/* The devices that a grid needs. */
+static enum rc
+check_parallel(struct config_draft *d, struct err *err)
+{
+	struct train_config *c = &d->c;
+	const struct grid *g = &c->parallel;
+	char text[GRID_TEXT];
+	uint32_t n;
+
+	if (!g->tp)
+		return RC_OK;
+	if (c->compare) {
+		err_set(err, RC_INVAL, "cannot be used with --compare");
+		return refuse(d, "parallel", err);
+	}
+	n = (g->dp ? g->dp : 1) * g->tp * g->pp;
+	if (g->dp && !c->devices)
+		c->devices = n;
+	if (g->dp ? c->devices == n : c->devices % n == 0)
+		return RC_OK;
+	err_set(err, RC_INVAL,
+		g->dp ? "%s is %u devices, and %u are given"
+		      : "%s: %u must divide the %u devices that are given",
+		grid_print(g, text), n, c->devices);
+	return refuse(d, "parallel", err);
+}
+
 static enum rc
 check_optimizer(struct config_draft *d, struct err *err)
 {
@@ -259,6 +286,8 @@ config_check(struct config_draft *d, struct err *err)
 
 	if (rc == RC_OK)
 		rc = check_workers(d, err);
+	if (rc == RC_OK)
+		rc = check_parallel(d, err);
 	if (rc == RC_OK)
 		rc = check_optimizer(d, err);
 	if (rc == RC_OK)

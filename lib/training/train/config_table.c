@@ -7,6 +7,7 @@
 #include "base/option_rows.h"
 #include "nn/augment.h"
 #include "train/config_impl.h"
+#include "train/spread.h"
 
 /* ---- words */
 
@@ -34,6 +35,10 @@ static const struct option_word sync_words[] = {{"allreduce", SYNC_ALLREDUCE},
 						{"ps", SYNC_PS},
 						{"local", SYNC_LOCAL},
 						{NULL, 0}};
+static const struct option_word recompute_words[] = {{"none", RECOMPUTE_NONE},
+						     {"selective", RECOMPUTE_SELECTIVE},
+						     {"full", RECOMPUTE_FULL},
+						     {NULL, 0}};
 static const struct option_word feed_words[] = {
     {"index", FEED_INDEX}, {"data", FEED_DATA}, {NULL, 0}};
 static const struct option_word backend_words[] = {
@@ -124,7 +129,7 @@ static bool
 verifies(const void *c)
 {
 	return config(c)->deterministic && config(c)->sync != SYNC_PS &&
-	       config(c)->backend == BACKEND_GPUSIM;
+	       !spread_wanted(config(c)) && config(c)->backend == BACKEND_GPUSIM;
 }
 
 static bool
@@ -145,16 +150,38 @@ traces(const void *c)
 	return trains(c) && config(c)->backend == BACKEND_GPUSIM && !config(c)->learn;
 }
 
+/* A net is spread only by the trainer of one communicator. */
+static bool
+spreads(const void *c)
+{
+	return trains(c) && config(c)->backend == BACKEND_GPUSIM && !config(c)->learn &&
+	       config(c)->sync == SYNC_ALLREDUCE;
+}
+
+static bool
+has_tp(const void *c)
+{
+	return config(c)->parallel.tp > 1;
+}
+
+static bool
+is_zero3(const void *c)
+{
+	return config(c)->zero == 3;
+}
+
 static bool
 has_compare(const void *c)
 {
 	return config(c)->compare;
 }
 
-#define ONLY_MLP	ONLY(is_mlp, "model", "needs --model mlp")
-#define ONLY_VIT	ONLY(is_vit, "model", "needs --model vit")
-#define ONLY_STEP	ONLY(is_stepped, "lr-schedule", "needs --lr-schedule step")
-#define ONLY_PS		ONLY(is_ps, "sync", "needs --sync ps")
+#define ONLY_MLP  ONLY(is_mlp, "model", "needs --model mlp")
+#define ONLY_VIT  ONLY(is_vit, "model", "needs --model vit")
+#define ONLY_STEP ONLY(is_stepped, "lr-schedule", "needs --lr-schedule step")
+#define ONLY_PS	  ONLY(is_ps, "sync", "needs --sync ps")
+#define ONLY_SPREAD \
+	ONLY(spreads, "sync", "needs training with --sync allreduce on gpusim's devices")
 #define ONLY_CHECKPOINT ONLY(has_checkpoint, "checkpoint", "needs --checkpoint DIR")
 #define NOT_INFER	ONLY(not_infer, "infer", "cannot be used with --infer")
 
@@ -281,6 +308,26 @@ const struct option_row config_rows[] = {
 	  "needs --deterministic; cannot be used with --sync ps or --backend mpi")},
     {"algo", "NAME", "algorithm of the gradients' all-reduce", AS_KIND(config_algo), AT(algo),
      DEFAULT("auto")},
+    {"parallel", "dp=N,tp=N,pp=N",
+     "spread the net: data, tensor and pipeline parallel; the product is the number of devices",
+     AS_KIND(config_parallel), AT(parallel), DEFAULT_NOTE("dp alone"), ONLY_SPREAD},
+    {"sequence-parallel", NULL, "with tp: divide by rows what lies between the divided layers",
+     AS_BOOL(sequence), ONLY(has_tp, "parallel", "needs --parallel tp=N with N above 1")},
+    {"micro", "M", "cut each step's batch into M microbatches", AS_U32(micro, 0, 4096),
+     DEFAULT("0"), DEFAULT_NOTE("2 pp; without pp 1"), ONLY_SPREAD},
+    {"schedule", "NAME|FILE",
+     "with pp: gpipe, 1f1b, interleaved=V, zb-h1, zb-h2, zb-v, or a file; see gpusim-pipeline(5)",
+     AS_STRING(pipeline), DEFAULT_NOTE("1f1b"), ONLY_SPREAD},
+    {"stages", "A,B,...", "units (blocks) of each stage", AS_KIND(config_stages),
+     DEFAULT_NOTE("of about the same cost"), ONLY_SPREAD},
+    {"zero", "N",
+     "shard over the data-parallel devices: 1: the optimizer's state, 2: and gradients, 3: and "
+     "parameters",
+     AS_U32(zero, 0, 3), DEFAULT("0"), ONLY_SPREAD},
+    {"no-reshard", NULL, "with zero 3: gather parameters once a step", AS_BOOL(no_reshard),
+     ONLY(is_zero3, "zero", "needs --zero 3")},
+    {"recompute", "WHAT", "compute again in backward, instead of keeping: none, selective, full",
+     AS_WORD(recompute, recompute_words), DEFAULT("none"), ONLY_SPREAD},
     {"bucket-bytes", "SIZE", "reduce gradients during backward, SIZE bytes at a time",
      AS_SIZE(bucket_bytes), DEFAULT("0"), DEFAULT_NOTE("all together, after backward")},
     {"on-failure", "HOW", "when a device is lost",

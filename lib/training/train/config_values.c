@@ -68,6 +68,44 @@ add_workers(const struct option_row *o, const void *target, struct buf *out)
 	add_numbers(out, c->workers, c->nworkers);
 }
 
+/* ---- how the net is spread */
+
+static enum rc
+take_parallel(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	(void)o;
+	return grid_parse(text, &((struct train_config *)target)->parallel, err);
+}
+
+static void
+add_parallel(const struct option_row *o, const void *target, struct buf *out)
+{
+	const struct train_config *c = target;
+	char text[GRID_TEXT];
+
+	(void)o;
+	if (c->parallel.tp)
+		buf_addf(out, "%s", grid_print(&c->parallel, text));
+}
+
+static enum rc
+take_stages(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	struct train_config *c = target;
+
+	(void)o;
+	return parse_numbers(text, 1, NET_MAX_CUTS, NET_MAX_CUTS, c->stages, &c->nstages, err);
+}
+
+static void
+add_stages(const struct option_row *o, const void *target, struct buf *out)
+{
+	const struct train_config *c = target;
+
+	(void)o;
+	add_numbers(out, c->stages, c->nstages);
+}
+
 static enum rc
 take_devices(const struct option_row *o, const char *text, void *target, struct err *err)
 {
@@ -255,6 +293,8 @@ const struct option_kind config_algo = {"name", take_algo, add_algo},
 			 config_image_size = {"size", take_image_size, add_image_size},
 			 config_layers = {"numbers", take_layers, add_layers},
 			 config_optimizer = {"word", take_optimizer, add_optimizer},
+			 config_parallel = {"grid", take_parallel, add_parallel},
+			 config_stages = {"numbers", take_stages, add_stages},
 			 config_split = {"reals", take_split, add_split},
 			 config_staleness = {"number", take_staleness, add_staleness},
 			 config_wait = {"time", take_wait, add_wait},

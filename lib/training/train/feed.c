@@ -1,9 +1,32 @@
-/* The samples that each device uses in an epoch, in order, and the learning rates. */
+/* The samples that each device uses in a step, a test batch, an epoch; and the learning rates. */
 #include <string.h>
 
 #include "nn/augment.h"
 #include "train/order.h"
 #include "train/trainer_impl.h"
+
+/* A rank's part of a global batch: a whole part, moving, or of the rest at the end of an epoch. */
+struct batch
+train_batch(const struct trainer *t, bool moving, uint32_t rank)
+{
+	uint64_t rows = trained_by(t, t->global, rank);
+
+	return (struct batch){.first = moving ? 0 : t->full_steps * rows,
+			      .rows = moving ? rows : trained_by(t, t->rest, rank),
+			      .step = moving ? 0 : t->full_steps,
+			      .moving = moving};
+}
+
+/* One of the whole batches of a part that all ranks have, moving, or one of the rest. */
+struct batch
+test_batch(const struct trainer *t, unsigned part, uint64_t number, bool moving, uint32_t rank)
+{
+	uint64_t rows = test_rows(t), done = number * rows, mine = tested_by(t, part, rank);
+	uint64_t left = mine > done ? mine - done : 0;
+
+	return (struct batch){
+	    .first = done, .rows = left < rows ? left : rows, .step = number, .moving = moving};
+}
 
 /* The samples that one device uses, step after step, their labels and their augmentation. Returns
  * their number. */
@@ -11,11 +34,10 @@ static uint64_t
 deal(struct trainer *t, uint32_t rank)
 {
 	uint32_t first = central(t);
-	const struct order_steps steps = {t->global, task_leaf(t->task),
-					  gpusim_comm_count(t->comm) - first};
+	const struct order_steps steps = {t->global, task_leaf(t->task), seats(t) - first};
 	uint64_t k = rank < first ? 0
 				  : order_deal(t->order, t->data->train.nitems, &steps,
-					       rank - first, t->mine);
+					       seat(t, rank) - first, t->mine);
 
 	for (uint64_t i = 0; i < k; i++)
 		t->labels[i] = t->data->train.labels[t->mine[i]];

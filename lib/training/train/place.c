@@ -18,17 +18,20 @@ larger(uint64_t a, uint64_t b)
 }
 
 struct shape
-make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
+make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident,
+	   const struct spread *spread)
 {
 	const struct dataset *data = &task->data;
 	const struct order_steps steps = {global, task_leaf(task), task_workers(task, n)};
 	uint32_t items = data->train.nitems, leaf = task->config->deterministic ? steps.whole : 0;
-	uint64_t tested = task_test_rows(task);
+	uint64_t tested = spread ? spread_test_rows(spread) : task_test_rows(task);
+	uint32_t testers = spread ? spread->grid.dp : n;
 	struct shape s = {.task = task,
 			  .max_rows = larger(leaf ? leaf : order_most_rows(items, &steps), tested),
 			  .train_items = order_most(items, &steps),
 			  .train_steps = items / global + (items % global > 0),
 			  .leaf = leaf,
+			  .layout = spread ? spread->layout : NULL,
 			  .verify = task->config->verify,
 			  .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
 			  .augment = task->config->augment,
@@ -38,7 +41,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 	s.held = resident ? items : s.train_items;
 	for (unsigned p = 0; p < NTESTS; p++) {
 		const struct order_steps all = {tested_part(data, p)->nitems + 1ull,
-						task_tested_whole(task), n};
+						task_tested_whole(task), testers};
 
 		s.test_items[p] = order_most_rows(tested_part(data, p)->nitems, &all);
 		s.test_steps[p] = s.test_items[p] / tested + 1;
@@ -50,26 +53,34 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 static uint32_t
 fewest(const struct task *task, uint32_t n)
 {
-	return task->config->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
+	return task->config->on_failure == GPUSIM_ON_FAILURE_SHRINK ? n / task_workers(task, n) : n;
 }
 
 uint64_t
 trainer_bytes(const struct task *task, uint64_t global, uint32_t n)
 {
-	uint64_t samples = task->data.train.nitems * dataset_item_bytes(&task->data);
+	uint64_t samples = task->data.train.nitems * dataset_item_bytes(&task->data), nbytes;
+	struct spread *spread = NULL;
+	struct err ignored;
 	struct shape s;
 
 	if (global == 0)
 		global = task_global(task, n);
-	s = make_shape(task, global, fewest(task, n), samples <= RESIDENT_MAX / n);
-	return replica_bytes(&s);
+	/* What it refuses, trainer_new will, too. */
+	if (spread_wanted(task->config))
+		(void)spread_new(task, fewest(task, n), global, &spread, &ignored);
+	s = make_shape(task, global, fewest(task, n), samples <= RESIDENT_MAX / n, spread);
+	nbytes = replica_bytes(&s);
+	spread_free(spread);
+	return nbytes;
 }
 
 bool
 shape_fits(const struct trainer *t)
 {
 	const struct shape *s = &t->shape;
-	struct shape now = make_shape(t->task, t->global, gpusim_comm_count(t->comm), resident(t));
+	struct shape now =
+	    make_shape(t->task, t->global, gpusim_comm_count(t->comm), resident(t), t->spread);
 	bool fits =
 	    now.max_rows <= s->max_rows && now.train_items <= s->train_items && now.held <= s->held;
 
@@ -101,8 +112,10 @@ place_rank(struct trainer *t, uint32_t rank, struct err *err)
 		return rc;
 	replica_place(r, &t->shape, r->device, base);
 	/* Parameters, optimizer state, step count, gradients: they are contiguous. */
-	return api(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
-		   err);
+	return api(
+	    gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0,
+			  (t->spread ? r->spread + t->shape.layout->bytes : r->net.x) - base),
+	    err);
 }
 
 static void
@@ -147,7 +160,16 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 {
 	enum rc rc = RC_OK;
 
-	t->shape = make_shape(t->task, t->global, n, all_images);
+	if (spread_wanted(t->o)) {
+		struct spread *spread;
+
+		rc = spread_new(t->task, gpusim_comm_count(t->comm), t->global, &spread, err);
+		if (rc != RC_OK)
+			return rc;
+		spread_free(t->spread);
+		t->spread = spread;
+	}
+	t->shape = make_shape(t->task, t->global, n, all_images, t->spread);
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
 		give_back(t, r);
 		rc = place_rank(t, r, err);
@@ -215,8 +237,8 @@ upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
 	uint64_t begin, end;
 	enum rc rc;
 
-	order_share(from->nitems, task_tested_whole(t->task), rank, gpusim_comm_count(t->comm),
-		    &begin, &end);
+	order_share(from->nitems, task_tested_whole(t->task), seat(t, rank), seats(t), &begin,
+		    &end);
 	rc = device_write(t->g, r->device, r->tests[part],
 			  (const uint8_t *)from->items + begin * item, (end - begin) * item, err);
 	if (rc == RC_OK)

@@ -27,7 +27,7 @@ struct rank {
 static struct shape
 shape_of(const struct task *task, uint32_t nranks)
 {
-	return make_shape(task, task_global(task, nranks), nranks, false);
+	return make_shape(task, task_global(task, nranks), nranks, false, NULL);
 }
 
 uint64_t
@@ -234,6 +234,7 @@ test_part(const struct rank *r, unsigned part)
 	uint64_t n = tested_part(&r->task->data, part)->nitems, rows = task_test_rows(r->task),
 		 mine;
 	struct emit_batch parts = {.nranks = 1, .place = &r->at.net, .single = r->shape.leaf};
+	struct emit_target target;
 	struct batch b = {0};
 	double right = 0;
 
@@ -243,7 +244,8 @@ test_part(const struct rank *r, unsigned part)
 		b.rows = mine - b.first < rows ? mine - b.first : rows;
 		replica_load_tests(sink, 0, &r->at, &r->shape, &b, part);
 		emit_forward(&r->task->net, &parts, EMIT_EVAL, sink);
-		replica_count(sink, 0, &r->at, &r->shape, &b, part);
+		target = replica_test_target(&r->at, &b, part);
+		emit_count(&r->task->net, &parts, &target, sink);
 		right += (double)*(const uint64_t *)memory_at(r, r->at.right[part]);
 	}
 	r->world->sum(sink->arg, &right, 1);

@@ -55,18 +55,6 @@ make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, 
 	return rc;
 }
 
-/* A rank's part of a global batch: a whole part, moving, or of the rest at the end of an epoch. */
-static struct batch
-train_batch(const struct trainer *t, bool moving, uint32_t rank)
-{
-	uint64_t rows = trained_by(t, t->global, rank);
-
-	return (struct batch){.first = moving ? 0 : t->full_steps * rows,
-			      .rows = moving ? rows : trained_by(t, t->rest, rank),
-			      .step = moving ? 0 : t->full_steps,
-			      .moving = moving};
-}
-
 /* All ranks' parts, as emission needs them. */
 static struct emit_batch
 emit_parts(struct trainer *t, uint64_t total)
@@ -413,6 +401,19 @@ record_leaves(struct trainer *t, bool moving, struct steps *steps, struct err *e
 	return rc;
 }
 
+/* A step of a spread training. */
+static enum rc
+record_spread(struct trainer *t, bool moving, struct steps *steps, struct err *err)
+{
+	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
+	enum rc rc;
+
+	spread_step(t, o, moving);
+	rc = make_graph(t, o, &steps->part[0], err);
+	steps->nparts = rc == RC_OK;
+	return rc;
+}
+
 /* ---- the mean over the ranks, tests, and all graphs */
 
 /* Record the mean over the ranks of all values that training changes. */
@@ -433,31 +434,33 @@ record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 	return make_graph(t, o, graph, err);
 }
 
-/* A batch of a part on each rank: one of the whole batches that all ranks have, moving, or one of
- * the rest. */
+/* Such a batch on each rank. */
 static void
 emit_test(struct recorder *rec, const struct emit_sink *sink, unsigned part, uint64_t number,
 	  bool moving)
 {
 	struct trainer *t = rec->t;
-	uint64_t rows = task_test_rows(t->task), done = number * rows;
 	struct emit_batch parts = emit_parts(t, 0);
 
 	parts.single = t->shape.leaf;
 	for (uint32_t r = 0; r < parts.nranks; r++) {
-		uint64_t mine = tested_by(t, part, r), left = mine > done ? mine - done : 0;
-		struct batch b = {.first = done,
-				  .rows = left < rows ? left : rows,
-				  .step = number,
-				  .moving = moving};
+		struct batch b = test_batch(t, part, number, moving, r);
 
 		t->rows[r] = b.rows;
-		t->batches[r] = b;
+		t->targets[r] = replica_test_target(&t->replica[r], &b, part);
 		replica_load_tests(sink, r, &t->replica[r], &t->shape, &b, part);
 	}
 	emit_forward(t->net, &parts, EMIT_EVAL, sink);
-	for (uint32_t r = 0; r < parts.nranks; r++)
-		replica_count(sink, r, &t->replica[r], &t->shape, &t->batches[r], part);
+	emit_count(t->net, &parts, t->targets, sink);
+}
+
+/* The same on a grid. */
+static void
+spread_test_on(struct recorder *rec, const struct emit_sink *sink, unsigned part, uint64_t number,
+	       bool moving)
+{
+	(void)sink;
+	spread_test(rec->t, rec->o, part, number, moving);
 }
 
 static enum rc
@@ -469,7 +472,8 @@ record_test(struct trainer *t, unsigned part, bool moving, struct gpusim_graph *
 	struct emit_sink sink = make_sink(&rec);
 
 	for (uint64_t k = 0; k < (moving ? 1 : tests->more); k++)
-		emit_test(&rec, &sink, part, moving ? 0 : tests->full + k, moving);
+		(t->spread ? spread_test_on : emit_test)(&rec, &sink, part,
+							 moving ? 0 : tests->full + k, moving);
 	return make_graph(t, rec.o, graph, err);
 }
 
@@ -477,8 +481,9 @@ enum rc
 record_graphs(struct trainer *t, struct err *err)
 {
 	enum rc (*const record_steps)(struct trainer * t, bool moving, struct steps *steps,
-				      struct err *err) =
-	    t->shape.leaf ? record_leaves : record_train;
+				      struct err *err) = t->spread	 ? record_spread
+							 : t->shape.leaf ? record_leaves
+									 : record_train;
 	enum rc rc = RC_OK;
 
 	if (t->full_steps)

@@ -30,7 +30,6 @@ make_room(struct trainer *t, uint32_t n)
 	t->times = must_resize(t->times, n, sizeof *t->times);
 	t->places = must_resize(t->places, n, sizeof *t->places);
 	t->targets = must_resize(t->targets, n, sizeof *t->targets);
-	t->batches = must_resize(t->batches, n, sizeof *t->batches);
 	t->rows = must_resize(t->rows, n, sizeof *t->rows);
 	return must_alloc(n, sizeof(struct replica));
 }
@@ -81,20 +80,6 @@ members_begin(struct trainer *t)
 	t->replica = make_room(t, gpusim_comm_count(t->comm));
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->replica[r].device = gpusim_comm_device(t->comm, r);
-}
-
-enum rc
-check_members(struct trainer *t, struct err *err)
-{
-	struct gpusim_comm *now;
-	enum rc rc = api(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
-
-	if (rc == RC_OK && gpusim_comm_epoch(now) != gpusim_comm_epoch(t->comm))
-		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed in the meantime",
-			     gpusim_comm_id(t->comm).id);
-	if (rc == RC_OK || rc == RC_RECOVERED)
-		gpusim_comm_free(now);
-	return rc;
 }
 
 /* ---- the devices' state */
@@ -213,7 +198,7 @@ look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err 
 static void
 divide_tests(struct trainer *t, unsigned part)
 {
-	uint64_t rows = task_test_rows(t->task), least = UINT64_MAX, most = 0;
+	uint64_t rows = test_rows(t), least = UINT64_MAX, most = 0;
 	uint32_t n = gpusim_comm_count(t->comm);
 
 	for (uint32_t r = 0; r < n; r++) {
@@ -264,6 +249,11 @@ keep(struct trainer *t, struct err *err)
 {
 	unsigned other = t->kept.any ? !t->kept.which : 0;
 	enum rc rc;
+
+	if (t->spread)
+		return t->host_at.epoch == t->at.epoch && t->host_at.step == t->at.step
+			   ? RC_OK
+			   : weights_keep(t, err);
 
 	if (t->kept.any && t->kept.at.epoch == t->at.epoch && t->kept.at.step == t->at.step)
 		return RC_OK;

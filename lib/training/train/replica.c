@@ -48,6 +48,18 @@ replica_free_memory(struct gpusim *g, struct gpusim_device device, uint64_t at)
 	return gpusim_free(g, device, (struct gpusim_addr){at}) == GPUSIM_OK;
 }
 
+void
+replica_live(struct replica *r, const struct task *task, uint64_t *at)
+{
+	uint64_t nbytes = task_values(task) * sizeof(float);
+
+	r->net.params = emit_take(at, nbytes);
+	r->state[0] = emit_take(at, nbytes);
+	r->state[1] = optimizer_adapts(task->config->optimizer) ? emit_take(at, nbytes) : 0;
+	r->adam_step = emit_take(at, sizeof(uint64_t));
+	r->live_bytes = *at - r->net.params;
+}
+
 /* Weights, optimizer, gradients. */
 static void
 place_values(struct replica *r, const struct shape *s, uint64_t *at)
@@ -55,11 +67,7 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 	uint64_t nbytes = task_values(s->task) * sizeof(float);
 
 	r->stamp = s->kept ? emit_take(at, sizeof(uint64_t)) : 0;
-	r->net.params = emit_take(at, nbytes);
-	r->state[0] = emit_take(at, nbytes);
-	r->state[1] = optimizer_adapts(s->task->config->optimizer) ? emit_take(at, nbytes) : 0;
-	r->adam_step = emit_take(at, sizeof(uint64_t));
-	r->live_bytes = *at - r->net.params;
+	replica_live(r, s->task, at);
 	r->kept[0] = s->kept ? emit_take(at, r->live_bytes) : 0;
 	r->kept[1] = s->kept ? emit_take(at, r->live_bytes) : 0;
 	r->net.grads = emit_take(at, nbytes + sizeof(float)); /* also the loss of a leaf */
@@ -84,8 +92,13 @@ place(struct replica *r, const struct shape *s, uint64_t base)
 	const struct dataset *data = &s->task->data;
 	uint64_t at = base, item = dataset_item_bytes(data);
 
-	place_values(r, s, &at);
-	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, EMIT_BACKWARD);
+	if (s->layout) {
+		r->spread = emit_take(&at, s->layout->bytes);
+	} else {
+		place_values(r, s, &at);
+		at +=
+		    emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, EMIT_BACKWARD);
+	}
 	r->samples = emit_take(&at, s->held * item);
 	r->order = emit_take(&at, s->train_items * sizeof(uint32_t));
 	if (s->augment) {
@@ -227,17 +240,13 @@ replica_target(const struct replica *r, const struct batch *b, double grad_scale
 				    .grad_scale = grad_scale};
 }
 
-void
-replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
-	      const struct shape *s, const struct batch *b, unsigned part)
+struct emit_target
+replica_test_target(const struct replica *r, const struct batch *b, unsigned part)
 {
-	const struct net *net = &s->task->net;
-
-	LAUNCH(sink, rank, "accuracy", U("logits", r->net.y[net->nnodes - 1]),
-	       MOVES("labels", r->test_labels[part] + b->first, advance(b)),
-	       MOVES("count", r->right[part] + b->step * sizeof(uint64_t),
-		     b->moving ? sizeof(uint64_t) : 0),
-	       U("rows", b->rows), U("classes", net->nclasses));
+	return (struct emit_target){.labels = r->test_labels[part] + b->first,
+				    .labels_step = advance(b),
+				    .loss = r->right[part] + b->step * sizeof(uint64_t),
+				    .loss_step = b->moving ? sizeof(uint64_t) : 0};
 }
 
 struct emit_optimizer

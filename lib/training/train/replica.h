@@ -53,6 +53,7 @@ struct shape {
 	bool inbox;	  /* with room for another rank's gradients */
 	/* with room for exact sums over leaves of this many samples (leaves.h); 0: no */
 	uint32_t leaf;
+	const struct layout *layout; /* of a spread training; else NULL */
 };
 
 /* Device addresses. */
@@ -73,6 +74,8 @@ struct replica {
 	uint64_t totals;
 	uint64_t aside; /* a copy of the sums, for --verify; 0: none */
 	struct emit_place net;
+	/* Of a spread training, in place of all above but the owner: see grid/layout.h */
+	uint64_t spread;
 	uint64_t samples; /* [held, item], of the data set's type */
 	uint64_t crops;	  /* f32[max_rows, item]: images before they are augmented; 0: no need */
 	uint64_t draws;	  /* u32[train_items]: the augmentation of each; 0: none */
@@ -83,6 +86,9 @@ struct replica {
 	uint64_t losses;	/* f32[train_steps]: sums over the batch */
 	uint64_t right[NTESTS]; /* u64[test_steps]: correctly classified samples */
 };
+
+/* Lay out what training changes from *at on: net.params, state, adam_step, live_bytes. */
+void replica_live(struct replica *r, const struct task *task, uint64_t *at);
 
 /* Bytes a replica takes. */
 uint64_t replica_bytes(const struct shape *s);
@@ -120,9 +126,9 @@ void replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struc
 struct emit_target replica_target(const struct replica *r, const struct batch *b,
 				  double grad_scale);
 
-/* The count of right answers. */
-void replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
-		   const struct shape *s, const struct batch *b, unsigned part);
+/* Likewise of a tested part, whose right answers are counted. */
+struct emit_target replica_test_target(const struct replica *r, const struct batch *b,
+				       unsigned part);
 
 /* The optimizer in this step. */
 struct emit_optimizer replica_optimizer(const struct replica *r, const struct shape *s,

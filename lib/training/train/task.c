@@ -85,7 +85,12 @@ task_tested_whole(const struct task *t)
 uint32_t
 task_workers(const struct task *t, uint32_t nranks)
 {
-	return t->config->sync == SYNC_SENDRECV && nranks > 1 ? nranks - 1 : nranks;
+	const struct grid *g = &t->config->parallel;
+	uint32_t parts = (g->tp ? g->tp : 1) * (g->pp ? g->pp : 1);
+
+	if (t->config->sync == SYNC_SENDRECV && nranks > 1)
+		return nranks - 1;
+	return nranks < parts ? 1 : nranks / parts;
 }
 
 uint64_t

@@ -111,7 +111,6 @@ trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
 	t->nonce = make_nonce();
 	if (from)
 		t->at = (struct position){(uint32_t)from->epoch, from->step, from->loss_sum};
-	t->shape = make_shape(task, t->global, ndevices, true);
 	gpusim_set_timeout_ms(g, CALL_MS);
 	rc = start(t, ndevices, from, err);
 	if (rc != RC_OK)
@@ -137,7 +136,7 @@ trainer_free(struct trainer *t)
 	free(t->totals);
 	free(t->places);
 	free(t->targets);
-	free(t->batches);
+	spread_free(t->spread);
 	free(t->rows);
 	free(t->times);
 	free(t->order);

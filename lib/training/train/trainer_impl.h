@@ -6,6 +6,7 @@
 
 #include "train/order.h"
 #include "train/replica.h"
+#include "train/spread.h"
 #include "train/trainer.h"
 
 #define MAX_TRIES  5  /* of a unit, with the same devices */
@@ -59,7 +60,8 @@ struct trainer {
 	const struct net *net;
 	struct trainer_hooks hooks;
 	struct shape shape;
-	uint64_t global; /* images of a step, on all devices together */
+	struct spread *spread; /* NULL: every rank has the whole net */
+	uint64_t global;       /* images of a step, on all devices together */
 	struct position at;
 	struct gpusim_comm *comm;
 	struct replica *replica;    /* by rank */
@@ -67,7 +69,6 @@ struct trainer {
 	struct gpusim_addr *totals; /* by rank, where its results go elsewhere */
 	struct emit_place *places;  /* by rank, of one graph, as the next three */
 	struct emit_target *targets;
-	struct batch *batches;
 	uint64_t *rows;
 	struct gpusim_times *times; /* by rank, of one launch */
 	struct steps train, train_rest;
@@ -112,23 +113,57 @@ central(const struct trainer *t)
 	return t->o->sync == SYNC_SENDRECV && gpusim_comm_count(t->comm) > 1;
 }
 
+/* The number of ranks that divide samples among them; and which of these a rank is: several may be one, in a grid. */
+static inline uint32_t
+seats(const struct trainer *t)
+{
+	return t->spread ? t->spread->grid.dp : gpusim_comm_count(t->comm);
+}
+
+static inline uint32_t
+seat(const struct trainer *t, uint32_t rank)
+{
+	return t->spread ? grid_at(&t->spread->grid, rank).d : rank;
+}
+
 /* The number of n training samples or batches that a rank uses. */
 static inline uint64_t
 trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
 {
-	uint32_t whole = task_leaf(t->task), nranks = gpusim_comm_count(t->comm);
+	uint32_t whole = task_leaf(t->task);
 
 	if (!central(t))
-		return share(n, whole, rank, nranks);
-	return rank ? share(n, whole, rank - 1, nranks - 1) : 0;
+		return share(n, whole, seat(t, rank), seats(t));
+	return rank ? share(n, whole, rank - 1, seats(t) - 1) : 0;
 }
 
 /* The number of samples of a tested part that are rank's. */
 static inline uint64_t
 tested_by(const struct trainer *t, unsigned part, uint32_t rank)
 {
-	return share(tested_part(t->data, part)->nitems, task_tested_whole(t->task), rank,
-		     gpusim_comm_count(t->comm));
+	return share(tested_part(t->data, part)->nitems, task_tested_whole(t->task), seat(t, rank),
+		     seats(t));
+}
+
+/* Rows of a test batch. */
+static inline uint64_t
+test_rows(const struct trainer *t)
+{
+	return t->spread ? spread_test_rows(t->spread) : task_test_rows(t->task);
+}
+
+/* Does a rank report losses and right answers? One of those that compute them. */
+static inline bool
+reports(const struct trainer *t, uint32_t rank)
+{
+	const struct spread *s = t->spread;
+	struct grid_place at;
+
+	if (!s)
+		return true;
+	at = grid_at(&s->grid, rank);
+	return rank < grid_size(&s->grid) && at.t == 0 &&
+	       at.p == s->schedule->rank_of[s->schedule->nstages - 1];
 }
 
 /* Return true if every device has all training images, or gets those of an epoch with their order. */
@@ -158,7 +193,8 @@ launch_timeout_ms(const struct trainer *t)
 /* ---- place.c */
 
 /* The sizes of replicas on n devices; resident: all training samples are on each. */
-struct shape make_shape(const struct task *task, uint64_t global, uint32_t ndevices, bool resident);
+struct shape make_shape(const struct task *task, uint64_t global, uint32_t ndevices, bool resident,
+			const struct spread *spread);
 
 /* Do the replicas fit the current ranks? */
 bool shape_fits(const struct trainer *t);
@@ -178,6 +214,12 @@ enum rc upload_tests(struct trainer *t, struct err *err);
 /* The host's copy: the initial state of a training, or a checkpoint. */
 enum rc weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err);
 
+/* RC_RECOVERED if the communicator has changed since the graphs were recorded. */
+enum rc check_members(struct trainer *t, struct err *err);
+
+/* Copy the state of a spread training to the host. */
+enum rc weights_keep(struct trainer *t, struct err *err);
+
 /* Copy the state from the host to all devices; from a device to the host. */
 enum rc weights_load(struct trainer *t, struct err *err);
 enum rc weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position at,
@@ -193,6 +235,11 @@ void forget_graphs(struct trainer *t);
 /* ---- feed.c: send every device its images of this epoch, and the learning rates. */
 enum rc feed(struct trainer *t, struct err *err);
 
+/* A rank's part of a global batch: a whole one, moving, or the rest at the end of an epoch; of a test batch. */
+struct batch train_batch(const struct trainer *t, bool moving, uint32_t rank);
+struct batch test_batch(const struct trainer *t, unsigned part, uint64_t number, bool moving,
+			uint32_t rank);
+
 /* ---- recover.c */
 
 /* Make the devices of the communicator ready for the position: memory, images, weights, graphs. */
@@ -203,9 +250,6 @@ enum rc keep(struct trainer *t, struct err *err);
 
 /* Set up the ranks of a new communicator. */
 void members_begin(struct trainer *t);
-
-/* RC_RECOVERED if the communicator has changed since the graphs were recorded. */
-enum rc check_members(struct trainer *t, struct err *err);
 
 /* After a failure: wait until the communicator is usable, and go back to the kept copies. scratch:
  * trust only the kept copies on the devices. */

@@ -54,12 +54,14 @@ static enum rc
 add_losses(struct trainer *t, uint64_t n, struct err *err)
 {
 	uint64_t first = t->at.step * sizeof *t->losses;
-	/* With sums of leaves, each rank has the loss of all ranks; rank 0 always exists. */
-	uint32_t ranks = t->shape.leaf ? 1 : gpusim_comm_count(t->comm);
+	bool done = false;
 	enum rc rc = RC_OK;
 
 	memset(t->sums, 0, n * sizeof *t->sums);
-	for (uint32_t r = 0; r < ranks && rc == RC_OK; r++) {
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK && !done; r++) {
+		if (!reports(t, r))
+			continue;
+		done = t->shape.leaf; /* with sums of leaves, each rank has the loss of all ranks */
 		rc = device_read(t->g, t->losses, t->replica[r].device,
 				 t->replica[r].losses + first, n * sizeof *t->losses, err);
 		for (uint64_t s = 0; s < n; s++)
@@ -257,6 +259,8 @@ count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 
 	*right = 0;
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
+		if (!reports(t, r))
+			continue;
 		rc = device_read(t->g, t->right, t->replica[r].device, t->replica[r].right[part],
 				 steps * sizeof *t->right, err);
 		for (uint64_t s = 0; s < steps; s++)

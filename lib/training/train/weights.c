@@ -1,4 +1,5 @@
 /* The host's copy of the values that training changes: at the start, and at checkpoints. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +10,10 @@
 static struct replica
 offsets(const struct trainer *t)
 {
-	struct replica r;
+	struct replica r = {0};
+	uint64_t at = 0;
 
-	replica_place(&r, &t->shape, (struct gpusim_device){0}, 0);
-	r.state[0] -= r.net.params;
-	r.state[1] -= r.state[1] ? r.net.params : 0;
-	r.adam_step -= r.net.params;
-	r.net.params = 0;
+	replica_live(&r, t->task, &at);
 	return r;
 }
 
@@ -46,13 +44,25 @@ weights_load(struct trainer *t, struct err *err)
 	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BROADCAST,
 					    .dtype = GPUSIM_U8,	    .nelem = r->live_bytes,
 					    .send = t->addrs,	    .recv = t->addrs};
-	enum rc rc = device_write(t->g, r->device, r->net.params, t->host, r->live_bytes, err);
+	enum rc rc;
 
+	if (t->spread)
+		return spread_load(t, t->host, err);
+	rc = device_write(t->g, r->device, r->net.params, t->host, r->live_bytes, err);
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
 		t->addrs[q].addr = t->replica[q].net.params;
 	if (rc == RC_OK)
 		rc = api(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
 	return rc;
+}
+
+/* The host has a new copy. */
+static void
+adopt(struct trainer *t, uint8_t *bytes, struct position at)
+{
+	free(t->host);
+	t->host = bytes;
+	t->host_at = at;
 }
 
 enum rc
@@ -66,10 +76,37 @@ weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position a
 		free(bytes);
 		return rc;
 	}
-	free(t->host);
-	t->host = bytes;
-	t->host_at = at;
+	adopt(t, bytes, at);
 	return RC_OK;
+}
+
+enum rc
+check_members(struct trainer *t, struct err *err)
+{
+	struct gpusim_comm *now;
+	enum rc rc = api(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
+
+	if (rc == RC_OK && gpusim_comm_epoch(now) != gpusim_comm_epoch(t->comm))
+		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed in the meantime",
+			     gpusim_comm_id(t->comm).id);
+	if (rc == RC_OK || rc == RC_RECOVERED)
+		gpusim_comm_free(now);
+	return rc;
+}
+
+enum rc
+weights_keep(struct trainer *t, struct err *err)
+{
+	uint8_t *bytes = must_alloc(offsets(t).live_bytes, 1);
+	enum rc rc = spread_fetch(t, bytes, err);
+
+	if (rc == RC_OK)
+		rc = check_members(t, err);
+	if (rc == RC_OK)
+		adopt(t, bytes, t->at);
+	else
+		free(bytes);
+	return rc;
 }
 
 enum rc
@@ -77,6 +114,8 @@ weights_fetch_any(struct trainer *t, struct err *err)
 {
 	enum rc rc = RC_FAILED;
 
+	if (t->spread)
+		return weights_keep(t, err);
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc != RC_OK; r++)
 		rc = weights_fetch(t, r, t->replica[r].net.params, t->at, err);
 	return rc;

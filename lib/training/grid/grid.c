@@ -1,0 +1,64 @@
+#include "grid/grid.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+/* "tp=2", len bytes, into its number. */
+static enum rc
+take(const char *p, size_t len, struct grid *g, struct err *err)
+{
+	uint32_t *const to[] = {&g->dp, &g->tp, &g->pp};
+	static const char *const names[] = {"dp=", "tp=", "pp="};
+	char number[16];
+	uint64_t n;
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (len <= 3 || len - 3 >= sizeof number || strncmp(p, names[i], 3) != 0)
+			continue;
+		memcpy(number, p + 3, len - 3);
+		number[len - 3] = '\0';
+		if (*to[i])
+			return err_set(err, RC_INVAL, "%.2s is there twice", names[i]);
+		if (parse_u64(number, 1, GRID_MAX, &n, NULL) != RC_OK)
+			break;
+		*to[i] = (uint32_t)n;
+		return RC_OK;
+	}
+	return err_set(err, RC_INVAL, "'%.*s' is not dp=N, tp=N or pp=N with N from 1 to %u",
+		       (int)(len < 32 ? len : 32), p, GRID_MAX);
+}
+
+enum rc
+grid_parse(const char *text, struct grid *out, struct err *err)
+{
+	struct grid g = {0};
+	const char *p = text;
+	enum rc rc;
+
+	for (;;) {
+		size_t len = strcspn(p, ",");
+
+		rc = take(p, len, &g, err);
+		if (rc != RC_OK)
+			return rc;
+		if (p[len] == '\0')
+			break;
+		p += len + 1;
+	}
+	g.tp = g.tp ? g.tp : 1;
+	g.pp = g.pp ? g.pp : 1;
+	if ((uint64_t)(g.dp ? g.dp : 1) * g.tp * g.pp > GRID_MAX)
+		return err_set(err, RC_INVAL, "'%.64s' is more than %u ranks", text, GRID_MAX);
+	*out = g;
+	return RC_OK;
+}
+
+const char *
+grid_print(const struct grid *g, char out[GRID_TEXT])
+{
+	snprintf(out, GRID_TEXT, "dp=%" PRIu32 ",tp=%" PRIu32 ",pp=%" PRIu32, g->dp, g->tp, g->pp);
+	return out;
+}

@@ -1,0 +1,56 @@
+/*
+ * grid.h - the ranks of a training as a grid: data parallel, tensor parallel, pipeline parallel.
+ *
+ * Ranks are laid out as Megatron's: tensor-parallel neighbours first, then data, then pipeline. So a stage of the
+ * pipeline is a run of ranks, and its tensor-parallel groups are runs within it.
+ */
+#ifndef GRID_GRID_H
+#define GRID_GRID_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+
+#define GRID_MAX 1024u /* ranks */
+
+struct grid {
+	uint32_t dp, tp, pp; /* each at least 1 */
+};
+
+/* The place of a rank: which part of the batch, of each layer, of the layers. */
+struct grid_place {
+	uint32_t d, t, p;
+};
+
+static inline uint32_t
+grid_size(const struct grid *g)
+{
+	return g->dp * g->tp * g->pp;
+}
+
+static inline uint32_t
+grid_rank(const struct grid *g, uint32_t d, uint32_t t, uint32_t p)
+{
+	return (p * g->dp + d) * g->tp + t;
+}
+
+static inline struct grid_place
+grid_at(const struct grid *g, uint32_t rank)
+{
+	return (struct grid_place){rank / g->tp % g->dp, rank % g->tp, rank / g->tp / g->dp};
+}
+
+/*
+ * grid_parse - "dp=2,tp=2,pp=2", in any order; what is not named is 1, but dp is 0, to be set from the number
+ * of devices.
+ *
+ * Errors: RC_INVAL another name, a number that is not 1 to 1024, a name twice, more than 1024 ranks. Checked
+ * by: tests/unit/grid/t_grid.c
+ */
+enum rc grid_parse(const char *text, struct grid *out, struct err *err);
+
+/* "dp=2,tp=2,pp=1" */
+#define GRID_TEXT 48
+const char *grid_print(const struct grid *g, char out[GRID_TEXT]);
+
+#endif

@@ -1,0 +1,915 @@
+/* Records a step of a spread training: the actions of the schedule on each stage's ranks. */
+#include "train/spread.h"
+
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "nn/launch.h"
+#include "train/leaves.h"
+#include "train/trainer_impl.h"
+
+#define EVENT_FIRST 0x73707265616400u /* ids of events; they are per device */
+#define P2P_FIRST   2		      /* streams to and from each stage's rank of the grid */
+
+/* A list of actions of a stage's ranks, being recorded. */
+struct row_recorder {
+	struct trainer *t;
+	struct gpusim_ops *o;
+	const struct layout *l;
+	const struct pipeline *s;
+	const struct layout_row *row;
+	uint32_t p, first, n; /* pipeline rank; its ranks */
+	struct emit_sink sink;
+	struct emit_place *place; /* by rank of the stage, as the next */
+	uint64_t *rows;
+	struct gpusim_addr *send, *recv;
+	uint32_t *members;
+	uint64_t events; /* used so far, on each rank of the stage */
+	/* [chunk * nmicro + slot]: the event after a slot's last message back; 0: none */
+	uint64_t *sent;
+	/* [chunk * nmicro + micro]: the event after its input, its gradient, came */
+	uint64_t *came[2];
+	bool *talks;	 /* by stream between stages: used */
+	uint32_t *left;	 /* by chunk: passes that make gradients and have yet to come */
+	uint32_t *begun; /* by unit: contributions to its gradient so far */
+	/* The event after the last reduction out of each of the two buffers; 0: none */
+	uint64_t busy[2];
+	uint32_t turn;	      /* the buffer for the next unit's gradients */
+	uint32_t *use, nuse;  /* zero 3: the units whose parameters are used, in order */
+	uint32_t used, asked; /* of those: begun; gathers that have been issued */
+	uint64_t got[2];      /* the event after the gather into each buffer */
+	bool moving, test;
+	unsigned tested;	   /* the tested part */
+	const struct batch *batch; /* by data-parallel rank: of the whole step */
+	uint64_t total;		   /* rows of a step on all ranks */
+};
+
+/* ---- small things */
+
+static uint64_t
+base_of(const struct row_recorder *r, uint32_t i)
+{
+	return r->t->replica[r->first + i].spread;
+}
+
+static uint32_t
+tp_of(const struct row_recorder *r)
+{
+	return r->l->c.grid.tp;
+}
+
+static uint64_t
+size_of(const struct row_recorder *r)
+{
+	return r->l->c.leaf ? sizeof(int64_t) : sizeof(float);
+}
+
+static void
+launch(void *arg, uint32_t i, const char *kernel, const struct gpusim_arg *args, size_t nargs)
+{
+	struct row_recorder *r = arg;
+
+	gpusim_ops_launch(r->o, r->first + i, STREAM_COMPUTE, kernel, args, nargs);
+}
+
+static void
+launch_comm(void *arg, uint32_t i, const char *kernel, const struct gpusim_arg *args, size_t nargs)
+{
+	struct row_recorder *r = arg;
+
+	gpusim_ops_launch(r->o, r->first + i, STREAM_COMM, kernel, args, nargs);
+}
+
+/* Mark a moment of a stream of all the stage's ranks. */
+static uint64_t
+mark(struct row_recorder *r, struct gpusim_stream stream)
+{
+	uint64_t event = EVENT_FIRST + ++r->events;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		gpusim_ops_record(r->o, r->first + i, stream, (struct gpusim_event){event});
+	return event;
+}
+
+static void
+await(struct row_recorder *r, struct gpusim_stream stream, uint64_t event)
+{
+	for (uint32_t i = 0; event && i < r->n; i++)
+		gpusim_ops_wait(r->o, r->first + i, stream, (struct gpusim_event){event});
+}
+
+static void
+join(struct row_recorder *r, struct gpusim_stream from, struct gpusim_stream to)
+{
+	await(r, to, mark(r, from));
+}
+
+/* Pieces of a microbatch; a test batch is one. */
+static uint32_t
+npieces(const struct row_recorder *r)
+{
+	return r->test ? 1 : r->l->pieces;
+}
+
+/* The slot of a microbatch; a test has one. */
+static uint32_t
+slot_of(const struct row_recorder *r, const struct layout_chunk *c, uint32_t micro)
+{
+	return r->test ? 0 : r->l->slot[(size_t)c->stage * r->s->nmicro + micro];
+}
+
+/* Index of a microbatch or slot of a chunk. */
+static size_t
+index_of(const struct row_recorder *r, const struct layout_chunk *c, uint32_t k)
+{
+	return (size_t)(c - r->row->chunk) * r->s->nmicro + k;
+}
+
+/* A collective of some of the stage's ranks: r->members, with the addresses in r->send and r->recv. */
+static void
+collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll coll,
+	enum gpusim_redop op, enum gpusim_dtype type, uint64_t nelem, struct gpusim_stream stream)
+{
+	const struct gpusim_collective c = {
+	    GPUSIM_COLLECTIVE_INIT, .coll = coll,
+	    .dtype = type,	    .redop = op,
+	    .algo = r->t->o->algo,  .nelem = nelem,
+	    .send = r->send,	    .recv = r->recv,
+	    .stream = stream,	    .deterministic = r->l->c.leaf && type == GPUSIM_F32,
+	    .members = r->members,  .nmembers = n,
+	    .group = group};
+
+	if (nelem && n > 1)
+		gpusim_ops_collective(r->o, &c);
+}
+
+/* Over the data-parallel ranks, for each tensor-parallel one: from offset `send` (plus own_send times the
+ * rank's part) of each rank's memory to offset recv. */
+struct over_dp {
+	enum gpusim_coll coll;
+	enum gpusim_dtype type;
+	uint64_t n; /* elements */
+	uint64_t send, recv;
+	uint64_t send_part,
+	    recv_part; /* bytes of an element, if it is the rank's part of n elements; 0: it is all */
+};
+
+static void
+over_dp(struct row_recorder *r, const struct over_dp *x, struct gpusim_stream stream)
+{
+	uint32_t dp = r->l->c.grid.dp, tp = tp_of(r);
+
+	for (uint32_t t = 0; t < tp; t++) {
+		for (uint32_t d = 0; d < dp; d++) {
+			uint64_t part = x->n * d / dp;
+
+			r->members[d] = r->first + d * tp + t;
+			r->send[d].addr = base_of(r, d * tp + t) + x->send + part * x->send_part;
+			r->recv[d].addr = base_of(r, d * tp + t) + x->recv + part * x->recv_part;
+		}
+		collect(r, "dp", dp, x->coll, GPUSIM_SUM, x->type, x->n, stream);
+	}
+}
+
+/* The sink's exchange within each tensor-parallel group. */
+static void
+tensor(void *arg, const struct emit_tensor *x)
+{
+	struct row_recorder *r = arg;
+	uint32_t tp = tp_of(r);
+
+	for (uint32_t t = 0; t < tp; t++) {
+		r->members[t] = r->first + x->rank + t;
+		r->send[t].addr = x->send[t];
+		r->recv[t].addr = x->recv[t];
+	}
+	collect(r, "tp", tp, x->coll, x->redop, x->dtype, x->nelem, STREAM_COMPUTE);
+}
+
+/* ---- a microbatch */
+
+/* A data-parallel rank's rows of a piece of a microbatch; first: its first sample in the device's order. */
+static struct batch
+piece_batch(const struct row_recorder *r, uint32_t d, uint32_t micro, uint32_t piece)
+{
+	struct batch b = r->batch[d];
+	uint64_t begin, end, whole = r->l->c.leaf ? r->l->c.leaf : 1, rows = r->l->piece_rows;
+	uint64_t stride = b.stride ? b.stride : b.rows;
+
+	order_share(b.rows, (uint32_t)whole, micro, r->s->nmicro, &begin, &end);
+	begin += piece * rows < end - begin ? piece * rows : end - begin;
+	b.first += begin;
+	b.rows = end - begin < rows ? end - begin : rows;
+	b.stride = stride;
+	return b;
+}
+
+/* The addresses and rows of a piece, on all ranks of the stage. */
+static struct emit_batch
+bind(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro, uint32_t piece)
+{
+	uint32_t slot = slot_of(r, c, micro);
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		r->rows[i] = piece_batch(r, i / tp_of(r), micro, piece).rows;
+		layout_place(r->l, r->row, c, slot, piece, i % tp_of(r), r->rows[i], base_of(r, i),
+			     &r->place[i]);
+	}
+	return (struct emit_batch){.nranks = r->n,
+				   .place = r->place,
+				   .rows = r->rows,
+				   .single = r->l->c.leaf != 0,
+				   .apart = c->split};
+}
+
+/* The unit's parameters and gradients begin at offsets of each rank's memory. */
+static void
+bind_unit(struct row_recorder *r, const struct part_unit *u, uint64_t params, uint64_t grads)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		r->place[i].params = base_of(r, i) + params - u->first * sizeof(float);
+		r->place[i].grads = base_of(r, i) + grads - u->first * sizeof(float);
+	}
+}
+
+/* ---- parameters: zero 3 gathers a unit ahead */
+
+static uint64_t
+gathered_at(const struct row_recorder *r, uint32_t use)
+{
+	if (r->l->c.keep)
+		return r->row->gathered[0] + r->row->unit[r->use[use]].first * sizeof(float);
+	return r->row->gathered[use % 2];
+}
+
+static void
+gather(struct row_recorder *r, uint32_t use)
+{
+	const struct layout_unit *u = &r->row->unit[r->use[use]];
+	const struct over_dp x = {.coll = GPUSIM_ALLGATHER,
+				  .type = GPUSIM_F32,
+				  .n = u->n,
+				  .send = r->row->params + u->shard * sizeof(float),
+				  .recv = gathered_at(r, use)};
+
+	join(r, STREAM_COMPUTE, STREAM_COMM); /* the buffer's last use */
+	over_dp(r, &x, STREAM_COMM);
+	r->got[use % 2] = mark(r, STREAM_COMM);
+}
+
+/* The offset of a unit's parameters, from now on to be used. */
+static uint64_t
+params_at(struct row_recorder *r, uint32_t unit)
+{
+	if (!layout_shards_params(r->l))
+		return r->row->params + r->row->unit[unit].first * sizeof(float);
+	if (r->used == 0 || r->use[r->used - 1] != unit)
+		r->used++;
+	while (r->asked < r->nuse && r->asked <= r->used)
+		gather(r, r->asked++);
+	await(r, STREAM_COMPUTE, r->got[(r->used - 1) % 2]);
+	return gathered_at(r, r->used - 1);
+}
+
+static void
+add_use(struct row_recorder *r, uint32_t unit)
+{
+	if (r->nuse == 0 || r->use[r->nuse - 1] != unit)
+		r->use[r->nuse++] = unit;
+}
+
+/* ---- gradients */
+
+/* Where a unit's gradient is made: at once in its place, or first in a buffer. */
+static bool
+direct(const struct row_recorder *r, uint32_t unit)
+{
+	return !r->l->c.leaf && !layout_shards_grads(r->l) && r->begun[unit] == 0;
+}
+
+static uint64_t
+grads_at(const struct row_recorder *r, uint32_t unit)
+{
+	return r->row->grads + r->row->unit[unit].first * size_of(r);
+}
+
+static uint64_t
+fresh_at(const struct row_recorder *r, uint32_t unit)
+{
+	return direct(r, unit) ? grads_at(r, unit) : r->row->fresh[r->turn];
+}
+
+/* Add up a piece's gradient of a unit. */
+static void
+accumulate(struct row_recorder *r, uint32_t unit, uint32_t piece)
+{
+	bool shards = layout_shards_grads(r->l), begun = shards ? piece > 0 : r->begun[unit] > 0;
+	uint64_t to = shards ? r->row->sums[r->turn] : grads_at(r, unit),
+		 from = r->row->fresh[r->turn];
+	uint64_t n = r->row->unit[unit].n;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		if (r->l->c.leaf)
+			LAUNCH(&r->sink, i, "fixed_add", U("sum", base_of(r, i) + to),
+			       U("src", base_of(r, i) + from), U("n", n), F("scale", LEAVES_SCALE),
+			       U("add", begun));
+		else if (!shards && begun)
+			LAUNCH(&r->sink, i, "axpy", U("y", base_of(r, i) + to),
+			       U("x", base_of(r, i) + from), U("n", n));
+	}
+	if (!shards)
+		r->begun[unit]++;
+}
+
+/* Add a reduced part of a unit's gradient to the rank's. */
+static void
+add_part(struct row_recorder *r, uint32_t unit)
+{
+	const struct layout_unit *u = &r->row->unit[unit];
+	const struct emit_sink sink = {.arg = r, .launch = launch_comm};
+	uint64_t from = r->row->part[r->turn], to = r->row->grads + u->shard * size_of(r);
+	enum gpusim_dtype type = r->l->c.leaf ? GPUSIM_I64 : GPUSIM_F32;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		uint64_t n, at = base_of(r, i);
+
+		layout_part(r->l, u, i / tp_of(r), &n);
+		if (r->begun[unit])
+			LAUNCH(&sink, i, "add", U("y", at + to), U("a", at + to), U("b", at + from),
+			       U("n", n), U("dtype", type));
+		else
+			LAUNCH(&sink, i, "copy", U("dst", at + to), U("src", at + from), U("n", n),
+			       U("dtype", type));
+	}
+	r->begun[unit]++;
+}
+
+/* With sequence parallelism a rank has seen only its rows of what lies between the split layers. */
+static void
+sum_over_rows(struct row_recorder *r, const struct layout_chunk *c, const struct part_unit *u,
+	      uint64_t at)
+{
+	const struct net *net = &c->part->net;
+	uint32_t tp = tp_of(r);
+
+	for (uint32_t k = u->node; k < u->node + u->nnodes; k++) {
+		const struct net_node *node = &net->node[k];
+		uint64_t n = node->nweight + node->nbias;
+		uint64_t first = node->nweight ? node->weight : node->bias;
+
+		if (!node->sharded || n == 0)
+			continue;
+		for (uint32_t d = 0; d < r->l->c.grid.dp; d++) {
+			for (uint32_t t = 0; t < tp; t++) {
+				r->members[t] = r->first + d * tp + t;
+				r->send[t].addr =
+				    base_of(r, d * tp + t) + at + (first - u->first) * size_of(r);
+				r->recv[t] = r->send[t];
+			}
+			collect(r, "tp", tp, GPUSIM_ALLREDUCE, GPUSIM_SUM,
+				r->l->c.leaf ? GPUSIM_I64 : GPUSIM_F32, n, STREAM_COMM);
+		}
+	}
+}
+
+/* Reduce a unit's gradient over the data-parallel ranks. */
+static void
+reduce_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit)
+{
+	const struct layout_unit *u = &r->row->unit[unit];
+	bool shards = layout_shards_grads(r->l), in_parts = layout_shards_state(r->l);
+	uint64_t from = !shards	       ? grads_at(r, unit)
+			: r->l->c.leaf ? r->row->sums[r->turn]
+				       : r->row->fresh[r->turn];
+	const struct over_dp x = {.coll = in_parts ? GPUSIM_REDUCESCATTER : GPUSIM_ALLREDUCE,
+				  .type = r->l->c.leaf ? GPUSIM_I64 : GPUSIM_F32,
+				  .n = u->n,
+				  .send = from,
+				  .recv = shards ? r->row->part[r->turn] : from,
+				  .recv_part = in_parts && !shards ? size_of(r) : 0};
+
+	join(r, STREAM_COMPUTE, STREAM_COMM);
+	sum_over_rows(r, c, &c->part->unit[u->number], from);
+	over_dp(r, &x, STREAM_COMM);
+	if (!shards)
+		return;
+	add_part(r, unit);
+	r->busy[r->turn] = mark(r, STREAM_COMM);
+	r->turn = !r->turn;
+}
+
+/* A unit's gradient of one microbatch is complete; last: of all. */
+static void
+end_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit, bool last)
+{
+	if (layout_shards_grads(r->l) || last)
+		reduce_unit(r, c, unit);
+}
+
+/* Before a unit's gradient is made in a buffer, its last reduction has ended. */
+static void
+begin_unit(struct row_recorder *r)
+{
+	if (layout_shards_grads(r->l))
+		await(r, STREAM_COMPUTE, r->busy[r->turn]);
+}
+
+/* ---- what passes between stages */
+
+/* Elements of a node's output that a rank of the stage has. */
+static uint64_t
+boundary(const struct row_recorder *r, const struct layout_chunk *c, uint32_t node, uint32_t i)
+{
+	const struct net *n = &c->part->net;
+
+	return emit_have(n, &n->node[node], r->rows[i], i % tp_of(r)) *
+	       net_shape_size(n->node[node].shape);
+}
+
+static const struct layout_chunk *
+chunk_of(const struct row_recorder *r, uint32_t stage)
+{
+	for (uint32_t i = 0; i < r->row->nchunks; i++)
+		if (r->row->chunk[i].stage == stage)
+			return &r->row->chunk[i];
+	return NULL;
+}
+
+/* Offsets of a piece's gradients on their way, in a slot. */
+static uint64_t
+box_at(const struct row_recorder *r, const struct layout_chunk *c, uint32_t micro, uint32_t piece,
+       bool in)
+{
+	const struct net *n = &c->part->net;
+	const struct net_node *node = &n->node[in ? n->nnodes - 1 : 0];
+	uint64_t rows = emit_room(n, node, r->l->piece_rows),
+		 each = rows * net_shape_size(node->shape) * sizeof(float);
+	uint32_t slot = slot_of(r, c, micro);
+
+	return c->slots + slot * c->slot_bytes + (in ? c->inbox : c->outbox) + piece * each;
+}
+
+static void
+copy(struct row_recorder *r, uint32_t i, uint64_t dst, uint64_t src, uint64_t n)
+{
+	LAUNCH(&r->sink, i, "copy", U("dst", dst), U("src", src), U("n", n));
+}
+
+/* The address of a piece's message on rank i. back: a gradient; out: it is sent. */
+static uint64_t
+message_at(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro, uint32_t piece,
+	   uint32_t i, bool back, bool out)
+{
+	if (back)
+		return base_of(r, i) + box_at(r, c, micro, piece, !out);
+	return r->place[i].y[out ? c->part->net.nnodes - 1 : 0];
+}
+
+/* A message to or from another stage's ranks. */
+static void
+message(struct row_recorder *r, const struct pipeline_action *a, bool back, bool out)
+{
+	const struct layout_chunk *c = chunk_of(r, a->stage);
+	uint32_t other = out == back ? a->stage - 1 : a->stage + 1, q = r->s->rank_of[other];
+	struct gpusim_stream stream = {P2P_FIRST + 2ull * q + out};
+	uint64_t *sent = &r->sent[index_of(r, c, slot_of(r, c, a->micro))];
+
+	if (!out && !back) /* it overwrites the slot's last microbatch */
+		await(r, STREAM_COMPUTE, *sent);
+	join(r, STREAM_COMPUTE, stream);
+	for (uint32_t piece = 0; piece < npieces(r); piece++) {
+		bind(r, c, a->micro, piece);
+		for (uint32_t i = 0; i < r->n; i++) {
+			uint32_t node = out != back ? c->part->net.nnodes - 1 : 0;
+			const struct gpusim_addr at = {
+			    message_at(r, c, a->micro, piece, i, back, out)};
+			const struct gpusim_collective x = {GPUSIM_COLLECTIVE_INIT,
+							    .coll = out ? GPUSIM_SEND : GPUSIM_RECV,
+							    .dtype = GPUSIM_F32,
+							    .nelem = boundary(r, c, node, i),
+							    .rank = r->first + i,
+							    .root = q * r->n + i,
+							    .send = &at,
+							    .recv = &at,
+							    .stream = stream};
+
+			if (x.nelem)
+				gpusim_ops_collective(r->o, &x);
+		}
+	}
+	r->talks[2 * q + out] = true;
+	if (out && back)
+		*sent = mark(r, stream);
+	else if (!out)
+		r->came[back][index_of(r, c, a->micro)] = mark(r, stream);
+}
+
+/* The input of a stage's piece, from the data or from the stage before on the same rank. */
+static void
+take_input(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro, uint32_t piece)
+{
+	const struct layout_chunk *before = c->stage ? chunk_of(r, c->stage - 1) : NULL;
+	struct emit_place *own;
+
+	if (c->stage == 0) {
+		for (uint32_t i = 0; i < r->n; i++) {
+			struct replica at = r->t->replica[r->first + i];
+			struct batch b = piece_batch(r, i / tp_of(r), micro, piece);
+
+			at.net.x = r->place[i].x;
+			if (r->test)
+				replica_load_tests(&r->sink, i, &at, &r->t->shape, &b, r->tested);
+			else
+				replica_load(&r->sink, i, &at, &r->t->shape, &b);
+		}
+		return;
+	}
+	if (!before)
+		return;
+	own = must_alloc(r->n, sizeof *own);
+	bind(r, before, micro, piece);
+	for (uint32_t i = 0; i < r->n; i++)
+		own[i] = r->place[i];
+	bind(r, c, micro, piece);
+	for (uint32_t i = 0; i < r->n; i++)
+		copy(r, i, r->place[i].y[0], own[i].y[before->part->net.nnodes - 1],
+		     boundary(r, c, 0, i));
+	free(own);
+}
+
+static void
+forward(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro)
+{
+	if (c->stage)
+		await(r, STREAM_COMPUTE, r->came[0][index_of(r, c, micro)]);
+	for (uint32_t piece = 0; piece < npieces(r); piece++) {
+		bind(r, c, micro, piece);
+		take_input(r, c, micro, piece);
+	}
+	for (uint32_t u = 0; u < c->nunits; u++) {
+		const struct part_unit *unit = &c->part->unit[u];
+		uint64_t params = params_at(r, c->unit0 + u);
+
+		for (uint32_t piece = 0; piece < npieces(r); piece++) {
+			struct emit_batch b = bind(r, c, micro, piece);
+
+			bind_unit(r, unit, params, 0);
+			emit_forward_nodes(&c->part->net, &b, unit->node, unit->node + unit->nnodes,
+					   r->test ? EMIT_EVAL : EMIT_TRAIN, &r->sink);
+		}
+	}
+}
+
+/* ---- back */
+
+/* The loss of a piece, and the gradient of the last node's output. */
+static void
+take_loss(struct row_recorder *r, const struct layout_chunk *c, const struct emit_batch *b,
+	  uint32_t micro, uint32_t piece)
+{
+	uint32_t number = micro * npieces(r) + piece;
+	double scale = r->l->c.leaf ? 1 : 1 / (double)b->total;
+	struct emit_target *target = must_alloc(r->n, sizeof *target);
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct batch rows = piece_batch(r, i / tp_of(r), micro, piece);
+
+		target[i] = replica_target(&r->t->replica[r->first + i], &rows, scale);
+		target[i].loss = base_of(r, i) + r->row->losses + number * sizeof(float);
+		target[i].loss_step = 0;
+		target[i].scratch = base_of(r, i) + r->row->scratch;
+	}
+	emit_loss(&c->part->net, b, target, &r->sink);
+	for (uint32_t i = 0; r->l->c.leaf && i < r->n; i++)
+		LAUNCH(&r->sink, i, "fixed_add", U("sum", base_of(r, i) + r->row->loss_sum),
+		       U("src", target[i].loss), U("n", 1), F("scale", LEAVES_LOSS_SCALE),
+		       U("add", number > 0));
+	free(target);
+}
+
+/* The gradient of a stage's output, from the loss or from the stage after. */
+static void
+take_gradient(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro, uint32_t piece)
+{
+	const struct layout_chunk *after = chunk_of(r, c->stage + 1);
+	struct emit_batch b = bind(r, c, micro, piece);
+	uint32_t last = c->part->net.nnodes - 1;
+
+	b.total = r->total;
+	if (c->stage + 1 == r->s->nstages) {
+		take_loss(r, c, &b, micro, piece);
+		return;
+	}
+	for (uint32_t i = 0; i < r->n; i++)
+		copy(r, i, r->place[i].dy[last],
+		     base_of(r, i) + (after ? box_at(r, after, micro, piece, false)
+					    : box_at(r, c, micro, piece, true)),
+		     boundary(r, c, last, i));
+}
+
+/* Which half of backward. */
+enum half { HALF_BOTH, HALF_INPUT, HALF_WEIGHTS };
+
+static void
+backward_nodes(struct row_recorder *r, const struct layout_chunk *c, const struct part_unit *u,
+	       const struct emit_batch *b, enum half half)
+{
+	const struct net *n = &c->part->net;
+
+	for (uint32_t k = u->node; half != HALF_WEIGHTS && k < u->node + u->nnodes; k++)
+		if (layout_volatile(r->l, c, k))
+			emit_forward_nodes(n, b, k, k + 1, EMIT_TRAIN, &r->sink);
+	for (uint32_t k = u->node + u->nnodes; c->split && half != HALF_WEIGHTS && k-- > u->node;)
+		emit_propagate(n, b, k, &r->sink);
+	for (uint32_t k = u->node + u->nnodes; half != HALF_INPUT && k-- > u->node;) {
+		emit_gradients(n, b, k, &r->sink);
+		if (!c->split)
+			emit_propagate(n, b, k, &r->sink);
+	}
+}
+
+static void
+backward(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro, enum half half)
+{
+	bool weights = half != HALF_INPUT, last = weights && --r->left[c - r->row->chunk] == 0;
+
+	if (half != HALF_WEIGHTS && c->stage + 1 < r->s->nstages)
+		await(r, STREAM_COMPUTE, r->came[1][index_of(r, c, micro)]);
+	for (uint32_t u = c->nunits; u-- > 0;) {
+		const struct part_unit *unit = &c->part->unit[u];
+		uint32_t number = c->unit0 + u;
+		uint64_t params = half == HALF_WEIGHTS ? 0 : params_at(r, number);
+
+		if (weights)
+			begin_unit(r);
+		for (uint32_t piece = 0; piece < npieces(r); piece++) {
+			struct emit_batch b;
+
+			if (half != HALF_WEIGHTS && u + 1 == c->nunits)
+				take_gradient(r, c, micro, piece);
+			b = bind(r, c, micro, piece);
+			bind_unit(r, unit, params, fresh_at(r, number));
+			backward_nodes(r, c, unit, &b, half);
+			if (weights)
+				accumulate(r, number, piece);
+			if (half != HALF_WEIGHTS && u == 0 && c->stage)
+				for (uint32_t i = 0; i < r->n; i++)
+					copy(r, i,
+					     base_of(r, i) + box_at(r, c, micro, piece, false),
+					     r->place[i].dy[0], boundary(r, c, 0, i));
+		}
+		if (weights)
+			end_unit(r, c, number, last);
+	}
+}
+
+/* ---- the end of a step */
+
+/* The step's loss, on the ranks of the last stage: the sum over microbatches; exact sums also over the ranks. */
+static void
+end_loss(struct row_recorder *r)
+{
+	uint32_t n = r->s->nmicro * npieces(r);
+	const struct over_dp x = {.coll = GPUSIM_ALLREDUCE,
+				  .type = GPUSIM_I64,
+				  .n = 1,
+				  .send = r->row->loss_sum,
+				  .recv = r->row->loss_sum};
+
+	if (r->l->c.leaf)
+		over_dp(r, &x, STREAM_COMPUTE);
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct batch b = r->batch[i / tp_of(r)];
+		struct emit_target to = replica_target(&r->t->replica[r->first + i], &b, 1);
+
+		if (r->l->c.leaf)
+			LAUNCH(&r->sink, i, "cast", MOVES("dst", to.loss, to.loss_step),
+			       U("src", base_of(r, i) + r->row->loss_sum), U("n", 1),
+			       U("from", GPUSIM_I64), U("to", GPUSIM_F32),
+			       F("scale", 1 / LEAVES_LOSS_SCALE));
+		else
+			LAUNCH(&r->sink, i, "bias_grad", MOVES("db", to.loss, to.loss_step),
+			       U("dy", base_of(r, i) + r->row->losses), U("rows", n), U("cols", 1));
+	}
+}
+
+/* The optimizer's step of a rank's values of a unit: its part, or all. */
+static void
+update_unit(struct row_recorder *r, uint32_t unit, uint32_t i)
+{
+	const struct layout_unit *u = &r->row->unit[unit];
+	const struct batch *b = &r->batch[i / tp_of(r)];
+	struct emit_optimizer o = replica_optimizer(&r->t->replica[r->first + i], &r->t->shape, b);
+	uint64_t base = base_of(r, i), n = u->n, part = 0, size = sizeof(float);
+	uint64_t w, grad, state;
+
+	if (layout_shards_state(r->l))
+		part = layout_part(r->l, u, i / tp_of(r), &n);
+	w = r->row->params + (layout_shards_params(r->l) ? u->shard : u->first + part) * size;
+	grad =
+	    r->row->grads + (layout_shards_grads(r->l) ? u->shard : u->first + part) * size_of(r);
+	state = layout_shards_state(r->l) ? u->shard : u->first;
+	if (r->l->c.leaf) {
+		LAUNCH(&r->sink, i, "cast", U("dst", base + r->row->fresh[0]),
+		       U("src", base + grad), U("n", n), U("from", GPUSIM_I64), U("to", GPUSIM_F32),
+		       F("scale", 1 / (LEAVES_SCALE * (double)r->total)));
+		grad = r->row->fresh[0];
+	}
+	for (unsigned k = 0; k < 2; k++)
+		o.state[k] = r->row->state[k] ? base + r->row->state[k] + state * size : 0;
+	o.count = base + r->row->counts + unit * sizeof(uint64_t);
+	emit_optimize(&r->sink, i, base + w, base + grad, n, GPUSIM_F32, &o);
+}
+
+/* All ranks get the parts of the parameters that each has stepped. */
+static void
+spread_parameters(struct row_recorder *r, uint32_t unit)
+{
+	const struct layout_unit *u = &r->row->unit[unit];
+	uint64_t at = r->row->params + u->first * sizeof(float);
+	const struct over_dp x = {.coll = GPUSIM_ALLGATHER,
+				  .type = GPUSIM_F32,
+				  .n = u->n,
+				  .send = at,
+				  .recv = at,
+				  .send_part = sizeof(float)};
+
+	if (!layout_shards_state(r->l) || layout_shards_params(r->l))
+		return;
+	join(r, STREAM_COMPUTE, STREAM_COMM);
+	over_dp(r, &x, STREAM_COMM);
+}
+
+static void
+end_step(struct row_recorder *r)
+{
+	join(r, STREAM_COMM, STREAM_COMPUTE);
+	if (r->p == r->s->rank_of[r->s->nstages - 1])
+		end_loss(r);
+	for (uint32_t u = 0; u < r->row->nunits; u++) {
+		for (uint32_t i = 0; i < r->n; i++)
+			update_unit(r, u, i);
+		spread_parameters(r, u);
+	}
+}
+
+/* The right answers of a test batch. */
+static void
+end_test(struct row_recorder *r, const struct layout_chunk *c)
+{
+	struct emit_target *target = must_alloc(r->n, sizeof *target);
+	struct emit_batch b = bind(r, c, 0, 0);
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct batch *rows = &r->batch[i / tp_of(r)];
+
+		target[i] = replica_test_target(&r->t->replica[r->first + i], rows, r->tested);
+		target[i].scratch = base_of(r, i) + r->row->scratch;
+	}
+	emit_count(&c->part->net, &b, target, &r->sink);
+	free(target);
+}
+
+/* ---- a stage's actions */
+
+static void
+act(struct row_recorder *r, const struct pipeline_action *a)
+{
+	const struct layout_chunk *c = chunk_of(r, a->stage);
+
+	switch (a->kind) {
+	case PIPELINE_F:
+		forward(r, c, a->micro);
+		if (r->test && a->stage + 1 == r->s->nstages)
+			end_test(r, c);
+		break;
+	case PIPELINE_B:
+		backward(r, c, a->micro, HALF_BOTH);
+		break;
+	case PIPELINE_I:
+		backward(r, c, a->micro, HALF_INPUT);
+		break;
+	case PIPELINE_W:
+		backward(r, c, a->micro, HALF_WEIGHTS);
+		break;
+	case PIPELINE_SEND_F:
+	case PIPELINE_RECV_F:
+		message(r, a, false, a->kind == PIPELINE_SEND_F);
+		break;
+	case PIPELINE_SEND_B:
+	case PIPELINE_RECV_B:
+		message(r, a, true, a->kind == PIPELINE_SEND_B);
+		break;
+	default: /* parameters and gradients follow --zero */
+		break;
+	}
+}
+
+/* What lies ahead: uses of parameters, passes that make gradients. */
+static void
+look_ahead(struct row_recorder *r)
+{
+	const struct pipeline_row *row = &r->s->row[r->p];
+
+	for (size_t i = 0; i < row->n; i++) {
+		const struct pipeline_action *a = &row->v[i];
+		const struct layout_chunk *c = chunk_of(r, a->stage);
+
+		for (uint32_t u = 0; a->kind == PIPELINE_F && u < c->nunits; u++)
+			add_use(r, c->unit0 + u);
+		for (uint32_t u = c->nunits;
+		     (a->kind == PIPELINE_B || a->kind == PIPELINE_I) && u-- > 0;)
+			add_use(r, c->unit0 + u);
+		r->left[c - r->row->chunk] += a->kind == PIPELINE_B || a->kind == PIPELINE_W;
+	}
+}
+
+static void
+record_row(struct row_recorder *r)
+{
+	const struct pipeline_row *row = &r->s->row[r->p];
+	size_t each = (size_t)r->row->nchunks * r->s->nmicro;
+
+	r->n = r->l->c.grid.dp * r->l->c.grid.tp;
+	r->first = r->p * r->n;
+	r->place = must_alloc(r->n, sizeof *r->place);
+	r->rows = must_alloc(r->n, sizeof *r->rows);
+	r->send = must_alloc(r->n, sizeof *r->send);
+	r->recv = must_alloc(r->n, sizeof *r->recv);
+	r->members = must_alloc(r->n, sizeof *r->members);
+	r->sent = must_alloc(each, sizeof *r->sent);
+	r->came[0] = must_alloc(each, sizeof *r->came[0]);
+	r->came[1] = must_alloc(each, sizeof *r->came[1]);
+	r->talks = must_alloc(2ull * r->s->nranks, sizeof *r->talks);
+	r->left = must_alloc(r->row->nchunks, sizeof *r->left);
+	r->begun = must_alloc(r->row->nunits, sizeof *r->begun);
+	r->use = must_alloc(row->n * r->row->nunits + 1, sizeof *r->use);
+	look_ahead(r);
+	for (size_t i = 0; i < row->n; i++)
+		act(r, &row->v[i]);
+	if (!r->test)
+		end_step(r);
+	for (uint32_t q = 0; q < 2 * r->s->nranks; q++)
+		if (r->talks[q])
+			join(r, (struct gpusim_stream){P2P_FIRST + q}, STREAM_COMPUTE);
+	join(r, STREAM_COMM, STREAM_COMPUTE);
+	free(r->place);
+	free(r->rows);
+	free(r->send);
+	free(r->recv);
+	free(r->members);
+	free(r->sent);
+	free(r->came[0]);
+	free(r->came[1]);
+	free(r->talks);
+	free(r->left);
+	free(r->begun);
+	free(r->use);
+}
+
+/* All stages' lists. */
+static void
+record(struct trainer *t, struct gpusim_ops *o, const struct pipeline *s,
+       const struct row_recorder *common)
+{
+	for (uint32_t p = 0; p < s->nranks; p++) {
+		struct row_recorder r = *common;
+
+		r.t = t;
+		r.o = o;
+		r.l = t->spread->layout;
+		r.s = s;
+		r.row = &r.l->row[p];
+		r.p = p;
+		r.sink = (struct emit_sink){.arg = &r, .launch = launch, .tensor = tensor};
+		record_row(&r);
+	}
+}
+
+void
+spread_step(struct trainer *t, struct gpusim_ops *o, bool moving)
+{
+	const struct grid *g = &t->spread->grid;
+	struct batch *batch = must_alloc(g->dp, sizeof *batch);
+	const struct row_recorder common = {
+	    .moving = moving, .batch = batch, .total = moving ? t->global : t->rest};
+
+	for (uint32_t d = 0; d < g->dp; d++)
+		batch[d] = train_batch(t, moving, grid_rank(g, d, 0, 0));
+	record(t, o, t->spread->schedule, &common);
+	free(batch);
+}
+
+void
+spread_test(struct trainer *t, struct gpusim_ops *o, unsigned part, uint64_t number, bool moving)
+{
+	const struct grid *g = &t->spread->grid;
+	struct batch *batch = must_alloc(g->dp, sizeof *batch);
+	const struct row_recorder common = {
+	    .moving = moving, .batch = batch, .test = true, .tested = part, .events = number << 20};
+
+	for (uint32_t d = 0; d < g->dp; d++)
+		batch[d] = test_batch(t, part, number, moving, grid_rank(g, d, 0, 0));
+	record(t, o, t->spread->forward, &common);
+	free(batch);
+}

@@ -1,0 +1,98 @@
+# Training that is spread over a grid: sharded, tensor and pipeline parallel; the same weights, after every failure too.
+# shellcheck disable=SC2016
+load helper
+load training
+
+setup() {
+	house_setup
+	images data 14 120
+	NET=(mnist-train --data data --model vit --hidden 16 --heads 4 --blocks 2 --patch 7 --optimizer adamw --lr 0.003
+		--global-batch 48)
+	EPOCHS=2
+}
+
+# weights FILE OPTION... - train, and print the digest of the weights
+weights() { bounded "${NET[@]}" --epochs "$EPOCHS" "$@" | sed -n 's/^params sha256 //p'; }
+
+
+@test "zero 1 to 3, pipelines of every schedule and recomputation have the bits of one device" {
+	local one
+	one=$(weights --deterministic --leaf 8 --devices 1)
+	[[ $one ]]
+	while read -r -a how; do
+		assert_equal "${how[*]} $(weights --deterministic --leaf 8 "${how[@]}")" "${how[*]} $one"
+	done <<-END
+		--parallel dp=3 --zero 1
+		--parallel dp=3 --zero 2 --micro 2
+		--parallel dp=3 --zero 3 --micro 2
+		--parallel dp=2 --zero 3 --no-reshard
+		--parallel dp=2 --recompute full
+		--parallel dp=1,pp=2 --schedule gpipe
+		--parallel dp=2,pp=2 --schedule 1f1b --zero 3 --recompute selective
+		--parallel dp=1,pp=3 --schedule zb-h1 --micro 4
+		--parallel dp=1,pp=2 --schedule zb-h2 --zero 2
+		--parallel dp=1,pp=2 --schedule zb-v
+		--parallel dp=1,pp=2 --schedule interleaved=2
+	END
+}
+
+@test "tensor parallel: the loss is that of one device but for rounding, the bits are those of every other grid of it" {
+	local how one two rows
+	bounded "${NET[@]}" --epochs 2 --devices 1 >one
+	for how in dp=1,tp=2 dp=1,tp=4 dp=2,tp=2; do
+		bounded "${NET[@]}" --epochs 2 --parallel "$how" >two
+		close_to "$(loss two)" "$(loss one)" 2e-4
+		bounded "${NET[@]}" --epochs 2 --parallel "$how" --sequence-parallel >two
+		close_to "$(loss two)" "$(loss one)" 2e-4
+	done
+	two=$(weights --deterministic --leaf 8 --parallel dp=1,tp=2)
+	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=2,tp=2 --zero 3 --micro 2)" "$two"
+	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=1,tp=2,pp=2 --schedule zb-h1)" "$two"
+	rows=$(weights --deterministic --leaf 8 --parallel dp=1,tp=2 --sequence-parallel)
+	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=2,tp=2,pp=2 --sequence-parallel --zero 2 --recompute full)" \
+		"$rows"
+}
+
+@test "an mlp, its layers divided by columns and rows in turn, and cut between any two" {
+	local how
+	NET=(mnist-train --data data --layers 196,24,16,12,4 --activation tanh --global-batch 48)
+	bounded "${NET[@]}" --epochs 2 --devices 1 >one
+	for how in dp=1,tp=2 dp=1,tp=4 dp=1,pp=4 dp=1,tp=2,pp=4 dp=2,pp=2; do
+		bounded "${NET[@]}" --epochs 2 --parallel "$how" >two
+		close_to "$(loss two)" "$(loss one)" 2e-4
+	done
+	NET=(mnist-train --data data --layers 196,24,4 --global-batch 48)
+	bounded "${NET[@]}" --epochs 2 --devices 1 >one
+	bounded "${NET[@]}" --epochs 2 --parallel dp=1,tp=3 --zero 1 >two
+	close_to "$(loss two)" "$(loss one)" 2e-4
+}
+
+# killed POLICY DEVICES OPTION... - kill a device in the midst of a training, and again; leaves out, again.npz
+killed() {
+	LIMIT=80 bounded gpuctl run -n "$2" --on-failure "$1" $([[ $1 = spare ]] && echo --spares 2) -- \
+		bash -c "$TRAINING"'
+		lose() {
+			local before; before=$(grep -c "ms lost$" out)
+			reached "$1" || return
+			kill -STOP "$trainer"
+			kill -KILL "$(gpuctl devices | awk "\$5 == \"busy\" { print \$7 }" | sed -n "$2p")"
+			kill -CONT "$trainer"
+			said "ms lost$" $((before + 1))
+		}
+		train "$@" --save again.npz; lose 3 2; lose 8 3; wait $trainer' -- "${NET[@]}" --epochs 40 "${@:3}"
+}
+
+@test "devices die and come back, under every way to spread: the same bits" {
+	local how
+	while read -r -a how; do
+		bounded "${NET[@]}" --epochs 40 --deterministic --leaf 8 "${how[@]:1}" --save whole.npz >whole
+		killed "${how[0]}" 4 --deterministic --leaf 8 "${how[@]:1}"
+		assert_equal "${how[*]} $(grep -c 'ms lost$' out)" "${how[*]} 2"
+		cmp whole.npz again.npz
+	done <<-END
+		respawn --parallel dp=4 --zero 3
+		spare --parallel dp=2,tp=2 --zero 2 --sequence-parallel
+		respawn --parallel dp=2,pp=2 --schedule 1f1b --zero 1
+		spare --parallel dp=1,pp=4 --schedule zb-h1
+	END
+}
