@@ -270,17 +270,24 @@ algo_operands(const struct line *l)
 }
 
 static void
+schedule_names(const struct line *l)
+{
+	for (unsigned s = 0; s < PIPELINE_NSCHEMES; s++)
+		offer(l, pipeline_scheme_name(s), NULL);
+	files(l);
+}
+
+static void
 schedules(const struct line *l)
 {
 	static const char *const words[] = {"check", "show", "make", "search", NULL};
 
-	if (l->operands == 0) {
+	if (l->operands == 0)
 		offer_list(l, words);
-		return;
-	}
-	for (unsigned s = 0; s < PIPELINE_NSCHEMES && strcmp(l->first, "search") != 0; s++)
-		offer(l, pipeline_scheme_name(s), NULL);
-	files(l);
+	else if (strcmp(l->first, "search") == 0)
+		files(l);
+	else
+		schedule_names(l);
 }
 
 static void
@@ -309,7 +316,7 @@ static const struct {
     {"ALGO", algos, false},	{"ALGO[,...]", algos, true},  {"KIND,...", faults, true},
     {"FILE", files, false},	{"BASE", files, false},	      {"PATH", files, false},
     {"DIR", files, false},	{"CLUSTER", clusters, false}, {"fail-rate", failures, false},
-    {"DEVICE", devices, false}, {"comm", comms, false}};
+    {"DEVICE", devices, false}, {"comm", comms, false},	      {"SCHEDULE", schedule_names, false}};
 
 /* Operands, by verb; many: any number of them. */
 static const struct {

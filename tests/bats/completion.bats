@@ -50,6 +50,8 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 
 @test "built-in clusters, existing communicators and devices" {
 	assert_equal "$(offers simulate allreduce -c h100-i)" 'h100-ib400 :files'
+	assert_equal "$(offers simulate step --schedule zb-h)" 'zb-h1 zb-h2 :files'
+	assert_equal "$(offers simulate step --schedule gp)" 'gpipe :files'
 	assert_equal "$(offers simulate training --fail-rate ll)" ':files llama3 :files'
 	bounded gpuctl run -n 1 -- bash -c 'gpuctl comm-init -n 1 >/dev/null
 		for line in "comm-destroy " "allreduce --comm " "malloc --device "; do gpuctl completion -- $line ""; done' >out

@@ -14,7 +14,7 @@
 
 /* Of the tensor cores' rate that large products of matrices reach. Fitted on two rows of a table of
  * trainings on A100, tests/unit/step/t_step_published.c; other GPUs are taken to reach as much. */
-#define MATRIX_SHARE 0.649
+#define MATRIX_SHARE 0.679
 
 /*
  * Links, bandwidths and memory: NVIDIA's data sheets of each product (NVLink 2 and 3: 25 GB/s a

@@ -69,13 +69,19 @@ struct frame {
 
 /* ---- computing */
 
-/* A product of an m x k with a k x n matrix, `count` times: by its operations, or by its bytes. */
+/*
+ * A product of an m x k with a k x n matrix, `count` times: its operations, or reading its inputs,
+ * whichever is longer; then writing its result, as a block of a kernel writes when its sums are
+ * done, and an SM has one such block at a time (256 x 128 f32 sums fill its registers). So a short
+ * k, of a small model or of many tensor-parallel ranks, costs more.
+ */
 static double
 product(const struct cluster *c, double m, double n, double k, double count)
 {
-	double ops = 2 * m * n * k * count, bytes = WORD * (m * k + k * n + m * n) * count;
+	double ops = 2 * m * n * k * count / (c->tflops * 1e12 * c->matrix_share);
+	double gbs = c->memory_gbs * 1e9, read = WORD * (m * k + k * n) * count / gbs;
 
-	return fmax(ops / (c->tflops * 1e12 * c->matrix_share), bytes / (c->memory_gbs * 1e9));
+	return fmax(ops, read) + WORD * m * n * count / gbs;
 }
 
 static double

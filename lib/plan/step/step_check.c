@@ -63,9 +63,10 @@ step_check(const struct step_ask *a, struct err *err)
 	if (a->sequence_parallel && a->seq % a->tp)
 		return step_refuse(err, a->seq, what, "tp");
 	if ((double)a->seq * a->micro * a->hidden > MOST_ELEMENTS ||
-	    (double)a->hidden * a->vocab > MOST_ELEMENTS)
+	    (double)a->hidden * a->vocab > MOST_ELEMENTS ||
+	    12.0 * a->layers * a->hidden * a->hidden > MOST_ELEMENTS)
 		return err_set(
 		    err, RC_INVAL,
-		    "micro-batch x seq x hidden, or vocab x hidden, are more than 10^15");
+		    "more than 10^15 parameters, or micro-batch x seq x hidden is more than 10^15");
 	return check_batch(a, err);
 }

@@ -49,9 +49,49 @@ test_words(void)
 	   "constants of one's own: %s", err.text);
 }
 
+/* What a step of a training needs to know of a GPU. */
+static void
+test_gpu(void)
+{
+	ok(take("gpu = a100") == RC_OK && near(c.tflops, 312) && near(c.memory_gb, 40) &&
+	       near(c.memory_gbs, 1555) && near(c.copy_gbs, 777.5),
+	   "a data sheet");
+	ok(take("gpu=a100\nmemory=80 GiB\nmemory bandwidth=2.1TB/s\ncompute=0.5PFLOP/s\nmatrix "
+		"share=0.5") == RC_OK &&
+	       near(c.memory_gb, 85.89934592) && near(c.memory_gbs, 2100) &&
+	       near(c.reduce_gbs, 700) && near(c.tflops, 500) && c.matrix_share == 0.5,
+	   "another one: %s", err.text);
+}
+
+static void
+test_strided(void)
+{
+	struct cluster s;
+
+	take("gpu = a100\nhosts = 12\nnics = 8 x 200Gb/s ib\nleaf hosts = 4\n");
+	s = cluster_strided(&c, 2);
+	ok(s.gpus_per_host == 4 && s.domain == 4 && s.hosts == 12 && s.nics == 4 &&
+	       near(s.nic_gbs, 25),
+	   "every second GPU: half of the NICs");
+	s = cluster_strided(&c, 16);
+	ok(s.gpus_per_host == 1 && s.domain == 1 && s.hosts == 6 && s.nics == 1 &&
+	       near(s.nic_gbs, 25) && s.level[0].hosts == 2,
+	   "one of every second host");
+	s = cluster_strided(&c, 24 * 3);
+	ok(s.hosts == 2, "two of twelve hosts, nine apart");
+	take("gpu = a100\nhosts = 2\nnics = 1 x 200Gb/s ib\n");
+	s = cluster_strided(&c, 4);
+	ok(s.gpus_per_host == 2 && s.nics == 1 && near(s.nic_gbs, 6.25),
+	   "a quarter of the only NIC");
+}
+
 static void
 test_refused(void)
 {
+	refused("gpu = h100\ncompute = 312\n", "is not a rate of computing");
+	refused("gpu = h100\nmemory = 80\n", "is not a memory's size");
+	refused("gpu = h100\nmemory = 0GB\n", "is not a memory's size");
+	refused("gpu = h100\nmatrix share = 0\n", "matrix share: must not be 0");
 	refused("hosts = 2\nnics = 1 x 1Gb/s\n", "f.ini: gpu is missing");
 	refused("gpu = h1000\n", "f.ini:1: gpu: 'h1000': must be one of");
 	refused("gpu = h100\nnick = 3\n", "did you mean 'nics'?");
@@ -98,6 +138,8 @@ int
 main(void)
 {
 	test_words();
+	test_gpu();
+	test_strided();
 	test_refused();
 	test_print();
 	return tap_done();

@@ -31,6 +31,13 @@ static const struct step_ask one = {.layers = 1,
 				    .interleave = 1,
 				    .schedule = "1f1b"};
 
+/* Seconds of 2^30 `ops` operations in products whose results are 2^20 `bytes`. */
+static double
+products(double ops, double bytes)
+{
+	return ops * G / 5e11 + bytes * M / 1e15;
+}
+
 static bool
 near(double a, double b)
 {
@@ -67,8 +74,9 @@ test_one_gpu(void)
 	struct step_ask a = one;
 	struct step_answer got = predict(a);
 
-	/* A layer forward: 24 s h^2 and 4 s^2 h operations; back twice that; the head 6 s h V. */
-	ok(near(got.matrix_s, (3 * 28 + 6) * G / 5e11), "products: %.9g s", got.matrix_s);
+	/* A layer forward: 24 s h^2 and 4 s^2 h operations, with results of 9 s h, s h and 16 s^2; back
+	 * twice that; the head 6 s h V, with 3 s V. */
+	ok(near(got.matrix_s, products(3 * 28 + 6, 3 * 52 + 6)), "products: %.9g s", got.matrix_s);
 	/* 22 + 46 and 32 + 42 bytes an element, 9 + 11 of 16 times as many scores; the head's 60 and 20 */
 	ok(near(got.elementwise_s, (68 + 74 + 20 * 16 + 60 + 20) * M / 1e15),
 	   "between them: %.9g s", got.elementwise_s);
@@ -85,22 +93,22 @@ test_one_gpu(void)
 	a.recompute = STEP_RECOMPUTE_FULL; /* 96 (1 + 1/6 + 1/16) = 118 */
 	got = predict(a);
 	ok(near(got.flops, 118 * G) && near(got.model_flops, 90 * G) &&
-	       near(got.matrix_s, 118 * G / 5e11),
+	       near(got.matrix_s, products(118, 214)),
 	   "with full recomputation");
 	ok(near(got.elementwise_s, (68 + 22 + 74 + 32 + 29 * 16 + 80) * M / 1e15),
 	   "which passes memory again");
 	a.recompute = STEP_RECOMPUTE_SELECTIVE;
 	got = predict(a);
-	ok(near(got.flops, 94 * G) && near(got.matrix_s, 94 * G / 5e11),
+	ok(near(got.flops, 94 * G) && near(got.matrix_s, products(94, 196)),
 	   "with that of attention alone");
 	a = one;
 	a.layers = 2;
-	ok(near(predict(a).matrix_s, (2 * 3 * 28 + 6) * G / 5e11),
+	ok(near(predict(a).matrix_s, products(2 * 3 * 28 + 6, 2 * 3 * 52 + 6)),
 	   "twice the layers, twice their time");
 	a.layers = 1;
 	a.batch = 3;
 	got = predict(a);
-	ok(got.nmicro == 3 && near(got.matrix_s, 3 * 90 * G / 5e11), "three microbatches");
+	ok(got.nmicro == 3 && near(got.matrix_s, 3 * products(90, 162)), "three microbatches");
 }
 
 static void
@@ -117,7 +125,8 @@ test_tensor(void)
 	reduce = us(&c, GPUSIM_ALLREDUCE, 4, 2 * 1024 * 1024);
 	ok(near(got.tp_s, 2 * (3 * 4 + 2) * reduce / 1e6),
 	   "4 all-reduces a layer, 2 of the ends, a microbatch");
-	ok(near(got.matrix_s, 2 * (3 * 84 + 6) * G / 4 / 5e11), "a quarter of the products");
+	ok(near(got.matrix_s, 2 * products((3 * 84 + 6) / 4., 3 * 3 * 16 + 6 / 4.)),
+	   "a quarter of the products; two of their results, which are summed, are whole");
 	/* norms and dropouts are of every rank: 68 whole, 74 and the scores in quarters */
 	ok(near(got.elementwise_s,
 		2 * (3 * (68 + 74 / 4. + 20 * 16 / 4.) + 60 / 4. + 20) * M / 1e15),
@@ -143,7 +152,7 @@ test_pipeline(void)
 	struct cluster apart;
 	double layer, send;
 
-	layer = (84 * G / 5e11 + (68 + 74 + 320) * M / 1e15);
+	layer = products(84, 3 * 52 + 68 + 74 + 320);
 	a.layers = 8;
 	a.batch = 8;
 	a.pp = 4;
@@ -155,7 +164,7 @@ test_pipeline(void)
 	   "1F1B: (p - 1) passes of a stage of two layers");
 	ok(near(got.pp_s, 8 * 2 * send + us(&apart, GPUSIM_ALLREDUCE, 2, 2 * 1024 * 1024) / 1e6),
 	   "two sends a microbatch, and the embedding's gradient");
-	ok(near(got.matrix_s, 8 * (2 * 84 + 6) * G / 5e11), "the rank with the head");
+	ok(near(got.matrix_s, 8 * products(2 * 84 + 6, 2 * 3 * 52 + 6)), "the rank with the head");
 	a.schedule = "gpipe";
 	ok(near(predict(a).bubble_s, got.bubble_s), "GPipe's bubble is as long");
 	a.schedule = "1f1b";
@@ -163,7 +172,7 @@ test_pipeline(void)
 	ok(near(predict(a).bubble_s, 3 * (layer + 2 * send)), "interleaved: half of it");
 	a.interleave = 1;
 	a.schedule = "zb-h1"; /* F + B - W, where F and W are 28 and 24, and B 32, of products */
-	ok(near(predict(a).bubble_s, 3 * (2 * layer + 2 * send - 2 * 2 * 24 * G / 5e11)),
+	ok(near(predict(a).bubble_s, 3 * (2 * layer + 2 * send - 2 * 2 * products(24, 18))),
 	   "ZB-H1: less two W");
 	a.schedule = "zb-v"; /* the embedding is the head's */
 	got = predict(a);
@@ -357,6 +366,10 @@ test_refused(void)
 	a.heads = 10;
 	a.batch = a.micro = 2;
 	refused(a, "more than 10^15");
+	a = one;
+	a.layers = 1000000;
+	a.hidden = 100000;
+	refused(a, "more than 10^15 parameters");
 	a = one;
 	a.seq = 1023;
 	a.tp = 2;
