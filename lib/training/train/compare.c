@@ -11,14 +11,21 @@ static const struct {
 	enum sync sync;
 	uint32_t staleness;
 	enum backend backend;
+	uint32_t zero;
+	bool tp, pp;
 } methods[COMPARE_NMETHODS] = {
-    [COMPARE_ALLREDUCE] = {"allreduce", SYNC_ALLREDUCE, 0, BACKEND_GPUSIM},
-    [COMPARE_SENDRECV] = {"sendrecv", SYNC_SENDRECV, 0, BACKEND_GPUSIM},
-    [COMPARE_PS] = {"ps", SYNC_PS, 0, BACKEND_GPUSIM},
-    [COMPARE_PS_ASYNC] = {"ps-async", SYNC_PS, STALENESS_ASYNC, BACKEND_GPUSIM},
-    [COMPARE_PS_STALE] = {"ps-stale", SYNC_PS, 2, BACKEND_GPUSIM},
-    [COMPARE_LOCAL] = {"local", SYNC_LOCAL, 0, BACKEND_GPUSIM},
-    [COMPARE_MPI] = {"mpi", SYNC_ALLREDUCE, 0, BACKEND_MPI},
+    [COMPARE_ALLREDUCE] = {.name = "allreduce", .sync = SYNC_ALLREDUCE},
+    [COMPARE_SENDRECV] = {.name = "sendrecv", .sync = SYNC_SENDRECV},
+    [COMPARE_PS] = {.name = "ps", .sync = SYNC_PS},
+    [COMPARE_PS_ASYNC] = {.name = "ps-async", .sync = SYNC_PS, .staleness = STALENESS_ASYNC},
+    [COMPARE_PS_STALE] = {.name = "ps-stale", .sync = SYNC_PS, .staleness = 2},
+    [COMPARE_LOCAL] = {.name = "local", .sync = SYNC_LOCAL},
+    [COMPARE_MPI] = {.name = "mpi", .sync = SYNC_ALLREDUCE, .backend = BACKEND_MPI},
+    [COMPARE_ZERO1] = {.name = "zero1", .sync = SYNC_ALLREDUCE, .zero = 1},
+    [COMPARE_ZERO2] = {.name = "zero2", .sync = SYNC_ALLREDUCE, .zero = 2},
+    [COMPARE_ZERO3] = {.name = "zero3", .sync = SYNC_ALLREDUCE, .zero = 3},
+    [COMPARE_TP] = {.name = "tp", .sync = SYNC_ALLREDUCE, .tp = true},
+    [COMPARE_PP] = {.name = "pp", .sync = SYNC_ALLREDUCE, .pp = true},
 };
 
 const char *
@@ -48,7 +55,7 @@ add_method(struct compare_request *r, const char *word, size_t len, struct err *
 	if (m == COMPARE_NMETHODS)
 		return err_set(err, RC_INVAL,
 			       "'%.*s' is not a method: allreduce, sendrecv, ps, ps-async, "
-			       "ps-stale, local or mpi",
+			       "ps-stale, local, zero1, zero2, zero3, tp, pp or mpi",
 			       (int)(len < 64 ? len : 64), word);
 	for (unsigned i = 0; i < r->nmethods; i++)
 		if (r->method[i] == (enum compare_method)m)
@@ -166,6 +173,12 @@ compare_config(const struct compare_run *run, const char *json, struct train_con
 	config->workers[0] = run->workers;
 	config->devices = 0;
 	config->batch = run->batch;
+	config->zero = methods[run->method].zero;
+	if (methods[run->method].tp || methods[run->method].pp) {
+		config->parallel = (struct grid){1, methods[run->method].tp ? run->workers : 1,
+						 methods[run->method].pp ? run->workers : 1};
+		config->global_batch = (uint64_t)run->batch * run->workers;
+	}
 	config->json = json;
 	config->compare = NULL;
 	config->out = NULL;

@@ -25,6 +25,11 @@ enum compare_method {
 	COMPARE_PS_STALE, /* ps, gradients at most two versions old */
 	COMPARE_LOCAL,
 	COMPARE_MPI, /* allreduce, by the backend mpi */
+	COMPARE_ZERO1,
+	COMPARE_ZERO2,
+	COMPARE_ZERO3,
+	COMPARE_TP, /* all workers share each layer */
+	COMPARE_PP, /* each worker is a stage */
 	COMPARE_NMETHODS,
 };
 

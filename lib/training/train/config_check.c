@@ -133,7 +133,9 @@ check_parallel(struct config_draft *d, struct err *err)
 	if (!g->tp)
 		return RC_OK;
 	if (c->compare) {
-		err_set(err, RC_INVAL, "cannot be used with --compare");
+		err_set(err, RC_INVAL,
+			"cannot be used with --compare; its methods are zero1, zero2, zero3, tp "
+			"and pp");
 		return refuse(d, "parallel", err);
 	}
 	n = (g->dp ? g->dp : 1) * g->tp * g->pp;
