@@ -1,9 +1,12 @@
 /*
- * members NRANKS ROUNDS SEED - collectives of some ranks in lists and graphs of a communicator of all.
+ * members 4 wrong | members 4 hold POLICY | members NRANKS ROUNDS SEED - collectives of some ranks in lists and graphs of a communicator of all.
  *
  * A round is a list of random collectives of random, overlapping groups on a few streams, beside collectives of all
  * ranks and sends, run by a submit or as a graph. Small whole numbers are compared with their sums on the host;
  * other floats bit by bit with the same collective of a communicator that is split from this one.
+ *
+ * wrong prints the error of each wrong call. hold says "ready", reads a line, runs a list with groups tp0 (ranks 0, 1)
+ * and tp1 (ranks 2, 3), and prints its result.
  */
 #include <gpusim.h>
 
@@ -351,21 +354,103 @@ play(void)
 		check(&op[k], k);
 }
 
+/* Add an all-reduce of members, with root, on some ranks of the list. */
+static void
+add(struct gpusim_ops *ops, const uint32_t *members, uint32_t n, const char *group, uint32_t root)
+{
+	struct gpusim_addr at[MOST_RANKS];
+	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT,
+				      .coll = root ? GPUSIM_BROADCAST : GPUSIM_ALLREDUCE,
+				      .dtype = GPUSIM_F32,
+				      .nelem = MOST_ELEMS,
+				      .root = root,
+				      .send = at,
+				      .recv = at,
+				      .members = members,
+				      .nmembers = n,
+				      .group = group};
+
+	for (uint32_t r = 0; r < n; r++)
+		at[r] = buffer(members ? members[r] % w.nranks : r, 0, false);
+	gpusim_ops_collective(ops, &c);
+}
+
+static int
+hold(void)
+{
+	const uint32_t tp[2][2] = {{0, 1}, {2, 3}};
+	struct gpusim_ops *ops = gpusim_ops_new(w.nranks);
+	enum gpusim_rc rc;
+
+	add(ops, tp[0], 2, "tp0", 0);
+	add(ops, tp[1], 2, "tp1", 0);
+	printf("ready\n");
+	fflush(stdout);
+	getchar();
+	rc = gpusim_submit(w.comm, ops, GPUSIM_SYNC, NULL);
+	printf("%d %s\n", rc, rc ? gpusim_error() : "");
+	gpusim_ops_free(ops);
+	return 0;
+}
+
+static void
+print_result(struct gpusim_ops *ops)
+{
+	printf("%s\n", gpusim_submit(w.comm, ops, GPUSIM_SYNC, NULL) ? gpusim_error() : "no error");
+	gpusim_ops_free(ops);
+}
+
+/* What the interface refuses. */
+static int
+wrong(void)
+{
+	static const uint32_t twice[] = {1, 2, 1}, none[] = {0, 4}, some[] = {0, 2};
+	struct gpusim_ops *one;
+	const struct gpusim_collective send = {
+	    GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_SEND, .dtype = GPUSIM_U8, .nelem = 1, .root = 1,
+	    .send = &w.base[0],	    .members = some,	 .nmembers = 2};
+	const struct {
+		const uint32_t *members;
+		uint32_t n, root;
+		const char *group;
+	} v[] = {{twice, 3, 0, NULL}, {none, 2, 0, NULL}, {NULL, 2, 0, NULL},
+		 {some, 5, 0, NULL},  {some, 2, 2, NULL}, {some, 2, 0, "sixteen letters!"}};
+
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		struct gpusim_ops *ops = gpusim_ops_new(w.nranks);
+
+		add(ops, v[i].members, v[i].n, v[i].group, v[i].root);
+		print_result(ops);
+	}
+	one = gpusim_ops_new(w.nranks);
+	gpusim_ops_collective(one, &send);
+	print_result(one);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
+	struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .op_timeout_ms = 60000};
+	const char *mode = argc > 2 ? argv[2] : "";
 	unsigned long rounds = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 
-	w.nranks = argc == 4 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
+	w.nranks = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
 	if (w.nranks == 0 || w.nranks > MOST_RANKS)
 		return 2;
-	w.random = strtoull(argv[3], NULL, 10);
-	if (gpusim_open(NULL, &w.g) || gpusim_comm_init_all(w.g, w.nranks, NULL, NULL, &w.comm))
+	w.random = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
+	if (strcmp(mode, "hold") == 0 && gpusim_on_failure_parse(argv[3], &config.on_failure))
+		die("policy");
+	if (gpusim_open(NULL, &w.g) || gpusim_comm_init_all(w.g, w.nranks, NULL, &config, &w.comm))
 		die("begin");
 	for (uint32_t r = 0; r < w.nranks; r++)
 		if (gpusim_malloc(w.g, gpusim_comm_device(w.comm, r), (2 * MOST_OPS + 1) * ROOM,
 				  GPUSIM_LEASE, &w.base[r]))
 			die("malloc");
+	if (strcmp(mode, "hold") == 0)
+		return hold();
+	if (strcmp(mode, "wrong") == 0)
+		return wrong();
 	for (unsigned long i = 0; i < rounds; i++)
 		play();
 	printf("%lu rounds of %u ranks\n", rounds, w.nranks);

@@ -429,6 +429,7 @@ collective_name(struct recorder *m, const struct program *p, const struct inst_c
 				      .redop = (uint8_t)c->args.redop,
 				      .algo = c->algo_number,
 				      .flags = p->numbered ? FLIGHT_QUEUED : 0,
+				      .group = c->group_number,
 				      .begin = begin,
 				      .comm = p->comm,
 				      .seq = op,
@@ -459,7 +460,7 @@ collective_record_end(struct recorder *m, const struct inst_coll *c, const struc
 {
 	struct recorder_result how = {
 	    .rc = rc,
-	    .flags = o->slots && !o->frames ? FLIGHT_BY_MEMORY : 0,
+	    .flags = xport_in_memory(o) ? FLIGHT_BY_MEMORY : 0,
 	    .nbytes = c->args.nelem * c->elem,
 	    .sent = rc == RC_OK && c->sent > o->sent ? c->sent - o->sent : 0,
 	    .received = rc == RC_OK && c->received > o->received ? c->received - o->received : 0};
@@ -480,10 +481,11 @@ say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc 
 		return err_set(err, rc, "%s: %s; rank %u calls %s", coll_name(c->args.coll),
 			       why->text, rank, c->call);
 	if (rc == RC_ABORTED)
-		return err_set(err, rc, "%s: %s", coll_name(c->args.coll), why->text);
-	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->args.coll),
-		       (unsigned long long)frame_op_shown(op), inst_coll_algo(c), step ? step : 1,
-		       c->plan.nstep, why->text);
+		return err_set(err, rc, "%s%s%s: %s", coll_name(c->args.coll),
+			       *c->group ? " of " : "", c->group, why->text);
+	return err_set(err, rc, "%s%s%s #%llu (%s) step %zu of %zu: %s", coll_name(c->args.coll),
+		       *c->group ? " of " : "", c->group, (unsigned long long)frame_op_shown(op),
+		       inst_coll_algo(c), step ? step : 1, c->plan.nstep, why->text);
 }
 
 static enum rc

@@ -98,7 +98,8 @@ build_plan(const struct program_env *env, const char *algo, uint64_t send, uint6
 
 /* The ranks that take part, and their name. */
 static enum rc
-take_members(const struct program *p, const GpuSim__Coll *m, struct inst_coll *c, struct err *err)
+take_members(const struct program_env *env, const struct program *p, const GpuSim__Coll *m,
+	     struct inst_coll *c, struct err *err)
 {
 	bool found = false;
 	uint32_t *rank;
@@ -127,6 +128,7 @@ take_members(const struct program *p, const GpuSim__Coll *m, struct inst_coll *c
 		found |= rank[r] == p->rank;
 	}
 	c->args.nranks = (uint32_t)m->n_members;
+	c->group_number = flight_group(env->flight, c->group, rank, c->members->n);
 	return found ? RC_OK : err_set(err, RC_INVAL, "rank %u is not among the members", p->rank);
 }
 
@@ -164,7 +166,7 @@ build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *
 	if (m->p2p >= FRAME_SENDRECV_MAX || (m->p2p && i->kind != INST_SENDRECV))
 		return err_set(err, RC_INVAL, "bad pair number");
 	c->fixed_op = m->p2p ? inst_coll_pair(c, m->p2p) : 0;
-	rc = take_members(p, m, c, err);
+	rc = take_members(env, p, m, c, err);
 	if (rc != RC_OK)
 		return rc;
 	c->ticket = i->kind == INST_COLL && !c->members ? p->ncoll++ : 0;

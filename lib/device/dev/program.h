@@ -80,6 +80,7 @@ struct inst_coll {
 	/* The ranks that take part, by place: args.rank of args.nranks. NULL: all. */
 	struct xport_members *members;
 	char group[GPUSIM_GROUP_NAME]; /* their name, or "" */
+	uint8_t group_number;	       /* flight_group() */
 	uint64_t op_offset;	       /* see proto Coll */
 	uint64_t fixed_op;	       /* if not 0: the operation's number in each iteration */
 	uint64_t ticket; /* the number of collectives of all ranks before it in the program */

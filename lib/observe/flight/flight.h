@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define FLIGHT_MAGIC	   "gpusimF1"
-#define FLIGHT_VERSION	   1u /* of the layout of everything below */
+#define FLIGHT_VERSION	   2u /* of the layout of everything below */
 #define FLIGHT_PAGE	   4096u
 #define FLIGHT_LINE	   64
 #define FLIGHT_RINGS_MAX   64u
@@ -60,7 +60,7 @@ struct flight_op {
 	uint8_t algo;		    /* plan_algo_number() + 1; 0: unknown */
 	uint8_t result;		    /* enum gpusim_rc; of a running one 0 */
 	uint8_t flags;		    /* FLIGHT_BY_MEMORY ... */
-	uint8_t spare;
+	uint8_t group; /* 1 + index of flight_header.group: the ranks that take part; 0: all */
 	uint64_t begin, end; /* ticks; end 0: it is running, or its process was killed in it */
 	uint64_t comm;	     /* id */
 	uint64_t seq;	/* the operation's number as frames carry it: frame_op_shown() shows it */
@@ -312,6 +312,16 @@ struct flight_moment {
 	uint64_t wall_ns; /* CLOCK_REALTIME */
 };
 
+/* Ranks that take part in collectives without the others. */
+#define FLIGHT_GROUPS	   48u
+#define FLIGHT_GROUP_RANKS 352u
+struct flight_group {
+	char name[16]; /* cut; ends in 0; "": none */
+	uint32_t n;
+	uint8_t
+	    rank[FLIGHT_GROUP_RANKS / 8]; /* bit r % 8 of byte r / 8; higher ranks are not known */
+};
+
 struct flight_header {
 	char magic[8];
 	uint32_t version; /* FLIGHT_VERSION */
@@ -338,10 +348,12 @@ struct flight_header {
 	/* ticks: until then all steps are recorded */
 	_Alignas(FLIGHT_LINE) _Atomic uint64_t trace_until;
 	_Atomic uint64_t unrecorded; /* threads that found no ring */
+	_Alignas(FLIGHT_LINE) struct flight_group group[FLIGHT_GROUPS];
+	_Atomic uint32_t ngroups; /* written last; only grows */
 };
 
 _Static_assert(sizeof(struct flight_header) <= FLIGHT_PAGE, "one page");
-_Static_assert(sizeof(struct flight_header) == 448 && sizeof(struct flight_ring) == 33856,
+_Static_assert(sizeof(struct flight_header) == 3584 && sizeof(struct flight_ring) == 33856,
 	       "files of another layout need another FLIGHT_VERSION");
 
 /* Offsets from the area's beginning. */

@@ -99,6 +99,8 @@ flight_read_header(const struct flight_source *s, struct flight_header *out, str
 		out->last = out->first;
 		out->error_ns = UINT64_MAX;
 	}
+	for (uint32_t i = 0; i < FLIGHT_GROUPS; i++)
+		clean(out->group[i].name, sizeof out->group[i].name);
 	clean(out->host, sizeof out->host);
 	clean(out->name, sizeof out->name);
 	return RC_OK;

@@ -65,6 +65,15 @@ flight_at_work(const struct flight_live *l)
 	return atomic_load(&l->turn) & 1;
 }
 
+/* The group of an operation; NULL: all ranks, or not known. */
+static inline const struct flight_group *
+flight_group_of(const struct flight_header *h, const struct flight_op *op)
+{
+	return op->group && op->group <= FLIGHT_GROUPS && op->group <= atomic_load(&h->ngroups)
+		   ? &h->group[op->group - 1]
+		   : NULL;
+}
+
 /* The text of the mark at r[i] of n records; "": none. Bytes that are not printable UTF-8 become '?'. */
 void flight_text(const union flight_record *r, size_t n, size_t i, char *out, size_t room);
 

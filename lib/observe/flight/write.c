@@ -40,6 +40,7 @@ struct flight {
 	uint64_t ns_mult;
 	struct kept ring[FLIGHT_RINGS_MAX];
 	uint64_t ended;
+	uint32_t ngroups;
 };
 
 static struct flight_ring *
@@ -182,6 +183,9 @@ flight_open(void *area, uint64_t nbytes, uint32_t nrecords, const struct flight_
 		go_on(f);
 	else
 		*h = want;
+	f->ngroups = atomic_load(&h->ngroups);
+	if (f->ngroups > FLIGHT_GROUPS)
+		f->ngroups = FLIGHT_GROUPS;
 	atomic_store(&h->backed, f->backed);
 	set_identity(h, who, hz);
 	f->ns_mult = (uint64_t)(((unsigned __int128)NS_PER_SEC << 32) / hz);
@@ -252,6 +256,29 @@ flight_trace_until(struct flight *f, uint64_t ticks)
 	was = atomic_load(&f->h->trace_until);
 	while (was < ticks && !atomic_compare_exchange_weak(&f->h->trace_until, &was, ticks))
 		;
+}
+
+uint8_t
+flight_group(struct flight *f, const char *name, const uint32_t *rank, uint32_t n)
+{
+	struct flight_group g = {.n = n};
+	uint32_t i = 0;
+
+	if (!f)
+		return 0;
+	snprintf(g.name, sizeof g.name, "%s", name);
+	for (uint32_t k = 0; k < n; k++)
+		if (rank[k] < FLIGHT_GROUP_RANKS)
+			g.rank[rank[k] / 8] |= (uint8_t)(1u << rank[k] % 8);
+	pthread_mutex_lock(&f->lock);
+	while (i < f->ngroups && memcmp(&f->h->group[i], &g, sizeof g) != 0)
+		i++;
+	if (i == f->ngroups && i < FLIGHT_GROUPS) {
+		f->h->group[i] = g;
+		atomic_store(&f->h->ngroups, ++f->ngroups);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return (uint8_t)(i + 1);
 }
 
 /* ---- rings */

@@ -50,6 +50,13 @@ void flight_offset(struct flight *f, int64_t offset_ns, uint64_t error_ns);
 /* Record all steps until ticks_now() reaches this value; never shortens. Thread-safe. */
 void flight_trace_until(struct flight *f, uint64_t ticks);
 
+/*
+ * flight_group - the number of a group of n ranks for flight_op.group. Thread-safe.
+ *
+ * Returns FLIGHT_GROUPS + 1 if there is no room for another group: then nothing is known of it.
+ */
+uint8_t flight_group(struct flight *f, const char *name, const uint32_t *rank, uint32_t n);
+
 /* ---- rings */
 
 struct flight_writer {

@@ -84,7 +84,7 @@ say_at_hand(struct words *t, const struct scene *s)
 
 	say(t, "%s", part_op(t, &head->op, head->known));
 	if (head->known)
-		say(t, " (%s)", part_shape(t, &head->op, s->n));
+		say(t, " (%s)", part_shape(t, s, &head->op));
 	if (!stands && !has_slow(s)) {
 		say(t, " has been running for %s", part_time(t, s->age_ns));
 		if (head->steps)
@@ -278,7 +278,7 @@ has_finished(const struct scene *s, uint32_t r, uint32_t arg)
 	uint64_t at;
 	const struct flight_op *op = scene_last(s, false, &at);
 
-	return rank_finished(s, r, op) == (arg != 0);
+	return takes_part(s, op, r) && rank_finished(s, r, op) == (arg != 0);
 }
 
 static void
@@ -315,7 +315,7 @@ say_first_failure(struct words *t, const struct scene *s)
 	if (first)
 		say(t, "  First to fail: rank %u in %s (%s) at %s: %s.\n",
 		    (unsigned)(first - s->rank), part_op(t, &first->last, true),
-		    part_shape(t, &first->last, s->n), part_when(t, first->last_ns),
+		    part_shape(t, s, &first->last), part_when(t, first->last_ns),
 		    rc_name((enum rc)first->last.result));
 }
 

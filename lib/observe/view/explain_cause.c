@@ -192,8 +192,8 @@ take_absent(struct scene *s)
 	for (uint32_t r = 0; r < s->n && !is_pair(&head->op); r++) {
 		struct seen *a = &s->rank[r];
 
-		if (!a->here && a->cause == CAUSE_NONE && head->waits_ns >= LONG_NS &&
-		    !(a->last.kind && a->last.seq >= head->op.seq))
+		if (!a->here && takes_part(s, &head->op, r) && a->cause == CAUSE_NONE &&
+		    head->waits_ns >= LONG_NS && !(a->last.kind && a->last.seq >= head->op.seq))
 			a->cause = absent_cause(s, a);
 	}
 }

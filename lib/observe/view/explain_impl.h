@@ -97,6 +97,10 @@ struct scene {
 void scene_init(const struct world *w, const GpuSim__CommSummary *comm, struct scene *out);
 void scene_fini(struct scene *s);
 
+/* The ranks that take part in an operation; NULL: all, or not known. And if a rank does. */
+const struct flight_group *scene_group(const struct scene *s, const struct flight_op *op);
+bool takes_part(const struct scene *s, const struct flight_op *op, uint32_t r);
+
 /* Return true if a rank has finished an operation, according to the recorders. */
 bool rank_finished(const struct scene *s, uint32_t r, const struct flight_op *op);
 
@@ -144,9 +148,9 @@ const char *part_time(struct words *t, uint64_t ns);
 const char *part_when(struct words *t, uint64_t wall_ns);
 /* "8 MiB", "12 B". */
 const char *part_bytes(struct words *t, uint64_t nbytes);
-/* "allreduce #7"; "ring, 4 ranks, 8 MiB of f32, sum". */
+/* "allreduce #7"; "ring, 4 ranks, 8 MiB of f32, sum", "ring, tp0 of 2 ranks, ...". */
 const char *part_op(struct words *t, const struct flight_op *op, bool known);
-const char *part_shape(struct words *t, const struct flight_op *op, uint32_t nranks);
+const char *part_shape(struct words *t, const struct scene *s, const struct flight_op *op);
 /* "allreduce of 8 MiB of f32, sum". */
 const char *part_work(struct words *t, const GpuSim__Work *m);
 /* "rank 2", "ranks 1, 3-5": the ranks for which pick returns true; and their number. */

@@ -213,16 +213,32 @@ next_finished(const struct scene *s, uint32_t r, size_t *ring, size_t *k, uint64
 	return NULL;
 }
 
+const struct flight_group *
+scene_group(const struct scene *s, const struct flight_op *op)
+{
+	const struct world_device *d = op->rank < s->n ? s->rank[op->rank].dev : NULL;
+
+	return d && d->recorder ? flight_group_of(&d->recorder->header, op) : NULL;
+}
+
+bool
+takes_part(const struct scene *s, const struct flight_op *op, uint32_t r)
+{
+	const struct flight_group *g = scene_group(s, op);
+
+	if (coll_is_sendrecv((enum gpusim_coll)op->coll))
+		return r == op->rank || r == op->root;
+	return !g || r >= FLIGHT_GROUP_RANKS || g->rank[r / 8] & 1u << r % 8;
+}
+
 bool
 rank_finished(const struct scene *s, uint32_t r, const struct flight_op *op)
 {
-	bool pair = coll_is_sendrecv((enum gpusim_coll)op->coll);
 	const struct flight_op *q = NULL;
 	size_t ring = 0, k = 0;
 	uint64_t at;
 
-	if (!s->rank[r].dev || !s->rank[r].dev->recorder ||
-	    (pair && r != op->rank && r != op->root))
+	if (!s->rank[r].dev || !s->rank[r].dev->recorder || !takes_part(s, op, r))
 		return true; /* unknown, or it takes no part */
 	do
 		q = next_finished(s, r, &ring, &k, &at);

@@ -41,8 +41,7 @@ say_lost(struct words *t, const struct seen *a)
 static const char *
 part_in(struct words *t, const struct scene *s, const struct flight_op *op)
 {
-	return part(t, "in %s (%s)", part_op(t, op, true),
-		    part_shape(t, op, op->nranks ? op->nranks : s->n));
+	return part(t, "in %s (%s)", part_op(t, op, true), part_shape(t, s, op));
 }
 
 /* ---- the other work of a stream */

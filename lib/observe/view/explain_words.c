@@ -107,17 +107,21 @@ part_op(struct words *t, const struct flight_op *op, bool known)
 }
 
 const char *
-part_shape(struct words *t, const struct flight_op *op, uint32_t nranks)
+part_shape(struct words *t, const struct scene *s, const struct flight_op *op)
 {
 	const struct plan_algo *algo = world_algo(op);
+	const struct flight_group *g = scene_group(s, op);
 	enum gpusim_coll coll = (enum gpusim_coll)op->coll;
 	const char *who;
 
 	if (coll_is_sendrecv(coll))
 		who = part(t, "%s rank %" PRIu32, coll == GPUSIM_SEND ? "to" : "from", op->root);
 	else
-		who = part(t, "%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "",
-			   nranks);
+		who = part(t, "%s%s%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "",
+			   g ? g->name : "", g && *g->name ? " of " : "",
+			   g		? g->n
+			   : op->nranks ? op->nranks
+					: s->n);
 	return part(t, "%s%s%s%s", who, coll == GPUSIM_BARRIER ? "" : ", ",
 		    part_data(t, op->coll, op->dtype, op->redop, op->count),
 		    part_root(t, coll, op->root));

@@ -120,6 +120,8 @@ timeline_clock(struct timeline_process *p, const struct flight_header *h,
 	p->host[sizeof p->host - 1] = '\0';
 	p->error_ns = clock->error_ns;
 	p->clocked = true;
+	memcpy(p->group, h->group, sizeof p->group);
+	p->ngroups = atomic_load(&h->ngroups);
 }
 
 /* ---- counters */

@@ -46,6 +46,8 @@ struct timeline_process {
 	char host[64];
 	uint64_t error_ns;
 	bool clocked;
+	struct flight_group group[FLIGHT_GROUPS];
+	uint32_t ngroups;
 };
 
 /* One end of an arrow. */

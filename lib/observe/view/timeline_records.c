@@ -137,8 +137,12 @@ root_word(enum gpusim_coll coll)
 }
 
 static void
-put_op(struct trace_out *o, const struct flight_op *op)
+put_op(const struct timeline_process *p, struct trace_out *o, const struct flight_op *op)
 {
+	const struct flight_group *g =
+	    op->group && op->group <= FLIGHT_GROUPS && op->group <= p->ngroups
+		? &p->group[op->group - 1]
+		: NULL;
 	const struct plan_algo *algo = world_algo(op);
 	enum gpusim_coll coll = (enum gpusim_coll)op->coll;
 
@@ -146,7 +150,9 @@ put_op(struct trace_out *o, const struct flight_op *op)
 	trace_number(o, "epoch", op->epoch);
 	trace_number(o, "seq", frame_op_shown(op->seq));
 	trace_number(o, "rank", op->rank);
-	trace_number(o, "ranks", op->nranks);
+	trace_number(o, "ranks", g ? g->n : op->nranks);
+	if (g && *g->name)
+		trace_text(o, "group", g->name);
 	if (algo)
 		trace_text(o, "algo", algo->name);
 	trace_text(o, "type", dtype_name((enum gpusim_dtype)op->dtype));
@@ -388,7 +394,7 @@ write_op(struct track *k, const struct lane *lane, const struct flight_clock *c,
 	if (op->result != RC_OK)
 		trace_text(o, "cname", "terrible");
 	trace_args(o);
-	put_op(o, op);
+	put_op(k->p, o, op);
 	trace_us(o, "queued_us", span_ns(c, (uint64_t)op->queued * 64));
 	trace_us(o, "waited_us", waited(c, v, n));
 	if (live)

@@ -228,6 +228,13 @@ struct xport_op {
 enum rc xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o,
 		    struct err *err);
 
+/* No chunk of a collective goes by frames: those of members may, but so far none has. */
+static inline bool
+xport_in_memory(const struct xport_op *o)
+{
+	return o->slots ? !o->frames : o->members && o->by_pair && o->sent + o->received == 0;
+}
+
 /* The peer's link is shaped: chunks are in flight for longer than it takes to wake a thread. */
 bool xport_is_slow(const struct xport_op *o, uint32_t peer);
 
