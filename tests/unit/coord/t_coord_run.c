@@ -54,6 +54,54 @@ t_submit(void)
 	h_fini(&h);
 }
 
+/* Members' collectives count with the others, and the k-th of a set is one on all of its ranks. */
+static void
+t_members(void)
+{
+	static uint32_t front[] = {0, 1}, back[] = {2, 1};
+	struct harness h;
+	struct h_ops o;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	h_comm(&h, 9, 3);
+	h_ops_init(&o, 3);
+	for (uint32_t r = 0; r < 3; r++)
+		for (int k = 0; k < 5; k++) {
+			uint32_t *m = k == 4 ? NULL : k % 2 ? back : front;
+			GpuSim__Coll *c;
+
+			if (m && m[0] != r && m[1] != r)
+				continue;
+			c = h_coll(&o, r, GPUSIM_ALLREDUCE, 10, 0);
+			c->members = m;
+			c->n_members = m ? 2 : 0;
+		}
+	h_submit(&h, 9, 1, &o, true);
+	ok(h_count(&h, H_RUN) == 3 && h.call[0].req->run->n_ops == 3 &&
+	       h.call[1].req->run->n_ops == 5 && h.call[2].req->run->n_ops == 3,
+	   "each rank gets the collectives that it takes part in");
+	for (int k = 0; k < 2; k++) {
+		uint64_t f = run_coll(&h, 1, (size_t)k)->opoffset,
+			 b = run_coll(&h, 3, (size_t)k)->opoffset;
+
+		ok(f != b && run_coll(&h, 2, (size_t)(2 * k))->opoffset == f &&
+		       run_coll(&h, 2, (size_t)(2 * k + 1))->opoffset == b,
+		   "pair %d of them has one number on its ranks", k);
+	}
+	ok(run_coll(&h, 1, 2)->opoffset == run_coll(&h, 2, 4)->opoffset &&
+	       run_coll(&h, 1, 2)->opoffset == run_coll(&h, 3, 2)->opoffset &&
+	       run_coll(&h, 2, 0)->n_members == 2,
+	   "as has one of all ranks");
+	h_accept(&h, 0);
+	h_accept(&h, 0);
+	h_accept(&h, 0);
+	h_submit(&h, 9, 1, &o, true);
+	ok(h.call[0].req->run->firstop == 5, "five numbers in all");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 /* Both ranks are told the same algorithm and size of messages; returns its name. */
 static const char *
 told(struct harness *h, struct h_ops *o)
@@ -436,6 +484,7 @@ int
 main(void)
 {
 	t_submit();
+	t_members();
 	t_algorithm();
 	t_links();
 	t_order();

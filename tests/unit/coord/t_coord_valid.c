@@ -249,6 +249,99 @@ t_differ(struct harness *h)
 	   "an unknown communicator");
 }
 
+/* Give the members of rank r's k-th operation; "02" are ranks 0 and 2. */
+static void
+members(struct h_ops *o, uint32_t r, size_t k, const char *text)
+{
+	static uint32_t room[64][8];
+	static unsigned used;
+	uint32_t *v = room[used++ % 64];
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = (uint32_t)(text[i] - '0');
+	o->coll[r][k].members = v;
+	o->coll[r][k].n_members = n;
+}
+
+static void
+t_members(struct harness *h)
+{
+	/* By rank, the members of its all-reduces; "": all ranks. */
+	static const struct {
+		const char *text, *rank[3][2];
+	} v[] = {
+	    {NULL, {{"01"}, {"01"}, {0}}},
+	    {NULL, {{"01", "20"}, {"01"}, {"20"}}},
+	    {NULL, {{"20", "01"}, {"01"}, {"20"}}},
+	    {NULL, {{"0"}, {"1"}, {"2"}}},
+	    {NULL, {{"", "01"}, {"", "01"}, {""}}},
+	    {NULL, {{"01", "10"}, {"10", "01"}, {0}}}, /* another order is another group */
+	    {"rank 0 has 1 collectives of ranks 0, 1, but rank 1 has 0", {{"01"}, {0}, {0}}},
+	    {"rank 0 has 1 collectives of ranks 0, 1, but rank 1 has 0", {{"01"}, {"10"}, {0}}},
+	    {"rank 0 has 2 collectives of ranks 0, 1, but rank 1 has 1",
+	     {{"01", "01"}, {"01"}, {0}}},
+	    {"rank 1 has 0 collectives of ranks 1, 2, but rank 2 has 1", {{"01"}, {"01"}, {"12"}}},
+	    {"rank 0 operation 0: allreduce: rank 0 is not among the members",
+	     {{"12"}, {"12"}, {"12"}}},
+	    {"rank 0 operation 0: allreduce: rank 1 is twice among the members",
+	     {{"0121"}, {"0121"}, {"0121"}}},
+	    {"rank 0 operation 0: allreduce: member 3: the communicator has 3 ranks",
+	     {{"03"}, {0}, {0}}},
+	    {"rank 0 has 1 collectives, but rank 1 has 0", {{"", "01"}, {"01"}, {""}}},
+	};
+	static char tp0[] = "tp0", tp1[] = "tp1", longest[] = "123456789012345",
+		    longer[] = "1234567890123456";
+	struct h_ops o;
+
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		uint64_t t;
+
+		h_ops_init(&o, 3);
+		for (uint32_t r = 0; r < 3; r++)
+			for (size_t k = 0; k < 2 && v[i].rank[r][k]; k++) {
+				h_coll(&o, r, GPUSIM_ALLREDUCE, 10, 0);
+				members(&o, r, k, v[i].rank[r][k]);
+			}
+		t = h_submit(h, 9, 1, &o, false);
+		ok(h_failed(h, t, v[i].text ? RC_INVAL : RC_OK, v[i].text ? v[i].text : ""),
+		   "members %zu: %s", i, v[i].text ? v[i].text : "right");
+		h_serve(h);
+	}
+	h_ops_init(&o, 3);
+	for (uint32_t r = 0; r < 2; r++) {
+		h_coll(&o, r, GPUSIM_BROADCAST, 10, 1)->group = r ? tp1 : tp0;
+		members(&o, r, 0, "01");
+	}
+	ok(h_failed(
+	       h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+	       "collective 0 of tp0 (broadcast): group is 'tp0' on rank 0 and 'tp1' on rank 1"),
+	   "a name that differs");
+	o.coll[0][0].group = o.coll[1][0].group = longest;
+	o.coll[1][0].nelem = 9;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "collective 0 of 123456789012345 (broadcast): nelem is 10 on rank 0 and 9 on "
+		    "rank 1"),
+	   "sizes that differ");
+	o.coll[0][0].group = o.coll[1][0].group = longer;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "rank 0 operation 0: broadcast: group '1234567890123456': longer than 15 "
+		    "letters"),
+	   "a name that is too long");
+	o.coll[0][0].group = o.coll[1][0].group = tp0;
+	o.coll[0][0].root = o.coll[1][0].root = 2;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "rank 0 operation 0: broadcast: root 2: there are 2 members"),
+	   "a root outside of the members");
+	h_ops_init(&o, 3);
+	h_coll(&o, 0, GPUSIM_SEND, 4, 1);
+	members(&o, 0, 0, "01");
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "rank 0 operation 0: send: a send or recv has a peer, not members"),
+	   "a send with members");
+	h_serve(h);
+}
+
 int
 main(void)
 {
@@ -260,6 +353,7 @@ main(void)
 	t_cases(&h);
 	t_ranks(&h);
 	t_differ(&h);
+	t_members(&h);
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 	return tap_done();
