@@ -17,6 +17,7 @@
 #include "base/must.h"
 #include "base/parse.h"
 #include "cluster/predict.h"
+#include "grid/grid.h"
 #include "plot/plot.h"
 #include "whatif/whatif.h"
 
@@ -81,24 +82,15 @@ enum rc
 simulate_parallel(const struct args *a, const struct cluster *c, struct step_ask *out,
 		  struct err *err)
 {
-	uint32_t tp = 0, pp = 0, dp = 0, *const to[] = {&tp, &pp, &dp};
-	uint32_t ngpus = a->nranks ? a->nranks : cluster_gpus(c);
-	char text[64] = "", *rest = text, *word;
+	uint32_t ngpus = a->nranks ? a->nranks : cluster_gpus(c), tp, pp, dp;
+	struct grid g = {.tp = 1, .pp = 1};
 	uint64_t all;
 
-	snprintf(text, sizeof text, "%s", a->parallel ? a->parallel : "");
-	while (*text && (word = strsep(&rest, ","))) {
-		const char *kinds = "tpd", *kind = *word ? strchr(kinds, *word) : NULL;
-		uint32_t *n = kind ? to[kind - kinds] : NULL;
-
-		if (!n || *n || word[1] != 'p' || word[2] != '=' ||
-		    parse_u32(word + 3, 1, CLUSTER_MAX_GPUS, n, NULL) != RC_OK)
-			return err_set(err, RC_INVAL,
-				       "--parallel: '%.64s' is not of the form tp=8,pp=16,dp=128",
-				       a->parallel);
-	}
-	tp = tp ? tp : 1;
-	pp = pp ? pp : 1;
+	if (a->parallel && grid_parse(a->parallel, CLUSTER_MAX_GPUS, &g, err) != RC_OK)
+		return err_prefix(err, "--parallel");
+	tp = g.tp;
+	pp = g.pp;
+	dp = g.dp;
 	all = (uint64_t)tp * pp;
 	if (all > ngpus)
 		return err_set(err, RC_INVAL,

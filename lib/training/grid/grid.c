@@ -8,7 +8,7 @@
 
 /* "tp=2", len bytes, into its number. */
 static enum rc
-take(const char *p, size_t len, struct grid *g, struct err *err)
+take(const char *p, size_t len, uint32_t most, struct grid *g, struct err *err)
 {
 	uint32_t *const to[] = {&g->dp, &g->tp, &g->pp};
 	static const char *const names[] = {"dp=", "tp=", "pp="};
@@ -22,17 +22,17 @@ take(const char *p, size_t len, struct grid *g, struct err *err)
 		number[len - 3] = '\0';
 		if (*to[i])
 			return err_set(err, RC_INVAL, "%.2s is there twice", names[i]);
-		if (parse_u64(number, 1, GRID_MAX, &n, NULL) != RC_OK)
+		if (parse_u64(number, 1, most, &n, NULL) != RC_OK)
 			break;
 		*to[i] = (uint32_t)n;
 		return RC_OK;
 	}
 	return err_set(err, RC_INVAL, "'%.*s' is not dp=N, tp=N or pp=N with N from 1 to %u",
-		       (int)(len < 32 ? len : 32), p, GRID_MAX);
+		       (int)(len < 32 ? len : 32), p, most);
 }
 
 enum rc
-grid_parse(const char *text, struct grid *out, struct err *err)
+grid_parse(const char *text, uint32_t most, struct grid *out, struct err *err)
 {
 	struct grid g = {0};
 	const char *p = text;
@@ -41,7 +41,7 @@ grid_parse(const char *text, struct grid *out, struct err *err)
 	for (;;) {
 		size_t len = strcspn(p, ",");
 
-		rc = take(p, len, &g, err);
+		rc = take(p, len, most, &g, err);
 		if (rc != RC_OK)
 			return rc;
 		if (p[len] == '\0')
@@ -50,8 +50,8 @@ grid_parse(const char *text, struct grid *out, struct err *err)
 	}
 	g.tp = g.tp ? g.tp : 1;
 	g.pp = g.pp ? g.pp : 1;
-	if ((uint64_t)(g.dp ? g.dp : 1) * g.tp * g.pp > GRID_MAX)
-		return err_set(err, RC_INVAL, "'%.64s' is more than %u ranks", text, GRID_MAX);
+	if ((uint64_t)(g.dp ? g.dp : 1) * g.tp * g.pp > most)
+		return err_set(err, RC_INVAL, "'%.64s' is more than %u ranks", text, most);
 	*out = g;
 	return RC_OK;
 }

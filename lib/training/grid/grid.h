@@ -44,10 +44,12 @@ grid_at(const struct grid *g, uint32_t rank)
  * grid_parse - "dp=2,tp=2,pp=2", in any order; what is not named is 1, but dp is 0, to be set from the number
  * of devices.
  *
- * Errors: RC_INVAL another name, a number that is not 1 to 1024, a name twice, more than 1024 ranks. Checked
+ *	most	ranks that there may be
+ *
+ * Errors: RC_INVAL another name, a number that is not 1 to most, a name twice, more than most ranks. Checked
  * by: tests/unit/grid/t_grid.c
  */
-enum rc grid_parse(const char *text, struct grid *out, struct err *err);
+enum rc grid_parse(const char *text, uint32_t most, struct grid *out, struct err *err);
 
 /* "dp=2,tp=2,pp=1" */
 #define GRID_TEXT 48

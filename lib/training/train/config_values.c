@@ -74,7 +74,7 @@ static enum rc
 take_parallel(const struct option_row *o, const char *text, void *target, struct err *err)
 {
 	(void)o;
-	return grid_parse(text, &((struct train_config *)target)->parallel, err);
+	return grid_parse(text, GRID_MAX, &((struct train_config *)target)->parallel, err);
 }
 
 static void
