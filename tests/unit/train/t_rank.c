@@ -378,6 +378,9 @@ test_deterministic(void)
 	config.global_batch = 7;
 	config.lr = 0.001;
 	ok(repeats(&config, 8, 8, 3), "resnet9: batch norm by leaves");
+	config.net = (struct net_config){.model = NET_VIT, .vit = {2, 16, 2, 4}};
+	config.optimizer = OPTIMIZER_ADAMW;
+	ok(repeats(&config, 8, 20, 3), "vit");
 }
 
 int
