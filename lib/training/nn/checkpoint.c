@@ -13,15 +13,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/must.h"
 #include "nn/augment.h"
 #include "nn/npz.h"
 
-#define NAME_FORMAT "ckpt-%012" PRIu64 ".npz"
-#define NAME_DIGITS 12
-#define MAX_STEPS   UINT64_C(999999999999) /* the most that a name has digits for */
-#define VERSION	    2
-#define MAX_VALUES  (UINT64_C(1) << 30)
+#define NAME_FORMAT  "ckpt-%012" PRIu64 ".npz"
+#define SHARD_FORMAT "ckpt-%012" PRIu64 ".%" PRIu64 "-of-%" PRIu64 ".npz"
+#define NAME_DIGITS  12
+#define MAX_SHARDS   1024
+#define MAX_STEPS    UINT64_C(999999999999) /* the most that a name has digits for */
+#define VERSION	     2
+#define MAX_VALUES   (UINT64_C(1) << 30)
 
 struct checkpoint_dir {
 	char *path;
@@ -59,8 +62,9 @@ static const struct field fields[] = {
     WHOLE("schedule", terms.schedule),
     WHOLE("batch", terms.batch),
     WHOLE("seed", terms.seed),
-    WHOLE("augment", terms.augment), /* 0 where a file has none; also the next */
+    WHOLE("augment", terms.augment), /* 0 where a file has none; also the next two */
     WHOLE("leaf", terms.leaf),
+    WHOLE("shards", nshards),
     REAL("lr", terms.lr),
     REAL("momentum", terms.momentum),
     REAL("weight_decay", terms.weight_decay),
@@ -71,7 +75,7 @@ static const struct field fields[] = {
 
 enum {
 	NFIELDS = sizeof fields / sizeof fields[0],
-	MAX_ARRAYS = NFIELDS + 3 + CHECKPOINT_MAX_STATE /* version, net, params */
+	MAX_ARRAYS = NFIELDS + 4 + CHECKPOINT_MAX_STATE /* version, stamp, net, params */
 };
 
 static struct npz_array
@@ -112,6 +116,19 @@ is_leftover(const char *name)
 	       strstr(name, ".npz.") != NULL;
 }
 
+/* A file of vectors, ckpt-STEP.K-of-N.npz: its checkpoint's steps, and N. */
+static bool
+shard_steps(const char *name, uint64_t *steps, uint64_t *n)
+{
+	uint64_t k;
+	char again[96];
+
+	if (sscanf(name, "ckpt-%" SCNu64 ".%" SCNu64 "-of-%" SCNu64, steps, &k, n) != 3)
+		return false;
+	snprintf(again, sizeof again, SHARD_FORMAT, *steps, k, *n);
+	return strcmp(name, again) == 0;
+}
+
 static int
 newest_first(const void *a, const void *b)
 {
@@ -146,6 +163,27 @@ list(const char *path, bool leftovers, struct buf *out, struct err *err)
 
 /* ---- the folder */
 
+/* Remove the files of vectors whose checkpoints are not there, or, after `steps`, have another number of them. */
+static void
+remove_orphans(const struct checkpoint_dir *d, uint64_t steps, uint64_t nshards)
+{
+	DIR *dir = opendir(d->path);
+	struct dirent *e;
+	uint64_t of, n;
+	char name[64];
+
+	while (dir && (e = readdir(dir))) {
+		if (!shard_steps(e->d_name, &of, &n))
+			continue;
+		snprintf(name, sizeof name, NAME_FORMAT, of);
+		if ((of == steps && n != nshards) ||
+		    (faccessat(d->fd, name, F_OK, 0) != 0 && errno == ENOENT))
+			(void)unlinkat(d->fd, e->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 enum rc
 checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *err)
 {
@@ -167,6 +205,8 @@ checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *e
 	if (rc == RC_OK)
 		rc = list(path, true, &names, err);
 	buf_fini(&names);
+	if (rc == RC_OK)
+		remove_orphans(d, UINT64_MAX, 0);
 	if (rc != RC_OK)
 		checkpoint_dir_close(d);
 	else
@@ -199,7 +239,7 @@ checkpoint_any(const char *path, bool *any, struct err *err)
 
 /* Remove all but the newest CHECKPOINT_KEPT up to `steps`, and all after `steps`. */
 static void
-remove_old(const struct checkpoint_dir *d, uint64_t steps)
+remove_old(const struct checkpoint_dir *d, uint64_t steps, uint64_t nshards)
 {
 	struct buf names = {0};
 	const uint64_t *at;
@@ -215,6 +255,7 @@ remove_old(const struct checkpoint_dir *d, uint64_t steps)
 			(void)unlinkat(d->fd, name, 0);
 		}
 	buf_fini(&names);
+	remove_orphans(d, steps, nshards);
 }
 
 /* ---- writing */
@@ -225,13 +266,59 @@ checkpoint_steps(const struct checkpoint *c)
 	return c->epoch * c->steps_an_epoch + c->step;
 }
 
+static const char *const vector_names[] = {"params", "state0", "state1"};
+
+/* The vectors, and their number. */
+static unsigned
+vectors(const struct checkpoint *c, const float *out[1 + CHECKPOINT_MAX_STATE])
+{
+	out[0] = c->params;
+	for (unsigned i = 0; i < c->nstate; i++)
+		out[1 + i] = c->state[i];
+	return 1 + c->nstate;
+}
+
+/* Append values [begin, end) of each vector. */
+static size_t
+add_vectors(const struct checkpoint *c, uint64_t begin, uint64_t end, struct npz_array *array)
+{
+	const float *v[1 + CHECKPOINT_MAX_STATE];
+	unsigned n = vectors(c, v);
+
+	for (unsigned i = 0; i < n; i++)
+		array[i] = named(vector_names[i], NPZ_F32, 1, end - begin, v[i] + begin);
+	return n;
+}
+
+/* The files of the vectors. */
+static enum rc
+write_shards(const struct checkpoint_dir *d, const struct checkpoint *c, const uint64_t *stamp,
+	     struct err *err)
+{
+	struct npz_array array[2 + CHECKPOINT_MAX_STATE];
+	char path[PATH_MAX];
+	enum rc rc = RC_OK;
+
+	for (uint64_t k = 0; k < c->nshards && rc == RC_OK; k++) {
+		size_t n = add_vectors(c, c->nparams * k / c->nshards,
+				       c->nparams * (k + 1) / c->nshards, array);
+
+		array[n++] = named("stamp", NPZ_I64, 0, 0, stamp);
+		if (snprintf(path, sizeof path, "%s/" SHARD_FORMAT, d->path, checkpoint_steps(c),
+			     k + 1, c->nshards) >= PATH_MAX)
+			return err_set(err, RC_FAILED, "%.64s...: %s", d->path,
+				       strerror(ENAMETOOLONG));
+		rc = npz_write(path, array, n, err);
+	}
+	return rc;
+}
+
 enum rc
 checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct err *err)
 {
 	static const int64_t version = VERSION;
-	static const char *const state_name[CHECKPOINT_MAX_STATE] = {"state0", "state1"};
 	struct npz_array array[MAX_ARRAYS];
-	uint64_t steps = checkpoint_steps(c);
+	uint64_t steps = checkpoint_steps(c), stamp = clock_now_ns() >> 1;
 	char path[PATH_MAX];
 	size_t n = 0;
 	enum rc rc;
@@ -246,12 +333,17 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 		array[n++] =
 		    named(fields[i].name, fields[i].type, 0, 0, (const char *)c + fields[i].offset);
 	array[n++] = named("net", NPZ_U8, 1, sizeof c->terms.net, c->terms.net);
-	array[n++] = named("params", NPZ_F32, 1, c->nparams, c->params);
-	for (unsigned i = 0; i < c->nstate; i++)
-		array[n++] = named(state_name[i], NPZ_F32, 1, c->nparams, c->state[i]);
-	rc = npz_write(path, array, n, err);
+	if (c->nshards)
+		array[n++] = named("stamp", NPZ_I64, 0, 0, &stamp);
+	else
+		n += add_vectors(c, 0, c->nparams, array + n);
+	rc = write_shards(d, c, &stamp, err);
 	if (rc == RC_OK)
-		remove_old(d, steps);
+		rc = npz_write(path, array, n, err);
+	if (rc == RC_OK)
+		remove_old(d, steps, c->nshards);
+	else
+		remove_orphans(d, UINT64_MAX, 0);
 	return rc;
 }
 
@@ -265,7 +357,8 @@ read_field(const struct npz *npz, const struct field *f, const char *path, void 
 	const struct npz_array *a = npz_find(npz, f->name);
 
 	if (!a && (f->offset == offsetof(struct checkpoint, terms.augment) ||
-		   f->offset == offsetof(struct checkpoint, terms.leaf)))
+		   f->offset == offsetof(struct checkpoint, terms.leaf) ||
+		   f->offset == offsetof(struct checkpoint, nshards)))
 		return RC_OK;
 	if (!a || a->type != f->type || a->ndim != 0)
 		return err_set(err, RC_BADDATA, "%s: not a checkpoint: it has no number %s", path,
@@ -274,21 +367,81 @@ read_field(const struct npz *npz, const struct field *f, const char *path, void 
 	return RC_OK;
 }
 
-/* A copy of a vector of the file; *out NULL: the file has none of that name. */
+/* Copy values [begin, end) of a vector from a file; *out NULL: there is none yet. absent: the file may have none. */
 static enum rc
-read_vector(const struct npz *npz, const char *name, uint64_t n, const char *path, float **out,
-	    struct err *err)
+read_vector(const struct npz *npz, unsigned i, const char *path, struct checkpoint *c,
+	    uint64_t begin, uint64_t end, bool absent, struct err *err)
 {
-	const struct npz_array *a = npz_find(npz, name);
+	const struct npz_array *a = npz_find(npz, vector_names[i]);
+	float **out = i ? &c->state[i - 1] : &c->params;
 
-	if (!a)
+	if (!a && absent)
 		return RC_OK;
-	if (a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != n)
+	if (!a || a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != end - begin)
 		return err_set(err, RC_BADDATA, "%s: %s is not one of %" PRIu64 " parameters", path,
-			       name, n);
-	*out = must_alloc(n, sizeof **out);
-	memcpy(*out, a->data, n * sizeof **out);
+			       vector_names[i], end - begin);
+	if (!*out)
+		*out = must_alloc(c->nparams, sizeof **out);
+	memcpy(*out + begin, a->data, (end - begin) * sizeof **out);
 	return RC_OK;
+}
+
+/* All vectors' values [begin, end) of a file. first: what the first file does not have, the others do not have
+ * either. */
+static enum rc
+read_vectors(const struct npz *npz, const char *path, struct checkpoint *c, uint64_t begin,
+	     uint64_t end, bool first, struct err *err)
+{
+	enum rc rc = read_vector(npz, 0, path, c, begin, end, false, err);
+
+	if (rc == RC_OK && (first || c->state[0]))
+		rc = read_vector(npz, 1, path, c, begin, end, first, err);
+	if (rc == RC_OK && c->state[0] && (first || c->state[1]))
+		rc = read_vector(npz, 2, path, c, begin, end, first, err);
+	return rc;
+}
+
+static enum rc
+read_shard(const char *dir, uint64_t steps, uint64_t k, uint64_t stamp, struct checkpoint *c,
+	   struct err *err)
+{
+	static const struct field stamp_field = {"stamp", NPZ_I64, 0};
+	uint64_t own, n = c->nshards;
+	struct npz npz = {0};
+	char path[PATH_MAX];
+	enum rc rc;
+
+	if (snprintf(path, sizeof path, "%s/" SHARD_FORMAT, dir, steps, k + 1, n) >= PATH_MAX)
+		return err_set(err, RC_FAILED, "%.64s...: %s", dir, strerror(ENAMETOOLONG));
+	rc = npz_read(path, &npz, err);
+	if (rc == RC_OK)
+		rc = read_field(&npz, &stamp_field, path, &own, err);
+	if (rc == RC_OK && own != stamp)
+		rc = err_set(err, RC_BADDATA, "%s: it belongs to another checkpoint", path);
+	if (rc == RC_OK)
+		rc = read_vectors(&npz, path, c, c->nparams * k / n, c->nparams * (k + 1) / n,
+				  k == 0, err);
+	npz_fini(&npz);
+	return rc;
+}
+
+/* The vectors, in the checkpoint's own file or in files of their own. */
+static enum rc
+read_values(const struct npz *npz, const char *dir, const char *path, uint64_t steps,
+	    struct checkpoint *c, struct err *err)
+{
+	static const struct field stamp_field = {"stamp", NPZ_I64, 0};
+	uint64_t stamp;
+	enum rc rc;
+
+	if (!c->nshards)
+		return read_vectors(npz, path, c, 0, c->nparams, true, err);
+	if (c->nshards > MAX_SHARDS)
+		return err_set(err, RC_BADDATA, "%s: in %" PRIu64 " files", path, c->nshards);
+	rc = read_field(npz, &stamp_field, path, &stamp, err);
+	for (uint64_t k = 0; k < c->nshards && rc == RC_OK; k++)
+		rc = read_shard(dir, steps, k, stamp, c, err);
+	return rc;
 }
 
 /* The net, and its number of values. */
@@ -323,8 +476,8 @@ check_position(const struct checkpoint *c, uint64_t steps, const char *path, str
 }
 
 static enum rc
-parse(const struct npz *npz, const char *path, uint64_t steps, struct checkpoint *c,
-      struct err *err)
+parse(const struct npz *npz, const char *dir, const char *path, uint64_t steps,
+      struct checkpoint *c, struct err *err)
 {
 	static const struct field version_field = {"version", NPZ_I64, 0};
 	uint64_t version;
@@ -340,13 +493,7 @@ parse(const struct npz *npz, const char *path, uint64_t steps, struct checkpoint
 	if (rc == RC_OK)
 		rc = read_net(npz, path, c, err);
 	if (rc == RC_OK)
-		rc = read_vector(npz, "params", c->nparams, path, &c->params, err);
-	if (rc == RC_OK && !c->params)
-		rc = err_set(err, RC_BADDATA, "%s: not a checkpoint: it has no params", path);
-	if (rc == RC_OK)
-		rc = read_vector(npz, "state0", c->nparams, path, &c->state[0], err);
-	if (rc == RC_OK && c->state[0])
-		rc = read_vector(npz, "state1", c->nparams, path, &c->state[1], err);
+		rc = read_values(npz, dir, path, steps, c, err);
 	c->nstate = !c->state[0] ? 0 : !c->state[1] ? 1 : 2;
 	return rc;
 }
@@ -363,7 +510,7 @@ read_one(const char *dir, uint64_t steps, struct checkpoint *out, struct err *er
 		return err_set(err, RC_FAILED, "%.64s...: %s", dir, strerror(ENAMETOOLONG));
 	rc = npz_read(path, &npz, err);
 	if (rc == RC_OK)
-		rc = parse(&npz, path, steps, &c, err);
+		rc = parse(&npz, dir, path, steps, &c, err);
 	npz_fini(&npz);
 	if (rc != RC_OK)
 		checkpoint_fini(&c);

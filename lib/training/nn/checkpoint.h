@@ -5,6 +5,9 @@
  * is written to another name, synced and renamed (npz.h), so a crash leaves either the older ones
  * or the older ones and this one. The newest CHECKPOINT_KEPT stay. Each array has a checksum. A
  * damaged checkpoint is named, and the one before it is used.
+ *
+ * A sharded one has its vectors in further files, ckpt-STEP.K-of-N.npz, written before it: file K has values
+ * [(K - 1) * n / N, K * n / N) of each. A number that they share with it tells that they belong together.
  */
 #ifndef NN_CHECKPOINT_H
 #define NN_CHECKPOINT_H
@@ -41,6 +44,7 @@ struct checkpoint {
 	uint64_t nparams;	  /* of each vector below */
 	uint64_t optimizer_steps; /* as the optimizer counts them, if it does */
 	unsigned nstate;	  /* at most CHECKPOINT_MAX_STATE */
+	uint64_t nshards;	  /* files of the vectors; 0: they are in its own */
 	float *params, *state[CHECKPOINT_MAX_STATE];
 };
 

@@ -142,7 +142,8 @@ trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 			       .step = t->at.step,
 			       .loss_sum = t->at.loss_sum,
 			       .nparams = task_values(t->task),
-			       .nstate = at.state[1] ? 2 : 1};
+			       .nstate = at.state[1] ? 2 : 1,
+			       .nshards = t->spread ? grid_size(&t->spread->grid) : 0};
 	enum rc rc = weights_fetch_any(t, err);
 
 	if (rc != RC_OK)

@@ -18,6 +18,7 @@ enum { NPARAMS = 3 * 2 + 2, STEPS = 10 };
 
 static char dir[] = "/tmp/t_checkpoint.XXXXXX", folder[64];
 static float params[NPARAMS], state[2][NPARAMS];
+static uint64_t shards; /* of what is written */
 static unsigned damaged;
 static char reason[512];
 
@@ -47,6 +48,7 @@ after(uint64_t steps)
 			       .nparams = NPARAMS,
 			       .optimizer_steps = steps,
 			       .nstate = 2,
+			       .nshards = shards,
 			       .params = params,
 			       .state = {state[0], state[1]}};
 
@@ -227,6 +229,47 @@ test_damaged(void)
 	empty();
 }
 
+/* Vectors in files of their own: more of them than values, files that are damaged, gone, or another's. */
+static void
+test_shards(void)
+{
+	static const char last[] = "ckpt-000000000009.3-of-3.npz",
+			  other[] = "ckpt-000000000006.3-of-3.npz";
+	struct checkpoint_dir *d = NULL;
+	struct err err = {0};
+	struct stat st;
+	char to[192];
+	bool good;
+	off_t at;
+
+	shards = NPARAMS + 3;
+	ok(checkpoint_dir_open(folder, &d, &err) == RC_OK && write_one(d, 3) && newest_is(3) &&
+	       files() == 1 + NPARAMS + 3,
+	   "a file for each of more shards than values %s", err.text);
+	shards = 3;
+	ok(write_one(d, 6) && write_one(d, 9) && newest_is(9) && damaged == 0 && files() == 8,
+	   "two are kept, with their shards");
+	good = stat(in_folder(last), &st) == 0;
+	for (at = 0; good && at < st.st_size; at += 5) {
+		spoil(last, at, 0x10);
+		good = newest_is(9) || (damaged == 1 && strstr(reason, last) && newest_is(6));
+		spoil(last, at, 0x10);
+	}
+	ok(good && newest_is(9), "a changed byte of a shard (%ld): %s", (long)at, reason);
+	snprintf(to, sizeof to, "%s", in_folder(last));
+	ok(unlink(to) == 0 && newest_is(6) && damaged == 1, "a shard is gone: %s", reason);
+	ok(link(in_folder(other), to) == 0 && newest_is(6) && damaged == 1, "another's shard: %s",
+	   reason);
+	shards = 0;
+	ok(write_one(d, 9) && newest_is(9) && files() == 5, "one file in the place of four");
+	checkpoint_dir_close(d);
+	unlink(in_folder("ckpt-000000000006.npz"));
+	ok(checkpoint_dir_open(folder, &d, &err) == RC_OK && files() == 1,
+	   "shards without their checkpoint go");
+	checkpoint_dir_close(d);
+	empty();
+}
+
 /* A file whose name does not match its steps; a model in place of a checkpoint. */
 static void
 test_foreign(void)
@@ -340,6 +383,7 @@ main(void)
 	snprintf(folder, sizeof folder, "%s/ck", dir);
 	test_keep();
 	test_damaged();
+	test_shards();
 	test_foreign();
 	test_killed();
 	test_agree();

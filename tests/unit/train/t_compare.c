@@ -27,8 +27,9 @@ test_methods(void)
 	struct compare_request r = {0};
 	bool all = true;
 
-	ok(compare_methods_parse("ps,allreduce,ps-async,ps-stale,mpi,local,sendrecv", &r, &err) ==
-		   RC_OK &&
+	ok(compare_methods_parse(
+	       "ps,allreduce,ps-async,ps-stale,mpi,local,sendrecv,zero1,zero2,zero3,tp,pp", &r,
+	       &err) == RC_OK &&
 	       r.nmethods == COMPARE_NMETHODS && r.method[0] == COMPARE_PS &&
 	       r.method[1] == COMPARE_ALLREDUCE && r.method[6] == COMPARE_SENDRECV,
 	   "all methods, in the order given");
