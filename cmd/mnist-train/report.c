@@ -73,6 +73,9 @@ report_open(struct report *r, const struct train_config *o, uint32_t done, struc
 	if (curves_open(&r->curves, o, err) != RC_OK)
 		return err->rc;
 	r->bar = r->bar && !o->quiet;
+	r->method = o->compress.kind		 ? "--compress"
+		    : o->outer == OUTER_NESTEROV ? "--outer nesterov"
+						 : NULL;
 	/* A training that resumes keeps the lines of the earlier epochs. */
 	return report_streams(o, o->resume, &r->json, err);
 }
@@ -150,6 +153,9 @@ write_epoch(const struct report *r, const struct epoch *e)
 		 e->comm_s);
 	if (!isnan(e->validation))
 		json_put(&j, "validation_accuracy:%.9g", e->validation);
+	if (r->method)
+		json_put(&j, "sent_bytes:%" PRIu64 " allreduce_bytes:%" PRIu64, e->sent_bytes,
+			 e->allreduce_bytes);
 	json_put(&j, "}\n");
 }
 
@@ -174,6 +180,8 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 			return err_set(err, RC_FAILED, "--json: %s", strerror(errno));
 	}
 	r->epoch++;
+	r->sent += e->sent_bytes;
+	r->allreduce += e->allreduce_bytes;
 	return RC_OK;
 }
 
@@ -181,6 +189,10 @@ enum rc
 report_close(struct report *r, struct err *err)
 {
 	enum rc rc = curves_close(&r->curves, err);
+
+	if (r->method && r->sent)
+		printf("%s: %" PRIu64 " bytes sent instead of %" PRIu64 ", %.1f times fewer\n",
+		       r->method, r->sent, r->allreduce, (double)r->allreduce / (double)r->sent);
 
 	if (r->json && fclose(r->json) != 0)
 		rc = err_set(err, RC_FAILED, "--json: %s", strerror(errno));

@@ -36,10 +36,12 @@ void curves_epoch(struct curves *c, uint32_t number, const struct epoch *e);
 enum rc curves_close(struct curves *c, struct err *err);
 
 struct report {
-	uint32_t epochs, epoch; /* the current one counts from 1 */
-	bool bar;		/* stderr is a terminal */
-	FILE *json;		/* or NULL */
-	struct curves curves;	/* of --plot */
+	uint32_t epochs, epoch;	  /* the current one counts from 1 */
+	bool bar;		  /* stderr is a terminal */
+	FILE *json;		  /* or NULL */
+	struct curves curves;	  /* of --plot */
+	const char *method;	  /* that sends less than all-reduce; or NULL */
+	uint64_t sent, allreduce; /* bytes, as in struct epoch */
 };
 
 /*

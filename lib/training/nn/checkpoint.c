@@ -62,9 +62,10 @@ static const struct field fields[] = {
     WHOLE("schedule", terms.schedule),
     WHOLE("batch", terms.batch),
     WHOLE("seed", terms.seed),
-    WHOLE("augment", terms.augment), /* 0 where a file has none; also the next two */
+    WHOLE("augment", terms.augment), /* 0 where a file has none; also the next three */
     WHOLE("leaf", terms.leaf),
     WHOLE("shards", nshards),
+    WHOLE("method", terms.method),
     REAL("lr", terms.lr),
     REAL("momentum", terms.momentum),
     REAL("weight_decay", terms.weight_decay),
@@ -75,7 +76,8 @@ static const struct field fields[] = {
 
 enum {
 	NFIELDS = sizeof fields / sizeof fields[0],
-	MAX_ARRAYS = NFIELDS + 4 + CHECKPOINT_MAX_STATE /* version, stamp, net, params */
+	/* version, stamp, net, params, extra, own */
+	MAX_ARRAYS = NFIELDS + 6 + CHECKPOINT_MAX_STATE
 };
 
 static struct npz_array
@@ -85,6 +87,17 @@ named(const char *name, enum npz_type type, uint32_t ndim, uint64_t dim, const v
 
 	snprintf(a.name, sizeof a.name, "%s", name);
 	return a;
+}
+
+/* The number of arrays: one, or none. */
+static size_t
+name_bytes(const char *name, const struct checkpoint_bytes *b, struct npz_array *out)
+{
+	if (b->rows == 0)
+		return 0;
+	*out = named(name, NPZ_U8, 2, b->rows, b->bytes);
+	out->dim[1] = b->cols;
+	return 1;
 }
 
 /* ---- names */
@@ -333,6 +346,8 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 		array[n++] =
 		    named(fields[i].name, fields[i].type, 0, 0, (const char *)c + fields[i].offset);
 	array[n++] = named("net", NPZ_U8, 1, sizeof c->terms.net, c->terms.net);
+	n += name_bytes("extra", &c->extra, &array[n]);
+	n += name_bytes("own", &c->own, &array[n]);
 	if (c->nshards)
 		array[n++] = named("stamp", NPZ_I64, 0, 0, &stamp);
 	else
@@ -358,7 +373,8 @@ read_field(const struct npz *npz, const struct field *f, const char *path, void 
 
 	if (!a && (f->offset == offsetof(struct checkpoint, terms.augment) ||
 		   f->offset == offsetof(struct checkpoint, terms.leaf) ||
-		   f->offset == offsetof(struct checkpoint, nshards)))
+		   f->offset == offsetof(struct checkpoint, nshards) ||
+		   f->offset == offsetof(struct checkpoint, terms.method)))
 		return RC_OK;
 	if (!a || a->type != f->type || a->ndim != 0)
 		return err_set(err, RC_BADDATA, "%s: not a checkpoint: it has no number %s", path,
@@ -444,6 +460,22 @@ read_values(const struct npz *npz, const char *dir, const char *path, uint64_t s
 	return rc;
 }
 
+/* A copy of bytes of the file; none if it has none of that name. */
+static enum rc
+read_bytes(const struct npz *npz, const char *name, const char *path, struct checkpoint_bytes *out,
+	   struct err *err)
+{
+	const struct npz_array *a = npz_find(npz, name);
+
+	if (!a)
+		return RC_OK;
+	if (a->type != NPZ_U8 || a->ndim != 2 || a->dim[0] == 0 || a->dim[1] == 0)
+		return err_set(err, RC_BADDATA, "%s: %s is not a table of bytes", path, name);
+	*out = (struct checkpoint_bytes){a->dim[0], a->dim[1], must_alloc(a->dim[0], a->dim[1])};
+	memcpy(out->bytes, a->data, a->dim[0] * a->dim[1]);
+	return RC_OK;
+}
+
 /* The net, and its number of values. */
 static enum rc
 read_net(const struct npz *npz, const char *path, struct checkpoint *c, struct err *err)
@@ -494,6 +526,10 @@ parse(const struct npz *npz, const char *dir, const char *path, uint64_t steps,
 		rc = read_net(npz, path, c, err);
 	if (rc == RC_OK)
 		rc = read_values(npz, dir, path, steps, c, err);
+	if (rc == RC_OK)
+		rc = read_bytes(npz, "extra", path, &c->extra, err);
+	if (rc == RC_OK)
+		rc = read_bytes(npz, "own", path, &c->own, err);
 	c->nstate = !c->state[0] ? 0 : !c->state[1] ? 1 : 2;
 	return rc;
 }
@@ -550,6 +586,8 @@ checkpoint_fini(struct checkpoint *c)
 	free(c->params);
 	for (unsigned i = 0; i < CHECKPOINT_MAX_STATE; i++)
 		free(c->state[i]);
+	free(c->extra.bytes);
+	free(c->own.bytes);
 	*c = (struct checkpoint){0};
 }
 
@@ -577,6 +615,12 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 	if (then->local_steps != now->local_steps)
 		return differs(path, "--local-steps", (double)then->local_steps,
 			       (double)now->local_steps, err);
+	if (then->method != now->method)
+		return err_set(
+		    err, RC_INVAL,
+		    "%s: was made with a different --compress or --outer, or other numbers of "
+		    "theirs",
+		    path);
 	if (then->schedule != now->schedule)
 		return err_set(err, RC_INVAL, "%s: was made with a different --lr-schedule", path);
 	if (then->optimizer != now->optimizer)

@@ -31,8 +31,15 @@ struct checkpoint_terms {
 	uint64_t batch, seed;	       /* batch 0: the user gave the global batch */
 	uint64_t leaf;		       /* of a deterministic training; 0: not deterministic */
 	uint64_t augment;	       /* of training images (augment.h) */
+	uint64_t method; /* a checksum of what compresses, and of DiLoCo's options; 0: neither */
 	double lr, momentum, weight_decay;
 	uint64_t train_items, test_items, data_crc;
+};
+
+/* Bytes [rows, cols]; rows 0: none. */
+struct checkpoint_bytes {
+	uint64_t rows, cols;
+	uint8_t *bytes;
 };
 
 struct checkpoint {
@@ -46,6 +53,8 @@ struct checkpoint {
 	unsigned nstate;	  /* at most CHECKPOINT_MAX_STATE */
 	uint64_t nshards;	  /* files of the vectors; 0: they are in its own */
 	float *params, *state[CHECKPOINT_MAX_STATE];
+	/* What a method of sending less has beyond that: once for all ranks, [1, bytes]; by rank. */
+	struct checkpoint_bytes extra, own;
 };
 
 struct checkpoint_dir;

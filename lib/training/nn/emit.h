@@ -151,6 +151,8 @@ struct emit_optimizer {
 	double lr, momentum, weight_decay;
 	uint64_t lr_at, lr_step;  /* address of the f32 that scales lr, and its step; 0: none */
 	uint64_t state[2], count; /* velocity; or mean, variance and u64 of steps */
+	/* adam: 0, or the mean is this step's, and the variance is that of so many steps */
+	uint64_t frozen;
 };
 
 /* Step n weights at w, by gradients at grad. */

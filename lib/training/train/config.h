@@ -24,6 +24,18 @@ enum sync {
 	SYNC_LOCAL,	/* every device trains by itself; the weights are averaged now and then */
 };
 
+/* Less than the gradients' all-reduce (compress.h). */
+enum compress { COMPRESS_NONE, COMPRESS_POWERSGD, COMPRESS_TOPK, COMPRESS_ONEBIT };
+
+struct compress_how {
+	enum compress kind;
+	uint32_t rank;	 /* powersgd */
+	double fraction; /* topk */
+};
+
+/* What becomes of the ranks' weights after local steps: their mean, or a step of DiLoCo's towards it. */
+enum outer { OUTER_MEAN, OUTER_NESTEROV };
+
 #define STALENESS_ASYNC UINT32_MAX
 
 /* The messages that a parameter server puts into its queue. */
@@ -72,10 +84,14 @@ struct train_config {
 	/* The training devices: 0: all, or all but the one that serves; several with --compare.
 	 * With one, `devices` is the total. */
 	uint32_t nworkers, workers[CONFIG_MAX_WORKERS];
-	uint32_t local_steps;  /* local: steps between averages */
-	uint32_t ps_aggregate; /* ps: gradients of an update; 0: the number of workers */
-	uint32_t staleness;    /* ps: the largest age of a gradient; STALENESS_ASYNC: any */
-	enum feed feed;	       /* ps */
+	uint32_t local_steps; /* local: steps between averages */
+	enum outer outer;     /* local */
+	double outer_lr, outer_momentum;
+	struct compress_how compress; /* allreduce */
+	uint64_t compress_warmup;     /* steps; 0: the method's default */
+	uint32_t ps_aggregate;	      /* ps: gradients of an update; 0: the number of workers */
+	uint32_t staleness;	      /* ps: the largest age of a gradient; STALENESS_ASYNC: any */
+	enum feed feed;		      /* ps */
 	/* ps: where the server listens; NULL: a socket in the cluster's folder */
 	const char *listen;
 	const char *learn;     /* the address of a parameter server to learn for; NULL: none */

@@ -246,6 +246,30 @@ check_deterministic(struct config_draft *d, struct err *err)
 	return refuse(d, "deterministic", err);
 }
 
+/* What the methods of compress.h take. */
+static enum rc
+check_compress(struct config_draft *d, struct err *err)
+{
+	struct train_config *c = &d->c;
+	enum compress kind = c->compress.kind;
+	bool adapts = optimizer_adapts(c->optimizer);
+
+	/* A stronger source chose another way. */
+	if (c->sync != SYNC_ALLREDUCE)
+		c->compress.kind = kind = COMPRESS_NONE;
+	if (c->sync != SYNC_LOCAL)
+		c->outer = OUTER_MEAN;
+	if (kind == COMPRESS_ONEBIT && !adapts)
+		err_set(err, RC_INVAL, "onebit is 1-bit Adam: needs --optimizer adam or adamw");
+	else if (kind == COMPRESS_TOPK && adapts)
+		err_set(err, RC_INVAL, "topk needs --optimizer sgd, momentum or nesterov");
+	else if (kind && c->bucket_bytes)
+		err_set(err, RC_INVAL, "cannot be used with --bucket-bytes");
+	else
+		return RC_OK;
+	return refuse(d, "compress", err);
+}
+
 /* Note whether an option chose the net. */
 static void
 look_at_net(struct config_draft *d)
@@ -298,6 +322,8 @@ config_check(struct config_draft *d, struct err *err)
 		rc = check_algo(d, err);
 	if (rc == RC_OK)
 		rc = check_deterministic(d, err);
+	if (rc == RC_OK)
+		rc = check_compress(d, err);
 	if (rc == RC_OK)
 		keep_origin(d, "inputdataDims", &d->c.input_dims);
 	if (rc == RC_OK)

@@ -39,6 +39,14 @@ static const struct option_word recompute_words[] = {{"none", RECOMPUTE_NONE},
 						     {"selective", RECOMPUTE_SELECTIVE},
 						     {"full", RECOMPUTE_FULL},
 						     {NULL, 0}};
+/* Examples; config_compress takes any number. */
+static const struct option_word compress_words[] = {{"none", COMPRESS_NONE},
+						    {"powersgd=4", COMPRESS_POWERSGD},
+						    {"topk=0.001", COMPRESS_TOPK},
+						    {"onebit", COMPRESS_ONEBIT},
+						    {NULL, 0}};
+static const struct option_word outer_words[] = {
+    {"mean", OUTER_MEAN}, {"average", OUTER_MEAN}, {"nesterov", OUTER_NESTEROV}, {NULL, 0}};
 static const struct option_word feed_words[] = {
     {"index", FEED_INDEX}, {"data", FEED_DATA}, {NULL, 0}};
 static const struct option_word backend_words[] = {
@@ -108,6 +116,28 @@ is_local(const void *c)
 }
 
 static bool
+is_diloco(const void *c)
+{
+	return config(c)->sync == SYNC_LOCAL && config(c)->outer == OUTER_NESTEROV;
+}
+
+/* What only the trainer of gpusim's devices can do, with gradients that are all-reduced. */
+static bool
+compressible(const void *target)
+{
+	const struct train_config *c = target;
+
+	return c->sync == SYNC_ALLREDUCE && c->backend == BACKEND_GPUSIM && !c->learn &&
+	       !c->compare && !c->deterministic && !spread_wanted(c);
+}
+
+static bool
+warms_up(const void *c)
+{
+	return config(c)->compress.kind >= COMPRESS_TOPK;
+}
+
+static bool
 is_ps(const void *c)
 {
 	return config(c)->sync == SYNC_PS || config(c)->compare;
@@ -128,8 +158,9 @@ is_deterministic(const void *c)
 static bool
 verifies(const void *c)
 {
-	return config(c)->deterministic && config(c)->sync != SYNC_PS &&
-	       !spread_wanted(config(c)) && config(c)->backend == BACKEND_GPUSIM;
+	return (config(c)->deterministic && config(c)->sync != SYNC_PS &&
+		!spread_wanted(config(c)) && config(c)->backend == BACKEND_GPUSIM) ||
+	       config(c)->compress.kind || is_diloco(c);
 }
 
 static bool
@@ -284,6 +315,22 @@ const struct option_row config_rows[] = {
      ALSO("synchronization", "synchronisation")},
     {"local-steps", "N", "with local: average the weights every N steps",
      AS_U32(local_steps, 1, 1000000), DEFAULT("8"), ONLY(is_local, "sync", "needs --sync local")},
+    {"outer", "HOW", "with local: what the ranks continue from (nesterov is DiLoCo)",
+     AS_WORD(outer, outer_words), DEFAULT("mean"), ONLY(is_local, "sync", "needs --sync local")},
+    {"outer-lr", "X", "with nesterov: learning rate of the outer step", AS_DOUBLE(outer_lr, 0, 1e6),
+     DEFAULT("0.7"), ONLY(is_diloco, "outer", "needs --outer nesterov")},
+    {"outer-momentum", "X", "with nesterov: momentum of the outer step",
+     AS_DOUBLE(outer_momentum, 0, 1), DEFAULT("0.9"),
+     ONLY(is_diloco, "outer", "needs --outer nesterov")},
+    {"compress", "METHOD", "send less of the gradients, with this rank or fraction",
+     AS_KIND(config_compress), AT(compress), .words = compress_words, DEFAULT("none"),
+     ONLY(compressible, "sync",
+	  "needs training with --sync allreduce on gpusim's devices; cannot be used with "
+	  "--deterministic, --compare, or a net that is spread")},
+    {"compress-warmup", "N", "with topk: steps in which the fraction falls; with onebit: of Adam",
+     AS_U64(compress_warmup, 0, 1000000000), DEFAULT("0"),
+     DEFAULT_NOTE("4 epochs for topk, 1 for onebit"),
+     ONLY(warms_up, "compress", "needs --compress topk or onebit")},
     {"ps-aggregate", "N", "with ps: gradients of an update", AS_U32(ps_aggregate, 0, 65536),
      DEFAULT("0"), DEFAULT_NOTE("as many as workers"), ONLY_PS},
     {"staleness", "N", "with ps: the most updates that a gradient may be behind, or async",
@@ -302,10 +349,11 @@ const struct option_row config_rows[] = {
      DEFAULT("16"), ONLY(is_deterministic, "deterministic", "needs --deterministic")},
     {"verify", NULL,
      "with deterministic: add up samples of the gradients again, and name a rank with a different "
-     "sum",
+     "sum; with compress and outer: compare the ranks' weights",
      AS_BOOL(verify),
      ONLY(verifies, "deterministic",
-	  "needs --deterministic; cannot be used with --sync ps or --backend mpi")},
+	  "needs --deterministic, --compress or --outer nesterov; cannot be used with --sync ps or "
+	  "--backend mpi")},
     {"algo", "NAME", "algorithm of the gradients' all-reduce", AS_KIND(config_algo), AT(algo),
      DEFAULT("auto")},
     {"parallel", "dp=N,tp=N,pp=N",

@@ -287,7 +287,48 @@ add_algo(const struct option_row *o, const void *target, struct buf *out)
 	option_string.print(o, target, out);
 }
 
+/* "powersgd=4", "topk=0.001", "onebit", "none". */
+static enum rc
+take_compress(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	struct compress_how how = {0}, *to = (struct compress_how *)option_field(o, target);
+	enum rc rc = RC_OK;
+
+	if (strncasecmp(text, "powersgd=", 9) == 0) {
+		how.kind = COMPRESS_POWERSGD;
+		rc = parse_u32(text + 9, 1, NET_MAX_WIDTH, &how.rank, err);
+	} else if (strncasecmp(text, "topk=", 5) == 0) {
+		how.kind = COMPRESS_TOPK;
+		rc = parse_double(text + 5, 0, 1, &how.fraction, err);
+		if (rc == RC_OK && how.fraction == 0)
+			rc = err_set(err, RC_INVAL, "a fraction of 0 sends nothing");
+	} else if (strcasecmp(text, "onebit") == 0) {
+		how.kind = COMPRESS_ONEBIT;
+	} else if (strcasecmp(text, "none") != 0) {
+		rc = err_set(err, RC_INVAL,
+			     "'%.64s': must be one of powersgd=RANK, topk=FRACTION, onebit, none",
+			     text);
+	}
+	if (rc == RC_OK)
+		*to = how;
+	return rc;
+}
+
+static void
+add_compress(const struct option_row *o, const void *target, struct buf *out)
+{
+	const struct compress_how *how = option_value(o, target);
+	static const char *const names[] = {"none", "powersgd=", "topk=", "onebit"};
+
+	buf_addf(out, "%s", names[how->kind]);
+	if (how->kind == COMPRESS_POWERSGD)
+		buf_addf(out, "%u", how->rank);
+	else if (how->kind == COMPRESS_TOPK)
+		option_add_double(out, how->fraction);
+}
+
 const struct option_kind config_algo = {"name", take_algo, add_algo},
+			 config_compress = {"method", take_compress, add_compress},
 			 config_devices = {"number", take_devices, add_devices},
 			 config_hidden = {"numbers", take_hidden, NULL},
 			 config_image_size = {"size", take_image_size, add_image_size},

@@ -32,7 +32,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident,
 			  .train_steps = items / global + (items % global > 0),
 			  .leaf = leaf,
 			  .layout = spread ? spread->layout : NULL,
-			  .verify = task->config->verify,
+			  .verify = task->config->verify && leaf,
 			  .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
 			  .augment = task->config->augment,
 			  .inbox = task->config->sync == SYNC_SENDRECV};
@@ -70,6 +70,7 @@ trainer_bytes(const struct task *task, uint64_t global, uint32_t n)
 	if (spread_wanted(task->config))
 		(void)spread_new(task, fewest(task, n), global, &spread, &ignored);
 	s = make_shape(task, global, fewest(task, n), samples <= RESIDENT_MAX / n, spread);
+	s.max_ranks = n;
 	nbytes = replica_bytes(&s);
 	spread_free(spread);
 	return nbytes;
@@ -83,6 +84,9 @@ shape_fits(const struct trainer *t)
 	    make_shape(t->task, t->global, gpusim_comm_count(t->comm), resident(t), t->spread);
 	bool fits =
 	    now.max_rows <= s->max_rows && now.train_items <= s->train_items && now.held <= s->held;
+
+	if (t->o->compress.kind)
+		fits = fits && gpusim_comm_count(t->comm) <= s->max_ranks;
 
 	for (unsigned p = 0; p < NTESTS; p++)
 		fits = fits && now.test_items[p] <= s->test_items[p] &&
@@ -170,6 +174,7 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 		t->spread = spread;
 	}
 	t->shape = make_shape(t->task, t->global, n, all_images, t->spread);
+	t->shape.max_ranks = gpusim_comm_count(t->comm);
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
 		give_back(t, r);
 		rc = place_rank(t, r, err);

@@ -1,5 +1,6 @@
 /* Records the graphs of every rank: a training step for each way to synchronise, and a test batch. */
 #include "nn/launch.h"
+#include "train/compress.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
 #include "train/verify.h"
@@ -8,6 +9,7 @@
 struct recorder {
 	struct trainer *t;
 	struct gpusim_ops *o;
+	uint64_t sent; /* bytes of all ranks, for gradients or weights (compress_sent) */
 };
 
 static void
@@ -71,9 +73,10 @@ emit_parts(struct trainer *t, uint64_t total)
 
 /*
  * Sum a bucket's gradients over the ranks. All sums of a list are on one stream, and so in one
- * order on every device: after backward, or concurrent with it if there are several buckets.
+ * order on every device: after backward, or concurrent with it if there are several buckets. Returns
+ * the bytes that are sent.
  */
-static void
+static uint64_t
 reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *bucket,
 	      unsigned number, struct gpusim_stream stream)
 {
@@ -88,6 +91,7 @@ reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *
 			replica_join(o, r, number, STREAM_COMPUTE, stream);
 	}
 	gpusim_ops_collective(o, &c);
+	return compress_sent(&c, gpusim_comm_count(t->comm));
 }
 
 /* Append backward with the sums of the gradients. */
@@ -102,13 +106,43 @@ backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct 
 	for (uint32_t k = t->net->nnodes; k-- > 0;) {
 		emit_gradients(t->net, b, k, sink);
 		if (at < n && bucket[at].node == k) {
-			reduce_bucket(t, rec->o, &bucket[at], at, stream);
+			rec->sent += reduce_bucket(t, rec->o, &bucket[at], at, stream);
 			at++;
 		}
 		emit_propagate(t->net, b, k, sink);
 	}
 	for (uint32_t r = 0; stream.id != STREAM_COMPUTE.id && r < gpusim_comm_count(t->comm); r++)
 		replica_join(rec->o, r, n, stream, STREAM_COMPUTE);
+}
+
+/* ---- less than the gradients is sent (compress.h) */
+
+static void
+record_collective(void *arg, const struct gpusim_collective *c)
+{
+	struct recorder *rec = arg;
+	struct gpusim_collective own = *c;
+
+	own.algo = c->coll == GPUSIM_ALLREDUCE ? rec->t->o->algo : NULL;
+	own.stream = STREAM_COMPUTE;
+	gpusim_ops_collective(rec->o, &own);
+	rec->sent += compress_sent(c, gpusim_comm_count(rec->t->comm));
+}
+
+static struct compress_run
+compress_by(struct recorder *rec, const struct emit_sink *sink)
+{
+	struct trainer *t = rec->t;
+
+	return (struct compress_run){.task = t->task,
+				     .replica = t->replica,
+				     .nranks = gpusim_comm_count(t->comm),
+				     .phase = t->phase,
+				     .sink = sink,
+				     .send = t->addrs,
+				     .recv = t->totals,
+				     .collective = record_collective,
+				     .arg = rec};
 }
 
 /* ---- rank 0 holds the weights, the others send it their gradients */
@@ -187,6 +221,7 @@ update(struct recorder *rec, uint32_t rank, bool moving, const struct emit_sink 
 	struct batch b = train_batch(t, moving, rank);
 	struct emit_optimizer o = replica_optimizer(r, &t->shape, &b);
 
+	compress_optimizer(t->task, &t->phase, &o);
 	emit_update(t->net, rank, &r->net, &o, sink);
 }
 
@@ -196,11 +231,15 @@ finish_step(struct recorder *rec, const struct emit_batch *b, bool moving,
 	    const struct emit_sink *sink)
 {
 	struct trainer *t = rec->t;
+	struct compress_run compressed = compress_by(rec, sink);
+	bool less = t->o->compress.kind && !t->phase.dense;
 
-	if (t->o->sync == SYNC_ALLREDUCE)
+	if (t->o->sync == SYNC_ALLREDUCE && !less)
 		backward_reduced(rec, b, sink);
 	else
 		emit_backward(t->net, b, sink);
+	if (less)
+		compress_reduce(&compressed);
 	if (central(t))
 		collect_gradients(rec, b, sink);
 	for (uint32_t r = 0; t->o->sync == SYNC_LOCAL && r < b->nranks; r++)
@@ -228,7 +267,7 @@ record_train(struct trainer *t, bool moving, struct steps *steps, struct err *er
 {
 	uint32_t n = gpusim_comm_count(t->comm);
 	uint64_t global = moving ? t->global : t->rest;
-	struct recorder rec = {t, gpusim_ops_new(n)};
+	struct recorder rec = {t, gpusim_ops_new(n), 0};
 	struct emit_sink sink = make_sink(&rec);
 	struct emit_batch parts = emit_parts(t, global);
 	enum rc rc;
@@ -245,6 +284,7 @@ record_train(struct trainer *t, bool moving, struct steps *steps, struct err *er
 	finish_step(&rec, &parts, moving, &sink);
 	rc = make_graph(t, rec.o, &steps->part[0], err);
 	steps->nparts = rc == RC_OK;
+	steps->sent = rec.sent;
 	return rc;
 }
 
@@ -352,7 +392,7 @@ static enum rc
 record_part(struct trainer *t, bool moving, struct leaves_range which, bool last,
 	    struct gpusim_graph *graph, struct err *err)
 {
-	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm))};
+	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm)), 0};
 	struct emit_sink sink = make_sink(&rec);
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
@@ -416,11 +456,13 @@ record_spread(struct trainer *t, bool moving, struct steps *steps, struct err *e
 
 /* ---- the mean over the ranks, tests, and all graphs */
 
-/* Record the mean over the ranks of all values that training changes. */
+/* Record the mean over the ranks of all values that training changes; or DiLoCo's outer step. */
 static enum rc
 record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 {
-	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
+	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm)), 0};
+	struct emit_sink sink = make_sink(&rec);
+	struct compress_run run = compress_by(&rec, &sink);
 	struct gpusim_collective c = {
 	    GPUSIM_COLLECTIVE_INIT,  .coll = GPUSIM_ALLREDUCE,
 	    .dtype = GPUSIM_F32,     .redop = GPUSIM_AVG,
@@ -430,8 +472,14 @@ record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->addrs[r].addr = t->replica[r].net.params;
-	gpusim_ops_collective(o, &c);
-	return make_graph(t, o, graph, err);
+	if (t->o->outer == OUTER_NESTEROV) {
+		compress_outer(&run);
+	} else {
+		gpusim_ops_collective(rec.o, &c);
+		rec.sent = compress_sent(&c, gpusim_comm_count(t->comm));
+	}
+	t->average_sent = rec.sent;
+	return make_graph(t, rec.o, graph, err);
 }
 
 /* Such a batch on each rank. */
@@ -467,7 +515,7 @@ static enum rc
 record_test(struct trainer *t, unsigned part, bool moving, struct gpusim_graph *graph,
 	    struct err *err)
 {
-	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm))};
+	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm)), 0};
 	const struct tests *tests = &t->tests[part];
 	struct emit_sink sink = make_sink(&rec);
 
@@ -486,6 +534,7 @@ record_graphs(struct trainer *t, struct err *err)
 									 : record_train;
 	enum rc rc = RC_OK;
 
+	t->phase = compress_phase(t->task, t->shape.train_steps, trainer_steps(t));
 	if (t->full_steps)
 		rc = record_steps(t, true, &t->train, err);
 	if (rc == RC_OK && t->rest)

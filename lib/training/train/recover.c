@@ -128,7 +128,8 @@ rebuild_all(struct trainer *t, struct err *err)
 	return rc;
 }
 
-/* Set up one rank again, with the kept copy of another. */
+/* Set up one rank again, with what all ranks have alike of another's kept copy; what is a rank's own begins as
+ * zeros. */
 static enum rc
 rebuild_rank(struct trainer *t, uint32_t rank, uint32_t from, struct err *err)
 {
@@ -138,7 +139,7 @@ rebuild_rank(struct trainer *t, uint32_t rank, uint32_t from, struct err *err)
 
 	if (rc == RC_OK)
 		rc = device_copy(t->g, to->device, to->kept[k], of->device, of->kept[k],
-				 of->live_bytes, err);
+				 replica_shared_bytes(of), err);
 	return rc == RC_OK ? stamp(t, rank, err) : rc;
 }
 

@@ -2,6 +2,7 @@
 
 #include "nn/augment.h"
 #include "nn/launch.h"
+#include "train/compress.h"
 #include "train/leaves.h"
 #include "train/verify.h"
 
@@ -48,15 +49,30 @@ replica_free_memory(struct gpusim *g, struct gpusim_device device, uint64_t at)
 	return gpusim_free(g, device, (struct gpusim_addr){at}) == GPUSIM_OK;
 }
 
-void
-replica_live(struct replica *r, const struct task *task, uint64_t *at)
+static void
+place_optimizer(struct replica *r, const struct task *task, uint64_t *at)
 {
 	uint64_t nbytes = task_values(task) * sizeof(float);
 
-	r->net.params = emit_take(at, nbytes);
 	r->state[0] = emit_take(at, nbytes);
 	r->state[1] = optimizer_adapts(task->config->optimizer) ? emit_take(at, nbytes) : 0;
 	r->adam_step = emit_take(at, sizeof(uint64_t));
+}
+
+void
+replica_live(struct replica *r, const struct task *task, uint64_t *at)
+{
+	bool own = compress_owns_optimizer(task->config);
+
+	r->net.params = emit_take(at, task_values(task) * sizeof(float));
+	if (!own)
+		place_optimizer(r, task, at);
+	r->extra = *at;
+	compress_place_shared(r, task, at);
+	r->own = *at;
+	if (own)
+		place_optimizer(r, task, at);
+	compress_place_own(r, task, at);
 	r->live_bytes = *at - r->net.params;
 }
 
@@ -71,6 +87,7 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 	r->kept[0] = s->kept ? emit_take(at, r->live_bytes) : 0;
 	r->kept[1] = s->kept ? emit_take(at, r->live_bytes) : 0;
 	r->net.grads = emit_take(at, nbytes + sizeof(float)); /* also the loss of a leaf */
+	compress_place_scratch(r, s, at);
 	if (s->leaf) {
 		nbytes = leaves_elements(s->task) * sizeof(int64_t);
 		r->sums = r->totals = emit_take(at, nbytes);

@@ -43,6 +43,7 @@ tested_part(const struct dataset *data, unsigned part)
 struct shape {
 	const struct task *task;
 	uint64_t max_rows;    /* of any batch */
+	uint32_t max_ranks;   /* compressing; else 0 */
 	uint64_t held;	      /* training samples on the device: all, or those of one epoch */
 	uint64_t train_items; /* samples of one epoch on one device, at most */
 	uint64_t train_steps; /* batches of one epoch */
@@ -62,10 +63,17 @@ struct replica {
 	uint64_t base;
 	bool owned;	/* the allocation at base is known to exist and to belong to this trainer */
 	uint64_t stamp; /* u64: identifies the owner of the memory; with kept copies */
-	/* The values that training changes, contiguous: live_bytes from net.params on. */
+	/* The values that training changes, contiguous: live_bytes from net.params on. Those before `own`
+	 * are the same on all ranks between two units; the others are a rank's own (compress.h). */
 	uint64_t state[2], adam_step;
+	uint64_t extra;		/* the first of: */
+	uint64_t anchor, outer; /* f32[values], f32[nparams] of DiLoCo; 0: none */
+	uint64_t q;		/* f32 of powersgd; 0: none */
+	uint64_t own;		/* the first of: */
+	uint64_t error[2];	/* f32[nparams] each; 0: none */
 	uint64_t live_bytes;
-	uint64_t kept[2]; /* live_bytes each; 0: none */
+	uint64_t send, gathered, single; /* of a step that compresses */
+	uint64_t kept[2];		 /* live_bytes each; 0: none */
 	uint64_t inbox;
 	/* u32, i64, i64[VERIFY_SAMPLES]: indices of sampled elements of the sums; input; result. 0: none */
 	uint64_t samples_of, before, after;
@@ -87,7 +95,7 @@ struct replica {
 	uint64_t right[NTESTS]; /* u64[test_steps]: correctly classified samples */
 };
 
-/* Lay out what training changes from *at on: net.params, state, adam_step, live_bytes. */
+/* Lay out what training changes from *at on: net.params to live_bytes. */
 void replica_live(struct replica *r, const struct task *task, uint64_t *at);
 
 /* Bytes a replica takes. */
@@ -137,6 +145,19 @@ struct emit_optimizer replica_optimizer(const struct replica *r, const struct sh
 /* Append: stream `to` waits for everything on stream `from` so far. Each number is used once in a list. */
 void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, struct gpusim_stream from,
 		  struct gpusim_stream to);
+
+/* The bytes that all ranks have alike, from net.params on; those of a rank's own, after them. */
+static inline uint64_t
+replica_shared_bytes(const struct replica *r)
+{
+	return r->own - r->net.params;
+}
+
+static inline uint64_t
+replica_own_bytes(const struct replica *r)
+{
+	return r->live_bytes - replica_shared_bytes(r);
+}
 
 /* A rank's values as floats, those that optimizers change: parameters, statistics, state. */
 uint64_t replica_floats(const struct replica *r);

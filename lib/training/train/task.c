@@ -1,7 +1,9 @@
 #include "train/task.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/mix.h"
 #include "nn/augment.h"
 
 #define TEST_ROWS  256
@@ -39,6 +41,24 @@ task_fini(struct task *t)
 	dataset_fini(&t->data);
 }
 
+/* A checksum of what must stay the same when less is sent. */
+static uint64_t
+method_of(const struct train_config *c)
+{
+	const double number[] = {c->compress.kind,	     c->compress.rank, c->compress.fraction,
+				 (double)c->compress_warmup, c->outer,	       c->outer_lr,
+				 c->outer_momentum};
+	uint64_t sum = 0, bits;
+
+	if (c->compress.kind == COMPRESS_NONE && c->outer == OUTER_MEAN)
+		return 0;
+	for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
+		memcpy(&bits, &number[i], sizeof bits);
+		sum = mix64(sum ^ bits);
+	}
+	return sum >> 1 | 1;
+}
+
 struct checkpoint_terms
 task_terms(const struct task *t)
 {
@@ -48,6 +68,7 @@ task_terms(const struct task *t)
 					 .local_steps = c->sync == SYNC_LOCAL ? c->local_steps : 0,
 					 .optimizer = c->optimizer,
 					 .schedule = c->schedule.kind,
+					 .method = method_of(c),
 					 .batch = c->global_batch ? 0 : c->batch,
 					 .leaf = c->deterministic ? c->leaf : 0,
 					 .augment = c->augment,

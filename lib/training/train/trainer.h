@@ -59,6 +59,9 @@ struct epoch {
 	double seconds;		  /* of training, without the test */
 	double compute_s, comm_s; /* mean over the devices */
 	double images_per_s;
+	/* That all devices together send for gradients or weights (compress_sent), and would send if every
+	 * step all-reduced its gradients. */
+	uint64_t sent_bytes, allreduce_bytes;
 };
 
 /* Train one epoch, or the rest of it, and test. */

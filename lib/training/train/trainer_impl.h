@@ -4,6 +4,7 @@
 #ifndef TRAIN_TRAINER_IMPL_H
 #define TRAIN_TRAINER_IMPL_H
 
+#include "train/compress.h"
 #include "train/order.h"
 #include "train/replica.h"
 #include "train/spread.h"
@@ -23,6 +24,7 @@ struct tests {
 struct steps {
 	struct gpusim_graph part[MAX_PARTS];
 	unsigned nparts; /* 0: no such step */
+	uint64_t sent;	 /* bytes of all ranks together for gradients (compress_sent) */
 };
 
 /* The position of the training, between two units. */
@@ -73,6 +75,8 @@ struct trainer {
 	struct gpusim_times *times; /* by rank, of one launch */
 	struct steps train, train_rest;
 	struct gpusim_graph average; /* of SYNC_LOCAL */
+	uint64_t average_sent;	     /* its bytes, as those of a step */
+	struct compress_phase phase; /* of the graphs */
 	struct tests tests[NTESTS];
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
 	uint64_t fed;		   /* the epoch whose order the devices have, from 1; 0: none */
@@ -82,6 +86,9 @@ struct trainer {
 	struct kept kept;
 	uint8_t *host; /* the host's copy; live_bytes of a replica */
 	struct position host_at;
+	/* what each of host_ranks ranks has of its own, of a checkpoint; or NULL */
+	uint8_t *host_own;
+	uint64_t host_ranks;
 	bool distrust;		      /* the devices' allocations may be lost: allocate all again */
 	struct gpusim_device refused; /* a device that could not join */
 	uint32_t *order;

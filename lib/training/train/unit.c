@@ -164,6 +164,30 @@ verify(struct trainer *t, struct err *err)
 	return rc;
 }
 
+/* Check that all ranks have the same weights. */
+static enum rc
+verify_weights(struct trainer *t, struct err *err)
+{
+	uint32_t n = gpusim_comm_count(t->comm), culprit = n;
+	uint64_t *crc = must_alloc(n, sizeof *crc);
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < n && rc == RC_OK; r++)
+		rc = api(gpusim_checksum(t->g, t->replica[r].device,
+					 (struct gpusim_addr){t->replica[r].net.params},
+					 replica_shared_bytes(&t->replica[r]), &crc[r]),
+			 err);
+	if (rc == RC_OK)
+		rc = verify_equal(crc, n, &culprit, err);
+	if (rc == RC_BADDATA && culprit < n)
+		rc = err_set(err, rc,
+			     "--verify: device %" PRIx64 ": rank %" PRIu32
+			     " has other weights than the other ranks",
+			     t->replica[culprit].device.id, culprit);
+	free(crc);
+	return rc;
+}
+
 uint32_t
 trainer_epochs(const struct trainer *t)
 {
@@ -205,6 +229,7 @@ unit_steps(const struct trainer *t)
 	if (recovers(t) && t->step_s > 0 && (double)n * t->step_s > UNIT_S)
 		n = UNIT_S > t->step_s ? (uint64_t)(UNIT_S / t->step_s) : 1;
 	n = smaller(n, until_checkpoint(t));
+	n = smaller(n, t->phase.end - trainer_steps(t));
 	if (t->o->sync == SYNC_LOCAL) /* between units all ranks have the same */
 		n = smaller((n + t->o->local_steps - 1) / t->o->local_steps * t->o->local_steps,
 			    left);
@@ -224,6 +249,7 @@ launch_local(struct trainer *t, const struct steps *steps, uint64_t first, uint6
 		rc = launch_steps(t, steps, first + done, count, e, err);
 		if (rc == RC_OK)
 			rc = launch(t, t->average, 0, 1, e, err);
+		e->sent_bytes += t->average_sent;
 	}
 	return rc;
 }
@@ -240,8 +266,13 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 	t->step_s = (double)(clock_now_ns() - began) / 1e9 / (double)n;
 	if (recovers(t))
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
+	e->sent_bytes += n * (moving ? t->train : t->train_rest).sent;
+	e->allreduce_bytes +=
+	    n * 2 * (gpusim_comm_count(t->comm) - 1) * t->net->nparams * sizeof(float);
 	if (rc == RC_OK && t->shape.verify)
 		rc = verify(t, err);
+	else if (rc == RC_OK && t->o->verify)
+		rc = verify_weights(t, err);
 	if (rc == RC_OK)
 		rc = add_losses(t, n, err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);
@@ -316,6 +347,10 @@ attempt(struct trainer *t, struct epoch *out, struct err *err)
 
 	if (rc == RC_OK && recovers(t))
 		rc = take_in(t, err);
+	if (rc == RC_OK && trainer_steps(t) >= t->phase.end) {
+		forget_graphs(t);
+		rc = record_graphs(t, err);
+	}
 	if (rc == RC_OK && t->fed != t->at.epoch + 1ull)
 		rc = feed(t, err);
 	if (rc == RC_OK)

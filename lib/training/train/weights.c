@@ -17,6 +17,39 @@ offsets(const struct trainer *t)
 	return r;
 }
 
+/* What all ranks have beyond the optimizer, and what each has of its own. */
+static enum rc
+take_own(struct trainer *t, const struct replica *at, const struct checkpoint *from,
+	 struct err *err)
+{
+	uint64_t nextra = at->own - at->extra, nown = replica_own_bytes(at);
+
+	if (from->extra.cols != nextra || from->own.cols != nown)
+		return err_set(err, RC_BADDATA, "%s: state of other bytes than this training's",
+			       t->o->checkpoint);
+	if (nextra)
+		memcpy(t->host + at->extra, from->extra.bytes, nextra);
+	if (nown == 0)
+		return RC_OK;
+	t->host_ranks = from->own.rows;
+	t->host_own = must_alloc(t->host_ranks, nown);
+	memcpy(t->host_own, from->own.bytes, t->host_ranks * nown);
+	return RC_OK;
+}
+
+static enum rc
+begin_anew(struct trainer *t, const struct replica *at, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	net_init(t->net, t->o->seed, (float *)(void *)t->host);
+	if (t->o->load)
+		rc = net_load(t->net, t->o->load, (float *)(void *)t->host, err);
+	if (rc == RC_OK)
+		compress_begin(t->task, at, t->host);
+	return rc;
+}
+
 enum rc
 weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err)
 {
@@ -25,34 +58,38 @@ weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err)
 
 	t->host = must_alloc(at.live_bytes, 1);
 	t->host_at = t->at;
-	if (!from) {
-		net_init(t->net, t->o->seed, (float *)(void *)t->host);
-		return t->o->load ? net_load(t->net, t->o->load, (float *)(void *)t->host, err)
-				  : RC_OK;
-	}
+	if (!from)
+		return begin_anew(t, &at, err);
 	memcpy(t->host, from->params, nbytes);
 	for (unsigned i = 0; i < from->nstate; i++)
 		memcpy(t->host + at.state[i], from->state[i], nbytes);
 	memcpy(t->host + at.adam_step, &from->optimizer_steps, sizeof from->optimizer_steps);
-	return RC_OK;
+	return take_own(t, &at, from, err);
 }
 
 enum rc
 weights_load(struct trainer *t, struct err *err)
 {
 	const struct replica *r = &t->replica[0];
-	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BROADCAST,
-					    .dtype = GPUSIM_U8,	    .nelem = r->live_bytes,
-					    .send = t->addrs,	    .recv = t->addrs};
+	const struct gpusim_collective c = {
+	    GPUSIM_COLLECTIVE_INIT,	      .coll = GPUSIM_BROADCAST, .dtype = GPUSIM_U8,
+	    .nelem = replica_shared_bytes(r), .send = t->addrs,		.recv = t->addrs};
+	uint64_t nbytes = replica_own_bytes(r);
 	enum rc rc;
 
 	if (t->spread)
 		return spread_load(t, t->host, err);
-	rc = device_write(t->g, r->device, r->net.params, t->host, r->live_bytes, err);
+	rc = device_write(t->g, r->device, r->net.params, t->host, c.nelem, err);
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
 		t->addrs[q].addr = t->replica[q].net.params;
 	if (rc == RC_OK)
 		rc = api(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
+	/* A device that was lost at the beginning has changed who is who. */
+	if (gpusim_comm_count(t->comm) != t->host_ranks)
+		return rc;
+	for (uint32_t q = 0; rc == RC_OK && t->host_own && q < gpusim_comm_count(t->comm); q++)
+		rc = device_write(t->g, t->replica[q].device, t->replica[q].own,
+				  t->host_own + q * nbytes, nbytes, err);
 	return rc;
 }
 
@@ -61,6 +98,8 @@ static void
 adopt(struct trainer *t, uint8_t *bytes, struct position at)
 {
 	free(t->host);
+	free(t->host_own);
+	t->host_own = NULL;
 	t->host = bytes;
 	t->host_at = at;
 }
@@ -132,6 +171,26 @@ copy_vector(const struct trainer *t, uint64_t at)
 	return v;
 }
 
+/* What each rank has of its own, and what all have beyond the optimizer, of the host's copy. */
+static enum rc
+copy_own(struct trainer *t, const struct replica *at, struct checkpoint *c, struct err *err)
+{
+	uint64_t nextra = at->own - at->extra, nown = replica_own_bytes(at);
+	uint32_t n = gpusim_comm_count(t->comm);
+	enum rc rc = RC_OK;
+
+	if (nextra) {
+		c->extra = (struct checkpoint_bytes){1, nextra, must_alloc(nextra, 1)};
+		memcpy(c->extra.bytes, t->host + at->extra, nextra);
+	}
+	if (nown)
+		c->own = (struct checkpoint_bytes){n, nown, must_alloc(n, nown)};
+	for (uint32_t r = 0; r < n && nown && rc == RC_OK; r++)
+		rc = device_read(t->g, c->own.bytes + r * nown, t->replica[r].device,
+				 t->replica[r].own, nown, err);
+	return rc;
+}
+
 enum rc
 trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 {
@@ -152,6 +211,10 @@ trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 	c.params = copy_vector(t, 0);
 	for (unsigned i = 0; i < c.nstate; i++)
 		c.state[i] = copy_vector(t, at.state[i]);
-	*out = c;
-	return RC_OK;
+	rc = copy_own(t, &at, &c, err);
+	if (rc == RC_OK)
+		*out = c;
+	else
+		checkpoint_fini(&c);
+	return rc;
 }
