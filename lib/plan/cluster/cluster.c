@@ -486,8 +486,11 @@ cluster_strided(const struct cluster *of, uint32_t stride)
 	struct cluster c = *of;
 	uint32_t each = c.gpus_per_host, apart = stride > each ? stride / each : 1; /* hosts */
 
-	c.gpus_per_host = stride < each && each % stride == 0 ? each / stride : 1;
-	c.domain = c.domain / stride ? c.domain / stride : 1;
+	c.gpus_per_host = stride < each ? (each + stride - 1) / stride : 1;
+	if (c.domain == each)
+		c.domain = c.gpus_per_host;
+	else
+		c.domain = c.domain / stride ? c.domain / stride : 1;
 	c.hosts = (c.hosts + apart - 1) / apart;
 	c.nic_gbs *= (double)c.nics * c.gpus_per_host / each;
 	c.nics = c.nics > 0;

@@ -126,8 +126,8 @@ enum rc cluster_check_gpus(const struct cluster *c, uint32_t n, struct err *err)
 /*
  * cluster_strided - the cluster as a group of every stride-th GPU has it, while all such groups communicate.
  *
- * The groups of a host share its NICs. A stride that neither divides a host's GPUs nor is a multiple of them
- * counts as a GPU a host.
+ * The groups of a host share its NICs. A stride that does not divide a host's GPUs counts as if the host had
+ * so many more.
  */
 struct cluster cluster_strided(const struct cluster *c, uint32_t stride);
 

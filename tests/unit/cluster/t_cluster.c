@@ -79,6 +79,8 @@ test_strided(void)
 	   "one of every second host");
 	s = cluster_strided(&c, 24 * 3);
 	ok(s.hosts == 2, "two of twelve hosts, nine apart");
+	s = cluster_strided(&c, 3);
+	ok(s.gpus_per_host == 3 && s.domain == 3 && s.hosts == 12, "three of eight");
 	take("gpu = a100\nhosts = 2\nnics = 1 x 200Gb/s ib\n");
 	s = cluster_strided(&c, 4);
 	ok(s.gpus_per_host == 2 && s.nics == 1 && near(s.nic_gbs, 6.25),

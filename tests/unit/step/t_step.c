@@ -180,6 +180,37 @@ test_pipeline(void)
 	   "ZB-V: two stages a rank, and one embedding");
 }
 
+/* Groups of any size, in a host and beyond: no cluster of a group has too few GPUs. */
+static void
+test_groups(void)
+{
+	struct step_ask a = one;
+	bool all = true;
+
+	a.layers = 1024 * 9 * 5 * 7;
+	for (uint32_t dp = 1; dp < 40; dp++)
+		for (uint32_t i = 0; i < 12; i++) {
+			static const uint32_t pps[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14};
+			struct step_answer got;
+
+			a.dp = a.batch = dp;
+			a.tp = 1u << dp % 4;
+			a.pp = pps[i];
+			a.zero = dp % 4;
+			if (a.tp * a.pp * dp > 512)
+				continue;
+			all &= step_predict(&c, &a, &got, &err) == RC_OK && got.s > 0 &&
+			       got.memory.total > 0;
+		}
+	ok(all, "tp 1 to 8, dp 1 to 39, pp 1 to 14 on 64 hosts: %s", err.text);
+	if (cluster_read("gpu = h100", "g.ini", &c, &err) != RC_OK)
+		tap_bail(err.text);
+	a.tp = 1;
+	a.dp = a.batch = 3;
+	a.pp = 2;
+	ok(predict(a).pp_s > 0, "six GPUs of one host, without a network");
+}
+
 /* The formulas are what the schedules themselves give. */
 static void
 test_formulas(void)
@@ -389,5 +420,6 @@ main(void)
 	test_data();
 	test_memory();
 	test_refused();
+	test_groups();
 	return tap_done();
 }
