@@ -37,12 +37,12 @@
 enum { ACT_Y, ACT_X, ACT_N, ACT_DTYPE };
 enum { GRAD_DX, GRAD_DY, GRAD_Y, GRAD_N, GRAD_DTYPE };
 
-#define ACT_PARAMS                                                                 \
-	{                                                                          \
-		[ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},           \
-		[ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},                      \
-		[ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},         \
-		[ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"}, \
+#define ACT_PARAMS                                                                \
+	{                                                                         \
+		[ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},          \
+		[ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},                     \
+		[ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},        \
+		[ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS}, \
 	}
 
 #define GRAD_PARAMS(place, y, what)                                                  \
@@ -51,7 +51,7 @@ enum { GRAD_DX, GRAD_DY, GRAD_Y, GRAD_N, GRAD_DTYPE };
 		[GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"}, \
 		[GRAD_Y] = {y, KP_ADDR, false, 0, "[n] " what},                      \
 		[GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},          \
-		[GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},  \
+		[GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},   \
 	}
 
 /* An activation: the arguments checked, then the loop of their type. */
@@ -60,7 +60,7 @@ act_run(struct kern_call *call, void (*f32)(float *y, const float *x, size_t n),
 	void (*f64)(double *y, const double *x, size_t n))
 {
 	size_t n = call->v[ACT_N].u, size = kern_float(call, ACT_DTYPE);
-	void *y = kern_at(call, ACT_Y, n, 1, size);
+	void *y = kern_out(call, ACT_Y, n, 1, size);
 	const void *x = kern_at(call, ACT_X, n, 1, size);
 
 	kern_inplace(call, ACT_Y, ACT_X);
@@ -79,7 +79,7 @@ grad_run(struct kern_call *call, void (*f32)(float *dx, const float *dy, const f
 	 void (*f64)(double *dx, const double *dy, const double *y, size_t n))
 {
 	size_t n = call->v[GRAD_N].u, size = kern_float(call, GRAD_DTYPE);
-	void *dx = kern_at(call, GRAD_DX, n, 1, size);
+	void *dx = kern_out(call, GRAD_DX, n, 1, size);
 	const void *dy = kern_at(call, GRAD_DY, n, 1, size);
 	const void *y = kern_at(call, GRAD_Y, n, 1, size);
 

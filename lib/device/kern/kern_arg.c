@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum rc
 kern_fail(struct kern_call *c, enum rc rc, const char *fmt, ...)
@@ -41,16 +42,20 @@ kern_float(struct kern_call *c, unsigned param)
 	size_t size = kern_type(c, param);
 	uint64_t t = c->v[param].u;
 
+	if (size == sizeof(uint16_t) && dtype_is_float((enum gpusim_dtype)t)) {
+		c->half = (enum gpusim_dtype)t;
+		return sizeof(float);
+	}
 	if (size != 0 && t != GPUSIM_F32 && t != GPUSIM_F64) {
-		kern_fail(c, RC_INVAL, "%s: must be f32 or f64, not %s", c->k->params[param].name,
-			  dtype_name((enum gpusim_dtype)t));
+		kern_fail(c, RC_INVAL, "%s: must be " KERN_FLOATS ", not %s",
+			  c->k->params[param].name, dtype_name((enum gpusim_dtype)t));
 		return 0;
 	}
 	return size;
 }
 
 void *
-kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size)
+kern_plain(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size)
 {
 	const char *name = c->k->params[param].name;
 	uint64_t addr = c->v[param].u, nbytes;
@@ -79,6 +84,63 @@ kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_
 	c->area[param].p = p;
 	c->area[param].nbytes = nbytes;
 	return p;
+}
+
+/* The f32 values of an area of halves; one copy of an area that two parameters share. */
+static float *
+widen(struct kern_call *c, unsigned param)
+{
+	size_t nbytes = c->area[param].nbytes;
+	struct kern_cast cast;
+	float *values;
+
+	for (unsigned i = 0; i < KERNEL_MAX_PARAMS; i++)
+		if (i != param && c->area[i].values && c->area[i].p == c->area[param].p &&
+		    c->area[i].nbytes == nbytes)
+			return c->area[i].values;
+	values = malloc(nbytes * 2 + 1);
+	if (!values) {
+		kern_fail(c, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	kern_cast_init(&cast, GPUSIM_F32, c->half, 1);
+	kern_cast(&cast, values, c->area[param].p, nbytes / 2);
+	c->area[param].own = true;
+	return values;
+}
+
+void *
+kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size)
+{
+	void *p;
+
+	if (size != sizeof(float) || !c->half)
+		return kern_plain(c, param, rows, cols, size);
+	p = kern_plain(c, param, rows, cols, sizeof(uint16_t));
+	return p ? c->area[param].values = widen(c, param) : NULL;
+}
+
+void *
+kern_out(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size)
+{
+	c->area[param].out = true;
+	return kern_at(c, param, rows, cols, size);
+}
+
+void
+kern_end(struct kern_call *c, bool ok)
+{
+	struct kern_cast cast;
+
+	if (!c->half)
+		return;
+	kern_cast_init(&cast, c->half, GPUSIM_F32, 1);
+	for (unsigned i = 0; i < KERNEL_MAX_PARAMS && ok; i++)
+		if (c->area[i].out && c->area[i].values)
+			kern_cast(&cast, c->area[i].p, c->area[i].values, c->area[i].nbytes / 2);
+	for (unsigned i = 0; i < KERNEL_MAX_PARAMS; i++)
+		if (c->area[i].own)
+			free(c->area[i].values);
 }
 
 void

@@ -177,9 +177,9 @@ attention_run(struct kern_call *call)
 
 	sizes(call, SAMPLES, &a);
 	rows = rows_of(call, &a);
-	a.y = kern_at(call, Y, rows, width_of(call, &a, 1), a.size);
+	a.y = kern_out(call, Y, rows, width_of(call, &a, 1), a.size);
 	a.qkv = kern_at(call, QKV, rows, width_of(call, &a, 3), a.size);
-	a.lse = kern_at(call, LSE, rows, a.heads, a.size);
+	a.lse = kern_plain(call, LSE, rows, a.heads, a.size);
 	kern_apart_from(call, Y, areas, 3);
 	kern_apart_from(call, LSE, areas, 3);
 	if (begin(call, &a))
@@ -211,7 +211,7 @@ const struct kernel kernel_attention = {
 	    [HEADS] = {"heads", KP_COUNT, false, 0, "heads"},
 	    [DIM] = {"dim", KP_COUNT, false, 0, "elements of a head, at most 1024"},
 	    [BLOCK] = {"block", KP_COUNT, true, 32, "keys at a time; 0: the plain loops"},
-	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = attention_run,
 };
@@ -226,11 +226,11 @@ attention_grad_run(struct kern_call *call)
 	sizes(call, G_SAMPLES, &a);
 	rows = rows_of(call, &a);
 	width = width_of(call, &a, 3);
-	a.dqkv = kern_at(call, G_DQKV, rows, width, a.size);
+	a.dqkv = kern_out(call, G_DQKV, rows, width, a.size);
 	a.dy = kern_at(call, G_DY, rows, width_of(call, &a, 1), a.size);
 	a.qkv = kern_at(call, G_QKV, rows, width, a.size);
 	a.y = kern_at(call, G_Y, rows, width_of(call, &a, 1), a.size);
-	a.lse = kern_at(call, G_LSE, rows, a.heads, a.size);
+	a.lse = kern_plain(call, G_LSE, rows, a.heads, a.size);
 	kern_apart_from(call, G_DQKV, areas, 4);
 	if (begin(call, &a)) {
 		if (a.block == 0)
@@ -263,7 +263,7 @@ const struct kernel kernel_attention_grad = {
 	    [G_HEADS] = {"heads", KP_COUNT, false, 0, "heads"},
 	    [G_DIM] = {"dim", KP_COUNT, false, 0, "elements of a head, at most 1024"},
 	    [G_BLOCK] = {"block", KP_COUNT, true, 32, "keys at a time; 0: the plain loops"},
-	    [G_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [G_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = attention_grad_run,
 };

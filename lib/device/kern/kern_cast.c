@@ -12,6 +12,7 @@
 
 #include "mem/clones.h"
 #include "mem/half.h"
+#include "mem/halfvec.h"
 
 #define BLOCK 512
 
@@ -218,6 +219,41 @@ split_scale(struct kern_cast *c)
 	c->parts = memcmp(got, want, sizeof want) == 0;
 }
 
+/* ---- halves to f32 and back: the copies that kernels compute on */
+
+HOT_CLONES static void
+bf16_widen(float *out, const uint16_t *src, size_t n)
+{
+	HOT_LOOP
+	for (size_t i = 0; i < n; i++)
+		out[i] = bf16_to_f32(src[i]);
+}
+
+HOT_CLONES static void
+bf16_narrow(uint16_t *out, const float *src, size_t n)
+{
+	HOT_LOOP
+	for (size_t i = 0; i < n; i++)
+		out[i] = bf16_from_f32(src[i]);
+}
+
+/* False: of other types. */
+static bool
+cast_half(enum gpusim_dtype to, void *dst, enum gpusim_dtype from, const void *src, size_t n)
+{
+	if (to == GPUSIM_F32 && from == GPUSIM_F16)
+		halfvec_widen(dst, src, n);
+	else if (to == GPUSIM_F16 && from == GPUSIM_F32)
+		halfvec_narrow(dst, src, n);
+	else if (to == GPUSIM_F32 && from == GPUSIM_BF16)
+		bf16_widen(dst, src, n);
+	else if (to == GPUSIM_BF16 && from == GPUSIM_F32)
+		bf16_narrow(dst, src, n);
+	else
+		return false;
+	return true;
+}
+
 /* ---- any types */
 
 static void
@@ -258,7 +294,7 @@ kern_cast(const struct kern_cast *c, void *dst, const void *src, size_t n)
 		memcpy(dst, src, n * to_size);
 	} else if (c->parts) {
 		bytes_by_parts(dst, src, n, c->hi, c->lo);
-	} else {
+	} else if (c->scale != 1 || !cast_half(c->to, dst, c->from, src, n)) {
 		for (at = 0; at < n; at += count) {
 			count = n - at < BLOCK ? n - at : BLOCK;
 			cast_block(c->to, (unsigned char *)dst + at * to_size, c->from,

@@ -264,7 +264,7 @@ conv2d_run(struct kern_call *call)
 	struct conv c = conv_read(call, CONV_SHAPE, CONV_IMAGES, CONV_SINGLE, size);
 	const void *x = kern_at(call, CONV_X, c.n, c.image, size), *bias = NULL;
 	const void *weight = kern_at(call, CONV_WEIGHT, c.k, c.patch, size);
-	void *y = kern_at(call, CONV_Y, c.n, c.k * c.plane, size);
+	void *y = kern_out(call, CONV_Y, c.n, c.k * c.plane, size);
 	void *scratch =
 	    kern_at(call, CONV_SCRATCH, call->v[CONV_IMAGES].u, c.patch * c.plane, size);
 
@@ -308,7 +308,7 @@ const struct kernel kernel_conv2d = {
 	    [CONV_PAD] = {"pad", KP_COUNT, true, 0, "zeros beyond each edge, to 1024"},
 	    [CONV_IMAGES] = {"scratch_images", KP_COUNT, true, 1, "images that scratch is for"},
 	    [CONV_SINGLE] = {"single", KP_FLAG, true, 0, "products by one thread, as of gemm"},
-	    [CONV_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [CONV_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = conv2d_run,
 };
@@ -372,7 +372,7 @@ conv2d_grad_x_run(struct kern_call *call)
 	static const unsigned areas[] = {GX_DX, GX_DY, GX_WEIGHT, GX_SCRATCH};
 	size_t size = kern_float(call, GX_DTYPE), n = sizeof areas / sizeof areas[0];
 	struct conv c = conv_read(call, GX_SHAPE, GX_IMAGES, GX_SINGLE, size);
-	void *dx = kern_at(call, GX_DX, c.n, c.image, size);
+	void *dx = kern_out(call, GX_DX, c.n, c.image, size);
 	const void *dy = kern_at(call, GX_DY, c.n, c.k * c.plane, size);
 	const void *weight = kern_at(call, GX_WEIGHT, c.k, c.patch, size);
 	void *scratch = kern_at(call, GX_SCRATCH, call->v[GX_IMAGES].u, c.patch * c.plane, size);
@@ -412,7 +412,7 @@ const struct kernel kernel_conv2d_grad_x = {
 	    [GX_ADD] = {"add", KP_FLAG, true, 0, "add to dx"},
 	    [GX_IMAGES] = {"scratch_images", KP_COUNT, true, 1, "images that scratch is for"},
 	    [GX_SINGLE] = {"single", KP_FLAG, true, 0, "products by one thread, as of gemm"},
-	    [GX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [GX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = conv2d_grad_x_run,
 };
@@ -470,13 +470,13 @@ conv2d_grad_w_run(struct kern_call *call)
 	static const unsigned areas[] = {GW_DW, GW_DB, GW_DY, GW_X, GW_SCRATCH};
 	size_t size = kern_float(call, GW_DTYPE), n = sizeof areas / sizeof areas[0], k;
 	struct conv c = conv_read(call, GW_SHAPE, GW_IMAGES, GW_SINGLE, size);
-	void *dw = kern_at(call, GW_DW, c.k, c.patch, size), *db = NULL;
+	void *dw = kern_out(call, GW_DW, c.k, c.patch, size), *db = NULL;
 	const void *dy = kern_at(call, GW_DY, c.n, c.k * c.plane, size);
 	const void *x = kern_at(call, GW_X, c.n, c.image, size);
 	void *scratch = kern_at(call, GW_SCRATCH, call->v[GW_IMAGES].u, c.patch * c.plane, size);
 
 	if (call->v[GW_DB].u != 0)
-		db = kern_at(call, GW_DB, c.k, 1, size);
+		db = kern_out(call, GW_DB, c.k, 1, size);
 	kern_apart_from(call, GW_DW, areas, n);
 	kern_apart_from(call, GW_DB, areas, n);
 	kern_apart_from(call, GW_SCRATCH, areas, n);
@@ -516,7 +516,7 @@ const struct kernel kernel_conv2d_grad_w = {
 	    [GW_PAD] = {"pad", KP_COUNT, true, 0, "zeros beyond each edge, to 1024"},
 	    [GW_IMAGES] = {"scratch_images", KP_COUNT, true, 1, "images that scratch is for"},
 	    [GW_SINGLE] = {"single", KP_FLAG, true, 0, "products by one thread, as of gemm"},
-	    [GW_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [GW_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = conv2d_grad_w_run,
 };

@@ -117,7 +117,7 @@ const struct kernel kernel_fixed_add = {
 	    [FIX_N] = {"n", KP_COUNT, false, 0, "number of elements"},
 	    [FIX_SCALE] = {"scale", KP_REAL, false, 0, "units of 1"},
 	    [FIX_ADD] = {"add", KP_FLAG, true, 0, "add to sum"},
-	    [FIX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "type of src: f32 or f64"},
+	    [FIX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS ": of src"},
 	},
     .run = fixed_add_run,
 };

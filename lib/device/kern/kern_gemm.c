@@ -35,7 +35,7 @@ gemm_run(struct kern_call *call)
 		kern_fail(call, RC_INVAL, "m, n and k must be at most %d", INT_MAX);
 	a = kern_at(call, A, m, k, size);
 	b = kern_at(call, B, k, n, size);
-	c = kern_at(call, C, m, n, size);
+	c = kern_out(call, C, m, n, size);
 	kern_apart(call, A, C);
 	kern_apart(call, B, C);
 	if (call->rc != RC_OK || m == 0 || n == 0)
@@ -82,7 +82,7 @@ const struct kernel kernel_gemm = {
 	    [TA] = {"ta", KP_FLAG, true, 0, "transpose a"},
 	    [TB] = {"tb", KP_FLAG, true, 0, "transpose b"},
 	    [SINGLE] = {"single", KP_FLAG, true, 0, "by one thread: bits do not depend on threads"},
-	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = gemm_run,
 };

@@ -42,18 +42,29 @@ struct kern_call {
 	struct {
 		unsigned char *p;
 		size_t nbytes;
+		float *values; /* of halves: the copy that the kernel works on; of two parameters */
+		bool own, out; /* this parameter's, to be freed; to be written back */
 	} area[KERNEL_MAX_PARAMS]; /* by parameter: from kern_at */
+	enum gpusim_dtype half;	   /* the kernel's type, if f16 or bf16, else 0 */
 };
 
 /* The size of the type in parameter `param`; fails when it is not a type. */
 size_t kern_type(struct kern_call *c, unsigned param);
 
-/* Likewise, but f32 and f64 only. */
+/* Likewise, but these only. Of f16 and bf16 a kernel computes in f32, as tensor cores do, and its outputs are rounded
+ * once: the size is that of f32, and kern_at and kern_out give copies in f32. */
+#define KERN_FLOATS "f32, f64, f16 or bf16"
 size_t kern_float(struct kern_call *c, unsigned param);
 
 /* The host pointer of rows x cols elements of `size` bytes at the address in parameter `param`;
- * fails when a byte is outside memory or the address is not a multiple of size. NULL on failure. */
+ * fails when a byte is outside memory or the address is not a multiple of size. NULL on failure.
+ * kern_out: the kernel writes them. kern_plain: they are not of the kernel's type, so never copies. */
 void *kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
+void *kern_out(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
+void *kern_plain(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
+
+/* Copies go back to the device's memory if the kernel has ended well, and are released. */
+void kern_end(struct kern_call *c, bool ok);
 
 /* Fails when the areas of two parameters share a byte; kern_inplace lets them be the very same. */
 void kern_apart(struct kern_call *c, unsigned p, unsigned q);

@@ -48,7 +48,7 @@ layernorm_run(struct kern_call *call)
 	static const unsigned areas[] = {LN_Y, LN_X, LN_GAMMA, LN_BETA, LN_MOMENTS};
 	uint64_t rows = call->v[LN_ROWS].u, cols = call->v[LN_COLS].u, i;
 	size_t size = kern_float(call, LN_DTYPE);
-	unsigned char *y = kern_at(call, LN_Y, rows, cols, size);
+	unsigned char *y = kern_out(call, LN_Y, rows, cols, size);
 	const unsigned char *x = kern_at(call, LN_X, rows, cols, size);
 	const void *gamma = kern_at(call, LN_GAMMA, cols, 1, size);
 	const void *beta = kern_at(call, LN_BETA, cols, 1, size);
@@ -92,7 +92,7 @@ const struct kernel kernel_layernorm = {
 	    [LN_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
 	    [LN_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
 	    [LN_EPS] = {"eps", KP_REAL, true, 1e-5, "added to the variances"},
-	    [LN_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [LN_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = layernorm_run,
 };
@@ -125,8 +125,8 @@ layernorm_grad_params_run(struct kern_call *call)
 	static const unsigned areas[] = {LGP_DGAMMA, LGP_DBETA, LGP_DY, LGP_X, LGP_MOMENTS};
 	uint64_t rows = call->v[LGP_ROWS].u, cols = call->v[LGP_COLS].u, at, n, j;
 	size_t size = kern_float(call, LGP_DTYPE), nareas = sizeof areas / sizeof areas[0];
-	void *dgamma = kern_at(call, LGP_DGAMMA, cols, 1, size);
-	void *dbeta = kern_at(call, LGP_DBETA, cols, 1, size);
+	void *dgamma = kern_out(call, LGP_DGAMMA, cols, 1, size);
+	void *dbeta = kern_out(call, LGP_DBETA, cols, 1, size);
 	const void *dy = kern_at(call, LGP_DY, rows, cols, size);
 	const void *x = kern_at(call, LGP_X, rows, cols, size);
 	const double *moments = kern_at(call, LGP_MOMENTS, rows, 2, sizeof *moments);
@@ -171,7 +171,7 @@ const struct kernel kernel_layernorm_grad_params = {
 	    [LGP_MOMENTS] = {"moments", KP_ADDR, false, 0, "f64[rows,2] layernorm's"},
 	    [LGP_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
 	    [LGP_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
-	    [LGP_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [LGP_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = layernorm_grad_params_run,
 };
@@ -256,7 +256,7 @@ layernorm_grad_run(struct kern_call *call)
 	static const unsigned areas[] = {LG_X, LG_GAMMA, LG_MOMENTS};
 	uint64_t rows = call->v[LG_ROWS].u, cols = call->v[LG_COLS].u, i;
 	size_t size = kern_float(call, LG_DTYPE);
-	unsigned char *dx = kern_at(call, LG_DX, rows, cols, size);
+	unsigned char *dx = kern_out(call, LG_DX, rows, cols, size);
 	const unsigned char *dy = kern_at(call, LG_DY, rows, cols, size);
 	const unsigned char *x = kern_at(call, LG_X, rows, cols, size);
 	const void *gamma = kern_at(call, LG_GAMMA, cols, 1, size);
@@ -298,7 +298,7 @@ const struct kernel kernel_layernorm_grad = {
 	    [LG_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
 	    [LG_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
 	    [LG_ADD] = {"add", KP_FLAG, true, 0, "add to dx"},
-	    [LG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [LG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = layernorm_grad_run,
 };

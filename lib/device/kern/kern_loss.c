@@ -59,7 +59,7 @@ enum {
 				"factor of the loss, 1/rows for a mean"},                      \
 		[XENT_GRAD_SCALE] = {"grad_scale", KP_REAL, true, NAN,                         \
 				     "factor of grad; nan: scale"},                            \
-		[XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},            \
+		[XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},             \
 	}
 
 /*
@@ -144,10 +144,10 @@ loss_bind(struct kern_call *call, struct loss *l)
 	l->size = kern_float(call, XENT_DTYPE);
 	l->logits = kern_at(call, XENT_LOGITS, l->rows, l->classes, l->size);
 	l->labels = kern_at(call, XENT_LABELS, l->rows, 1, sizeof *l->labels);
-	l->loss = kern_at(call, XENT_LOSS, 1, 1, l->size);
+	l->loss = kern_plain(call, XENT_LOSS, 1, 1, l->size);
 	l->grad = NULL;
 	if (v[XENT_GRAD].u != 0)
-		l->grad = kern_at(call, XENT_GRAD, l->rows, l->classes, l->size);
+		l->grad = kern_out(call, XENT_GRAD, l->rows, l->classes, l->size);
 	kern_apart(call, XENT_LOSS, XENT_LOGITS);
 	kern_apart(call, XENT_LOSS, XENT_LABELS);
 	kern_apart(call, XENT_LOSS, XENT_GRAD);
@@ -266,7 +266,7 @@ argmax_run(struct kern_call *call)
 {
 	uint64_t rows = call->v[ARGMAX_ROWS].u, classes = call->v[ARGMAX_CLASSES].u, r;
 	size_t size = kern_float(call, ARGMAX_DTYPE);
-	uint32_t *index = kern_at(call, ARGMAX_INDEX, rows, 1, sizeof *index);
+	uint32_t *index = kern_plain(call, ARGMAX_INDEX, rows, 1, sizeof *index);
 	const unsigned char *logits = kern_at(call, ARGMAX_LOGITS, rows, classes, size);
 
 	kern_apart(call, ARGMAX_INDEX, ARGMAX_LOGITS);
@@ -296,7 +296,7 @@ const struct kernel kernel_argmax = {
 	    [ARGMAX_LOGITS] = {"logits", KP_ADDR, false, 0, "[rows,classes] in"},
 	    [ARGMAX_ROWS] = {"rows", KP_COUNT, false, 0, "rows of logits"},
 	    [ARGMAX_CLASSES] = {"classes", KP_COUNT, false, 0, "columns of logits"},
-	    [ARGMAX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [ARGMAX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = argmax_run,
 };
@@ -341,7 +341,7 @@ const struct kernel kernel_accuracy = {
 	    [ACC_LABELS] = {"labels", KP_ADDR, false, 0, "u8[rows] right classes"},
 	    [ACC_ROWS] = {"rows", KP_COUNT, false, 0, "rows of logits"},
 	    [ACC_CLASSES] = {"classes", KP_COUNT, false, 0, "columns of logits"},
-	    [ACC_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [ACC_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = accuracy_run,
 };

@@ -27,7 +27,7 @@ add_run(struct kern_call *call)
 {
 	bool whole = call->v[ADD_DTYPE].u == GPUSIM_I64;
 	size_t size = whole ? sizeof(uint64_t) : kern_float(call, ADD_DTYPE), n = call->v[ADD_N].u;
-	void *y = kern_at(call, ADD_Y, n, 1, size);
+	void *y = kern_out(call, ADD_Y, n, 1, size);
 	const void *a = kern_at(call, ADD_A, n, 1, size);
 	const void *b = kern_at(call, ADD_B, n, 1, size);
 
@@ -58,7 +58,7 @@ const struct kernel kernel_add = {
 	    [ADD_A] = {"a", KP_ADDR, false, 0, "[n] in"},
 	    [ADD_B] = {"b", KP_ADDR, false, 0, "[n] in"},
 	    [ADD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [ADD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32, f64 or i64"},
+	    [ADD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32, f64, f16, bf16 or i64"},
 	},
     .run = add_run,
 };
@@ -92,7 +92,7 @@ affine_run(struct kern_call *call)
 	uint64_t rows = call->v[AFF_ROWS].u, c = call->v[AFF_C].u, hw = call->v[AFF_HW].u;
 	size_t size = kern_float(call, AFF_DTYPE);
 	uint64_t cols = kern_product(call, "x", (uint64_t[]){c, hw}, 2);
-	void *x = kern_at(call, AFF_X, rows, cols, size);
+	void *x = kern_out(call, AFF_X, rows, cols, size);
 	const void *scale = kern_at(call, AFF_SCALE, c, 1, size);
 	const void *shift = kern_at(call, AFF_SHIFT, c, 1, size);
 
@@ -120,7 +120,7 @@ const struct kernel kernel_affine = {
 	    [AFF_ROWS] = {"rows", KP_COUNT, false, 0, "images"},
 	    [AFF_C] = {"c", KP_COUNT, false, 0, "channels of an image"},
 	    [AFF_HW] = {"hw", KP_COUNT, false, 0, "elements of a channel"},
-	    [AFF_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [AFF_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = affine_run,
 };

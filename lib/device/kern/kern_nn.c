@@ -36,7 +36,7 @@ bias_run(struct kern_call *call, void (*f32)(float *x, const float *bias, size_t
 {
 	uint64_t rows = call->v[BIAS_ROWS].u, cols = call->v[BIAS_COLS].u;
 	size_t size = kern_float(call, BIAS_DTYPE);
-	void *x = kern_at(call, BIAS_X, rows, cols, size);
+	void *x = kern_out(call, BIAS_X, rows, cols, size);
 	const void *bias = kern_at(call, BIAS_BIAS, cols, 1, size);
 
 	kern_apart(call, BIAS_X, BIAS_BIAS);
@@ -49,13 +49,13 @@ bias_run(struct kern_call *call, void (*f32)(float *x, const float *bias, size_t
 	return RC_OK;
 }
 
-#define BIAS_PARAMS                                                                 \
-	{                                                                           \
-		[BIAS_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},      \
-		[BIAS_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},             \
-		[BIAS_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},            \
-		[BIAS_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},         \
-		[BIAS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"}, \
+#define BIAS_PARAMS                                                                \
+	{                                                                          \
+		[BIAS_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},     \
+		[BIAS_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},            \
+		[BIAS_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},           \
+		[BIAS_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},        \
+		[BIAS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS}, \
 	}
 
 static enum rc
@@ -126,7 +126,7 @@ bias_grad_run(struct kern_call *call)
 {
 	uint64_t rows = call->v[BGRAD_ROWS].u, cols = call->v[BGRAD_COLS].u;
 	size_t size = kern_float(call, BGRAD_DTYPE);
-	void *db = kern_at(call, BGRAD_DB, cols, 1, size);
+	void *db = kern_out(call, BGRAD_DB, cols, 1, size);
 	const void *dy = kern_at(call, BGRAD_DY, rows, cols, size);
 
 	kern_apart(call, BGRAD_DB, BGRAD_DY);
@@ -150,7 +150,7 @@ const struct kernel kernel_bias_grad = {
 	    [BGRAD_DY] = {"dy", KP_ADDR, false, 0, "[rows,cols] in"},
 	    [BGRAD_ROWS] = {"rows", KP_COUNT, false, 0, "rows of dy"},
 	    [BGRAD_COLS] = {"cols", KP_COUNT, false, 0, "columns of dy"},
-	    [BGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [BGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = bias_grad_run,
 };
@@ -194,8 +194,8 @@ bias_relu_grad_run(struct kern_call *call)
 {
 	uint64_t rows = call->v[BRGRAD_ROWS].u, cols = call->v[BRGRAD_COLS].u;
 	size_t size = kern_float(call, BRGRAD_DTYPE);
-	void *dx = kern_at(call, BRGRAD_DX, rows, cols, size);
-	void *db = kern_at(call, BRGRAD_DB, cols, 1, size);
+	void *dx = kern_out(call, BRGRAD_DX, rows, cols, size);
+	void *db = kern_out(call, BRGRAD_DB, cols, 1, size);
 	const void *dy = kern_at(call, BRGRAD_DY, rows, cols, size);
 	const void *y = kern_at(call, BRGRAD_Y, rows, cols, size);
 
@@ -227,7 +227,7 @@ const struct kernel kernel_bias_relu_grad = {
 	    [BRGRAD_Y] = {"y", KP_ADDR, false, 0, "[rows,cols] bias_relu's output"},
 	    [BRGRAD_ROWS] = {"rows", KP_COUNT, false, 0, "rows of dy"},
 	    [BRGRAD_COLS] = {"cols", KP_COUNT, false, 0, "columns of dy"},
-	    [BRGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [BRGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = bias_relu_grad_run,
 };

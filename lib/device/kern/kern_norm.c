@@ -61,7 +61,7 @@ const struct kernel kernel_batchnorm_sums = {
 	    [SUMS_N] = {"n", KP_COUNT, false, 0, "images"},
 	    [SUMS_C] = {"c", KP_COUNT, false, 0, "channels"},
 	    [SUMS_HW] = {"hw", KP_COUNT, false, 0, "elements of a channel of an image"},
-	    [SUMS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [SUMS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = batchnorm_sums_run,
 };
@@ -75,7 +75,7 @@ batchnorm_moments_run(struct kern_call *call)
 {
 	uint64_t c = call->v[MOM_C].u, ch;
 	size_t size = kern_float(call, MOM_DTYPE);
-	void *moments = kern_at(call, MOM_MOMENTS, 2, c, size);
+	void *moments = kern_out(call, MOM_MOMENTS, 2, c, size);
 	const double *sums = kern_at(call, MOM_SUMS, 2, c, sizeof *sums);
 	double count = (double)call->v[MOM_COUNT].u, mean, variance;
 
@@ -106,7 +106,7 @@ const struct kernel kernel_batchnorm_moments = {
 	    [MOM_SUMS] = {"sums", KP_ADDR, false, 0, "f64[2,c] batchnorm_sums's, or their sum"},
 	    [MOM_C] = {"c", KP_COUNT, false, 0, "channels"},
 	    [MOM_COUNT] = {"count", KP_COUNT, false, 0, "elements in a channel's sums"},
-	    [MOM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [MOM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = batchnorm_moments_run,
 };
@@ -147,7 +147,7 @@ batchnorm_run(struct kern_call *call)
 	uint64_t n = call->v[BN_N].u, c = call->v[BN_C].u, hw = call->v[BN_HW].u, i, ch;
 	size_t size = kern_float(call, BN_DTYPE);
 	uint64_t image = image_of(call, BN_C, BN_HW);
-	unsigned char *y = kern_at(call, BN_Y, n, image, size);
+	unsigned char *y = kern_out(call, BN_Y, n, image, size);
 	const unsigned char *x = kern_at(call, BN_X, n, image, size);
 	const void *moments = kern_at(call, BN_MOMENTS, 2, c, size);
 	const void *gamma = kern_at(call, BN_GAMMA, c, 1, size);
@@ -194,7 +194,7 @@ const struct kernel kernel_batchnorm = {
 	    [BN_C] = {"c", KP_COUNT, false, 0, "channels"},
 	    [BN_HW] = {"hw", KP_COUNT, false, 0, "elements of a channel of an image"},
 	    [BN_EPS] = {"eps", KP_REAL, true, 1e-5, "added to the variances"},
-	    [BN_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [BN_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = batchnorm_run,
 };
@@ -227,8 +227,8 @@ batchnorm_grad_sums_run(struct kern_call *call)
 	const void *dy = kern_at(call, BGS_DY, n, image, size);
 	const void *x = kern_at(call, BGS_X, n, image, size);
 	const void *moments = kern_at(call, BGS_MOMENTS, 2, c, size);
-	void *dgamma = call->v[BGS_DGAMMA].u != 0 ? kern_at(call, BGS_DGAMMA, c, 1, size) : NULL;
-	void *dbeta = call->v[BGS_DBETA].u != 0 ? kern_at(call, BGS_DBETA, c, 1, size) : NULL;
+	void *dgamma = call->v[BGS_DGAMMA].u != 0 ? kern_out(call, BGS_DGAMMA, c, 1, size) : NULL;
+	void *dbeta = call->v[BGS_DBETA].u != 0 ? kern_out(call, BGS_DBETA, c, 1, size) : NULL;
 
 	for (i = BGS_SUMS; i <= BGS_DBETA; i++)
 		kern_apart_from(call, (unsigned)i, areas, nareas);
@@ -269,7 +269,7 @@ const struct kernel kernel_batchnorm_grad_sums = {
 	    [BGS_C] = {"c", KP_COUNT, false, 0, "channels"},
 	    [BGS_HW] = {"hw", KP_COUNT, false, 0, "elements of a channel of an image"},
 	    [BGS_EPS] = {"eps", KP_REAL, true, 1e-5, "added to the variances"},
-	    [BGS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [BGS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = batchnorm_grad_sums_run,
 };
@@ -354,7 +354,7 @@ batchnorm_grad_run(struct kern_call *call)
 	static const unsigned areas[] = {BG_X, BG_MOMENTS, BG_GAMMA, BG_SUMS};
 	size_t size = kern_float(call, BG_DTYPE);
 	uint64_t n = call->v[BG_N].u, c = call->v[BG_C].u, image = image_of(call, BG_C, BG_HW);
-	struct grad g = {.dx = kern_at(call, BG_DX, n, image, size),
+	struct grad g = {.dx = kern_out(call, BG_DX, n, image, size),
 			 .dy = kern_at(call, BG_DY, n, image, size),
 			 .x = kern_at(call, BG_X, n, image, size),
 			 .moments = kern_at(call, BG_MOMENTS, 2, c, size),
@@ -405,7 +405,7 @@ const struct kernel kernel_batchnorm_grad = {
 	    [BG_HW] = {"hw", KP_COUNT, false, 0, "elements of a channel of an image"},
 	    [BG_EPS] = {"eps", KP_REAL, true, 1e-5, "added to the variances"},
 	    [BG_ADD] = {"add", KP_FLAG, true, 0, "add to dx"},
-	    [BG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [BG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = batchnorm_grad_run,
 };

@@ -18,7 +18,7 @@ rate_factor(struct kern_call *c, unsigned param, const unsigned *written, size_t
 
 	if (c->v[param].u == 0)
 		return 1;
-	at = kern_at(c, param, 1, 1, sizeof *at);
+	at = kern_plain(c, param, 1, 1, sizeof *at);
 	for (i = 0; i < nwritten; i++)
 		kern_apart(c, written[i], param);
 	return c->rc == RC_OK ? (double)*at : 1;
@@ -77,11 +77,11 @@ sgd_run(struct kern_call *call)
 	double lr = call->v[SGD_LR].f, mu = call->v[SGD_MOMENTUM].f, decay = call->v[SGD_DECAY].f;
 	bool nesterov = call->v[SGD_NESTEROV].u != 0;
 	flush_state before;
-	void *w = kern_at(call, SGD_W, n, 1, size), *g = kern_at(call, SGD_GRAD, n, 1, size);
+	void *w = kern_out(call, SGD_W, n, 1, size), *g = kern_at(call, SGD_GRAD, n, 1, size);
 	void *velocity = NULL;
 
 	if (mu != 0) {
-		velocity = kern_at(call, SGD_V, n, 1, size);
+		velocity = kern_out(call, SGD_V, n, 1, size);
 		kern_apart(call, SGD_W, SGD_V);
 		kern_apart(call, SGD_GRAD, SGD_V);
 	} else if (nesterov) {
@@ -123,7 +123,7 @@ const struct kernel kernel_sgd = {
 	    [SGD_MOMENTUM] = {"momentum", KP_REAL, true, 0, "factor of the old velocity"},
 	    [SGD_DECAY] = {"weight_decay", KP_REAL, true, 0, "added to grad, times w"},
 	    [SGD_NESTEROV] = {"nesterov", KP_FLAG, true, 0, "look ahead along the velocity"},
-	    [SGD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [SGD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = sgd_run,
 };
@@ -180,10 +180,10 @@ adam_run(struct kern_call *call)
 	flush_state before;
 	void *w, *g, *m, *v;
 
-	w = kern_at(call, ADAM_W, n, 1, size);
+	w = kern_out(call, ADAM_W, n, 1, size);
 	g = kern_at(call, ADAM_GRAD, n, 1, size);
-	m = kern_at(call, ADAM_M, n, 1, size);
-	v = kern_at(call, ADAM_V, n, 1, size);
+	m = kern_out(call, ADAM_M, n, 1, size);
+	v = kern_out(call, ADAM_V, n, 1, size);
 	t = kern_at(call, ADAM_T, 1, 1, sizeof *t);
 	for (i = 0; i < sizeof areas / sizeof areas[0]; i++) {
 		for (j = 0; j < i; j++)
@@ -240,7 +240,7 @@ const struct kernel kernel_adam = {
 	    [ADAM_EPS] = {"eps", KP_REAL, true, 1e-8, "added to the divisor"},
 	    [ADAM_DECAY] = {"weight_decay", KP_REAL, true, 0, "pull of w towards 0"},
 	    [ADAM_DECOUPLED] = {"decoupled", KP_FLAG, true, 0, "decay as AdamW, not as L2"},
-	    [ADAM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [ADAM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = adam_run,
 };

@@ -140,8 +140,8 @@ maxpool2d_run(struct kern_call *call)
 	size_t size = kern_float(call, POOL_DTYPE);
 	struct pool p = pool_read(call, POOL_SHAPE);
 	const void *x = kern_at(call, POOL_X, p.planes, p.h * p.w, size);
-	void *y = kern_at(call, POOL_Y, p.planes, p.oh * p.ow, size);
-	uint32_t *index = kern_at(call, POOL_INDEX, p.planes, p.oh * p.ow, sizeof *index);
+	void *y = kern_out(call, POOL_Y, p.planes, p.oh * p.ow, size);
+	uint32_t *index = kern_plain(call, POOL_INDEX, p.planes, p.oh * p.ow, sizeof *index);
 
 	kern_apart(call, POOL_Y, POOL_X);
 	kern_apart(call, POOL_Y, POOL_INDEX);
@@ -173,7 +173,7 @@ const struct kernel kernel_maxpool2d = {
 	    [POOL_W] = {"w", KP_COUNT, false, 0, "columns of x"},
 	    [POOL_SIZE] = {"size", KP_COUNT, false, 0, "rows and columns of a window, to 1024"},
 	    [POOL_STRIDE] = {"stride", KP_COUNT, true, 0, "step from window to window; 0: size"},
-	    [POOL_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [POOL_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = maxpool2d_run,
 };
@@ -237,9 +237,9 @@ maxpool2d_grad_run(struct kern_call *call)
 {
 	size_t size = kern_float(call, PG_DTYPE);
 	struct pool p = pool_read(call, PG_SHAPE);
-	void *dx = kern_at(call, PG_DX, p.planes, p.h * p.w, size);
+	void *dx = kern_out(call, PG_DX, p.planes, p.h * p.w, size);
 	const void *dy = kern_at(call, PG_DY, p.planes, p.oh * p.ow, size);
-	place *index = kern_at(call, PG_INDEX, p.planes, p.oh * p.ow, sizeof *index);
+	place *index = kern_plain(call, PG_INDEX, p.planes, p.oh * p.ow, sizeof *index);
 	bool steady;
 
 	kern_apart(call, PG_DX, PG_DY);
@@ -280,7 +280,7 @@ const struct kernel kernel_maxpool2d_grad = {
 	    [PG_SIZE] = {"size", KP_COUNT, false, 0, "rows and columns of a window, to 1024"},
 	    [PG_STRIDE] = {"stride", KP_COUNT, true, 0, "step from window to window; 0: size"},
 	    [PG_ADD] = {"add", KP_FLAG, true, 0, "add to dx"},
-	    [PG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [PG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = maxpool2d_grad_run,
 };

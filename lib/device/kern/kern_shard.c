@@ -9,11 +9,12 @@
 #include "kern/kern_impl.h"
 
 #define COLUMNS_PARAMS(first_one)                                              \
-	[first_one] = {"logits", KP_ADDR, false, 0, "f32[rows,cols] in"},      \
+	[first_one] = {"logits", KP_ADDR, false, 0, "[rows,cols] in"},         \
 	[first_one + 1] = {"rows", KP_COUNT, false, 0, "rows of logits"},      \
 	[first_one + 2] = {"classes", KP_COUNT, false, 0,                      \
 			   "the rank's classes: the first columns; may be 0"}, \
-	[first_one + 3] = {"cols", KP_COUNT, false, 0, "columns of logits"}
+	[first_one + 3] = {"cols", KP_COUNT, false, 0, "columns of logits"},   \
+	[first_one + 4] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32, f16 or bf16"}
 
 /* The logits at parameter `at`, and the numbers after it. */
 static const float *
@@ -22,19 +23,21 @@ columns(struct kern_call *c, unsigned at)
 	if (c->v[at + 2].u > c->v[at + 3].u)
 		kern_fail(c, RC_INVAL, "classes: %" PRIu64 " is more than the %" PRIu64 " columns",
 			  c->v[at + 2].u, c->v[at + 3].u);
-	return kern_at(c, at, c->v[at + 1].u, c->v[at + 3].u, sizeof(float));
+	if (c->v[at + 4].u == GPUSIM_F64)
+		kern_fail(c, RC_INVAL, "dtype: must be f32, f16 or bf16, not f64");
+	return kern_at(c, at, c->v[at + 1].u, c->v[at + 3].u, kern_float(c, at + 4));
 }
 
 /* ---- shard_top */
 
-enum { TOP_TOP, TOP_LOGITS, TOP_ROWS, TOP_CLASSES, TOP_COLS };
+enum { TOP_TOP, TOP_LOGITS, TOP_ROWS, TOP_CLASSES, TOP_COLS, TOP_DTYPE };
 
 static enum rc
 shard_top_run(struct kern_call *c)
 {
 	const float *logits = columns(c, TOP_LOGITS);
 	uint64_t rows = c->v[TOP_ROWS].u, classes = c->v[TOP_CLASSES].u, cols = c->v[TOP_COLS].u;
-	float *top = kern_at(c, TOP_TOP, rows, 1, sizeof *top);
+	float *top = kern_plain(c, TOP_TOP, rows, 1, sizeof *top);
 
 	kern_apart(c, TOP_TOP, TOP_LOGITS);
 	if (c->rc != RC_OK)
@@ -70,7 +73,8 @@ enum {
 	SUMS_LOGITS,
 	SUMS_ROWS,
 	SUMS_CLASSES,
-	SUMS_COLS
+	SUMS_COLS,
+	SUMS_DTYPE,
 };
 
 static enum rc
@@ -80,8 +84,8 @@ shard_sums_run(struct kern_call *c)
 	const float *logits = columns(c, SUMS_LOGITS);
 	uint64_t rows = c->v[SUMS_ROWS].u, classes = c->v[SUMS_CLASSES].u, cols = c->v[SUMS_COLS].u;
 	uint64_t first = c->v[SUMS_FIRST].u;
-	float *sums = kern_at(c, SUMS_SUMS, rows, 3, sizeof *sums);
-	const float *top = kern_at(c, SUMS_TOP, rows, 1, sizeof *top);
+	float *sums = kern_plain(c, SUMS_SUMS, rows, 3, sizeof *sums);
+	const float *top = kern_plain(c, SUMS_TOP, rows, 1, sizeof *top);
 	const uint8_t *labels = kern_at(c, SUMS_LABELS, rows, 1, sizeof *labels);
 
 	kern_apart_from(c, SUMS_SUMS, others, sizeof others / sizeof others[0]);
@@ -137,7 +141,8 @@ enum {
 	XENT_LOGITS,
 	XENT_ROWS,
 	XENT_CLASSES,
-	XENT_COLS
+	XENT_COLS,
+	XENT_DTYPE,
 };
 
 static enum rc
@@ -148,10 +153,10 @@ shard_xent_run(struct kern_call *c)
 	uint64_t rows = c->v[XENT_ROWS].u, classes = c->v[XENT_CLASSES].u, cols = c->v[XENT_COLS].u;
 	uint64_t first = c->v[XENT_FIRST].u;
 	double scale = c->v[XENT_SCALE].f, loss = 0;
-	float *grad = kern_at(c, XENT_GRAD, rows, cols, sizeof *grad);
-	float *out = kern_at(c, XENT_LOSS, 1, 1, sizeof *out);
-	const float *top = kern_at(c, XENT_TOP, rows, 1, sizeof *top);
-	const float *sums = kern_at(c, XENT_SUMS, rows, 3, sizeof *sums);
+	float *grad = kern_out(c, XENT_GRAD, rows, cols, sizeof *grad);
+	float *out = kern_plain(c, XENT_LOSS, 1, 1, sizeof *out);
+	const float *top = kern_plain(c, XENT_TOP, rows, 1, sizeof *top);
+	const float *sums = kern_plain(c, XENT_SUMS, rows, 3, sizeof *sums);
 	const uint8_t *labels = kern_at(c, XENT_LABELS, rows, 1, sizeof *labels);
 
 	kern_apart_from(c, XENT_GRAD, others, sizeof others / sizeof others[0]);
@@ -190,7 +195,7 @@ const struct kernel kernel_shard_xent = {
     .summary = "softmax cross-entropy of divided classes, and a rank's share of its gradient",
     .params =
 	{
-	    [XENT_GRAD] = {"grad", KP_ADDR, false, 0, "f32[rows,cols] out; may be logits"},
+	    [XENT_GRAD] = {"grad", KP_ADDR, false, 0, "[rows,cols] out; may be logits"},
 	    [XENT_LOSS] = {"loss", KP_ADDR, false, 0, "f32[1] out"},
 	    [XENT_TOP] = {"top", KP_ADDR, false, 0, "f32[rows] largest logit of all ranks"},
 	    [XENT_SUMS] = {"sums", KP_ADDR, false, 0, "f32[rows,3] of all ranks, see shard_sums"},

@@ -21,7 +21,7 @@ patches_run(struct kern_call *call)
 	uint64_t n = v[P_N].u, c = v[P_C].u, h = v[P_H].u, w = v[P_W].u, p = v[P_SIZE].u;
 	size_t size = kern_float(call, P_DTYPE);
 	uint64_t plane = kern_product(call, "x", (uint64_t[]){c, h, w}, 3);
-	unsigned char *y = kern_at(call, P_Y, n, plane, size);
+	unsigned char *y = kern_out(call, P_Y, n, plane, size);
 	const unsigned char *x = kern_at(call, P_X, n, plane, size);
 
 	if (p == 0 || h % p || w % p)
@@ -61,7 +61,7 @@ const struct kernel kernel_patches = {
 	    [P_H] = {"h", KP_COUNT, false, 0, "rows of a picture"},
 	    [P_W] = {"w", KP_COUNT, false, 0, "columns of a picture"},
 	    [P_SIZE] = {"size", KP_COUNT, false, 0, "rows and columns of a patch; divides h and w"},
-	    [P_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [P_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = patches_run,
 };
@@ -106,7 +106,7 @@ tokens_run(struct kern_call *call)
 	uint64_t n = call->v[T_N].u, t = call->v[T_TOKENS].u, h = call->v[T_COLS].u;
 	size_t size = kern_float(call, T_DTYPE);
 	uint64_t one = kern_product(call, "y", (uint64_t[]){t, h}, 2);
-	void *y = kern_at(call, T_Y, n, one, size);
+	void *y = kern_out(call, T_Y, n, one, size);
 	const void *x = kern_at(call, T_X, n, t ? one - h : 0, size);
 	const void *first = kern_at(call, T_FIRST, h, 1, size),
 		   *place = kern_at(call, T_PLACE, t, h, size);
@@ -138,7 +138,7 @@ const struct kernel kernel_tokens = {
 	    [T_N] = {"n", KP_COUNT, false, 0, "samples"},
 	    [T_TOKENS] = {"tokens", KP_COUNT, false, 0, "tokens of a sample, with the class token"},
 	    [T_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
-	    [T_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [T_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = tokens_run,
 };
@@ -152,8 +152,8 @@ tokens_grad_run(struct kern_call *call)
 	uint64_t n = call->v[TG_N].u, t = call->v[TG_TOKENS].u, h = call->v[TG_COLS].u;
 	size_t size = kern_float(call, TG_DTYPE), count;
 	uint64_t one = kern_product(call, "dy", (uint64_t[]){t, h}, 2);
-	void *dfirst = kern_at(call, TG_DFIRST, h, 1, size);
-	unsigned char *dplace = kern_at(call, TG_DPLACE, t, h, size);
+	void *dfirst = kern_out(call, TG_DFIRST, h, 1, size);
+	unsigned char *dplace = kern_out(call, TG_DPLACE, t, h, size);
 	const unsigned char *dy = kern_at(call, TG_DY, n, one, size);
 
 	if (t == 0)
@@ -195,7 +195,7 @@ const struct kernel kernel_tokens_grad = {
 	    [TG_TOKENS] = {"tokens", KP_COUNT, false, 0,
 			   "tokens of a sample, with the class token"},
 	    [TG_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
-	    [TG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [TG_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = tokens_grad_run,
 };
@@ -218,7 +218,7 @@ pick(struct kern_call *call, bool back)
 			  first, first + count, t);
 	part = kern_product(call, "part", (uint64_t[]){count, h}, 2);
 	whole = kern_product(call, "sample", (uint64_t[]){t, h}, 2);
-	out = kern_at(call, K_OUT, n, back ? whole : part, size);
+	out = kern_out(call, K_OUT, n, back ? whole : part, size);
 	in = kern_at(call, K_IN, n, back ? part : whole, size);
 	kern_apart(call, K_OUT, K_IN);
 	if (call->rc != RC_OK)
@@ -258,7 +258,7 @@ const struct kernel kernel_pick = {
 	    [K_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
 	    [K_FIRST] = {"first", KP_COUNT, true, 0, "the first token"},
 	    [K_COUNT] = {"count", KP_COUNT, true, 1, "tokens from it on"},
-	    [K_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [K_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = pick_run,
 };
@@ -286,7 +286,7 @@ const struct kernel kernel_pick_grad = {
 	    [K_COLS] = {"cols", KP_COUNT, false, 0, "elements of a token"},
 	    [K_FIRST] = {"first", KP_COUNT, true, 0, "the first token"},
 	    [K_COUNT] = {"count", KP_COUNT, true, 1, "tokens from it on"},
-	    [K_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [K_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = pick_grad_run,
 };

@@ -224,7 +224,7 @@ static enum rc
 axpy_run(struct kern_call *call)
 {
 	size_t size = kern_float(call, AXPY_DTYPE), n = call->v[AXPY_N].u;
-	void *y = kern_at(call, AXPY_Y, n, 1, size);
+	void *y = kern_out(call, AXPY_Y, n, 1, size);
 	const void *x = kern_at(call, AXPY_X, n, 1, size);
 	double alpha = call->v[AXPY_ALPHA].f;
 
@@ -249,7 +249,7 @@ const struct kernel kernel_axpy = {
 	    [AXPY_X] = {"x", KP_ADDR, false, 0, "[n] in"},
 	    [AXPY_N] = {"n", KP_COUNT, false, 0, "number of elements"},
 	    [AXPY_ALPHA] = {"alpha", KP_REAL, true, 1, "factor of x"},
-	    [AXPY_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [AXPY_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = axpy_run,
 };
@@ -273,7 +273,7 @@ static enum rc
 scale_run(struct kern_call *call)
 {
 	size_t size = kern_float(call, SCALE_DTYPE), n = call->v[SCALE_N].u;
-	void *x = kern_at(call, SCALE_X, n, 1, size);
+	void *x = kern_out(call, SCALE_X, n, 1, size);
 	double alpha = call->v[SCALE_ALPHA].f;
 
 	if (call->rc != RC_OK)
@@ -295,7 +295,7 @@ const struct kernel kernel_scale = {
 	    [SCALE_X] = {"x", KP_ADDR, false, 0, "[n] in and out"},
 	    [SCALE_N] = {"n", KP_COUNT, false, 0, "number of elements"},
 	    [SCALE_ALPHA] = {"alpha", KP_REAL, false, 0, "the factor"},
-	    [SCALE_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [SCALE_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = scale_run,
 };

@@ -514,6 +514,8 @@ kernel_run(const struct kernel *k, const struct devmem *mem, const union kernel_
 	   struct err *err)
 {
 	struct kern_call call = {.k = k, .mem = mem, .v = v, .err = err};
+	enum rc rc = k->run != NULL ? k->run(&call) : run_loaded(k, mem, v, err);
 
-	return k->run != NULL ? k->run(&call) : run_loaded(k, mem, v, err);
+	kern_end(&call, rc == RC_OK);
+	return rc;
 }

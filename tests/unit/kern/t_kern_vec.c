@@ -284,13 +284,13 @@ main(void)
 	axpy_scale(GPUSIM_F64);
 	x = kt_alloc(64);
 	for (t = 0; t < GPUSIM_NDTYPES; t++) {
-		if (t != GPUSIM_F32 && t != GPUSIM_F64)
+		if (t > GPUSIM_BF16)
 			good = kt_refuses(
 				   RC_INVAL, "scale",
 				   ARGS(U("x", x), U("n", 2), R("alpha", 2.0), U("dtype", t))) &&
 			       good;
 	}
-	ok(good, "scale: refuses types other than f32 and f64");
+	ok(good, "scale: refuses types other than floats of 16 bits or more");
 	kt_close();
 	return tap_done();
 }
