@@ -287,6 +287,15 @@ read_file(const char *name, uint32_t p, uint32_t m, struct pipeline **out, struc
 	return rc;
 }
 
+bool
+pipeline_is_scheme(const char *name)
+{
+	enum pipeline_scheme s;
+	uint32_t v;
+
+	return scheme_of(name, &s, &v);
+}
+
 enum rc
 pipeline_named(const char *name, uint32_t p, uint32_t m, struct pipeline **out, struct err *err)
 {

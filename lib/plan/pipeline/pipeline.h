@@ -132,6 +132,9 @@ enum rc pipeline_make(enum pipeline_scheme s, uint32_t p, uint32_t m, uint32_t v
 enum rc pipeline_named(const char *name, uint32_t p, uint32_t m, struct pipeline **out,
 		       struct err *err);
 
+/* Is it the name of a scheme, and not of a file? */
+bool pipeline_is_scheme(const char *name);
+
 /* ---- proof */
 
 struct pipeline_facts {

@@ -49,12 +49,10 @@ static enum rc
 choose_schedule(const struct train_config *c, const struct grid *g, struct pipeline **out,
 		struct err *err)
 {
-	uint32_t m = c->micro ? c->micro : g->pp > 1 ? 2 * g->pp : 1;
+	const char *name = c->pipeline ? c->pipeline : g->pp > 1 ? "1f1b" : "gpipe";
+	uint32_t m = c->micro || !pipeline_is_scheme(name) ? c->micro : g->pp > 1 ? 2 * g->pp : 1;
 	struct pipeline_facts *facts = must_alloc(1, sizeof *facts);
-	enum rc rc = pipeline_named(c->pipeline ? c->pipeline
-				    : g->pp > 1 ? "1f1b"
-						: "gpipe",
-				    g->pp, m, out, err);
+	enum rc rc = pipeline_named(name, g->pp, m, out, err);
 
 	if (rc == RC_OK && (*out)->nranks != g->pp)
 		rc = err_set(err, RC_INVAL,
