@@ -96,3 +96,65 @@ killed() {
 		spare --parallel dp=1,pp=4 --schedule zb-h1
 	END
 }
+
+@test "a stage behind another on one device: its gradient stays until that one has taken it" {
+	local one
+	one=$(weights --deterministic --leaf 8 --devices 1)
+	echo 0F0,1F0,1B0,0F1,1F1,1B1,0B0,0B1 >late.csv
+	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=1 --schedule late.csv)" "$one"
+	echo 0F0,1F0,1I0,1W0,0F1,1F1,1I1,0I0,0W0,1W1,0I1,0W1 >late.csv
+	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=2 --schedule late.csv --zero 2)" "$one"
+}
+
+@test "a step of more operations than a graph may have becomes several, with the same bits" {
+	local one how
+	one=$(weights --deterministic --leaf 1 --devices 1)
+	while read -r -a how; do
+		assert_equal "${how[*]} $(weights --deterministic --leaf 1 "${how[@]}")" "${how[*]} $one"
+	done <<-END
+		--parallel dp=2 --zero 3 --micro 8
+		--parallel dp=1,pp=4 --micro 48 --schedule zb-h1
+		--parallel dp=1,pp=2 --micro 24 --schedule zb-v
+	END
+	EPOCHS=1
+	for how in 1f1b gpipe; do
+		bounded "${NET[@]}" --epochs 1 --parallel dp=1,pp=2 --micro 300 --schedule "$how" >two
+		bounded "${NET[@]}" --epochs 1 --devices 1 >one
+		close_to "$(loss two)" "$(loss one)" 2e-4
+	done
+	run -2 bounded "${NET[@]}" --blocks 24 --epochs 1 --parallel dp=2 --zero 3 --micro 2048
+	[[ ${#lines[@]} = 1 && $output = 'mnist-train: --micro: a step is more operations than 128 graphs'* ]]
+}
+
+@test "what contradicts or does not fit is refused by one line, before a device is taken" {
+	local says how
+	gpuctl pipeline make 1f1b -p 3 -m 4 >three.csv
+	printf '0F0,\0' >nul.csv
+	while IFS='|' read -r says how; do
+		# shellcheck disable=SC2086
+		run -2 bounded "${NET[@]}" --epochs 1 $how
+		[[ ${#lines[@]} = 1 && $output = "mnist-train: $says"* ]] || fail "$how: $output"
+	done <<-END
+		--parallel: needs training with --sync allreduce|--parallel dp=1,tp=2 --sync ps
+		--zero: needs training with --sync allreduce|--zero 1 --sync local
+		--micro: needs training with --sync allreduce|--micro 2 --backend mpi
+		--zero: cannot be used with --compare|--zero 1 --compare allreduce,ps
+		--verify: needs --deterministic|--deterministic --verify --zero 1
+		--bucket-bytes: cannot be used with|--bucket-bytes 1K --parallel dp=1,pp=2
+		--parallel: tp=3: block0.qkv has outputs that tp does not divide; vit|--parallel dp=1,tp=3
+		--parallel: vit 1x14x14-4 blocks 2 hidden 16 heads 4 patch 7 cross-entropy can be cut into at most 4|--parallel pp=5
+		--parallel: dp=2,tp=1,pp=2 is 4 devices, and 3 are given|--parallel dp=2,pp=2 --devices 3
+		--parallel: tp=1,pp=2: 2 must divide the 3 devices|--parallel pp=2 --devices 3
+		--parallel: 'dp=4294967297' is not|--parallel dp=4294967297
+		--micro: 4294967296 is out of range|--micro 4294967296
+		--recompute: needs a schedule whose backward is whole|--parallel dp=1,pp=2 --schedule zb-h1 --recompute full
+		--stages: needs 2 numbers whose sum is 4|--parallel dp=1,pp=2 --stages 1,2
+		--stages: needs 1 numbers whose sum is 4|--devices 2 --stages 1,2
+		--schedule: 'nosuch': no schedule|--devices 2 --schedule nosuch
+		--schedule: it has 3 rows, and --parallel says pp=2|--parallel dp=1,pp=2 --schedule three.csv
+		--schedule: it has 4 microbatches, and --micro says 8|--parallel dp=1,pp=3 --schedule three.csv --micro 8
+		--schedule: nul.csv: not a schedule|--parallel dp=1 --schedule nul.csv
+		--no-reshard: needs --zero 3|--zero 2 --no-reshard
+		--sequence-parallel: needs --parallel tp=N|--sequence-parallel --zero 1
+	END
+}

@@ -59,6 +59,8 @@ grid_parse(const char *text, uint32_t most, struct grid *out, struct err *err)
 const char *
 grid_print(const struct grid *g, char out[GRID_TEXT])
 {
-	snprintf(out, GRID_TEXT, "dp=%" PRIu32 ",tp=%" PRIu32 ",pp=%" PRIu32, g->dp, g->tp, g->pp);
+	int n = g->dp ? snprintf(out, GRID_TEXT, "dp=%" PRIu32 ",", g->dp) : 0;
+
+	snprintf(out + n, GRID_TEXT - (size_t)n, "tp=%" PRIu32 ",pp=%" PRIu32, g->tp, g->pp);
 	return out;
 }

@@ -51,7 +51,7 @@ grid_at(const struct grid *g, uint32_t rank)
  */
 enum rc grid_parse(const char *text, uint32_t most, struct grid *out, struct err *err);
 
-/* "dp=2,tp=2,pp=1" */
+/* "dp=2,tp=2,pp=1"; without dp if it is 0 */
 #define GRID_TEXT 48
 const char *grid_print(const struct grid *g, char out[GRID_TEXT]);
 

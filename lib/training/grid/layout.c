@@ -24,15 +24,16 @@ first_unit(const struct layout_config *c, uint32_t stage)
 
 /* ---- slots */
 
-/* Passes of a microbatch through a stage that have yet to come. */
+/* Does an action of a row use what a stage keeps of a microbatch? So does the pass back of the stage before, if it is on
+ * the same row: it reads the gradient. */
 static bool
-needs(const struct pipeline_action *a, uint32_t stage, enum pipeline_kind kind)
+uses(const struct pipeline_action *a, uint32_t stage)
 {
-	return a->stage == stage && a->kind == kind;
+	return (a->stage == stage && a->kind <= PIPELINE_RECV_B) ||
+	       (a->stage + 1 == stage && (a->kind == PIPELINE_B || a->kind == PIPELINE_I));
 }
 
-/* Give each microbatch of a stage a slot: from the arrival of its input to the end of its last pass or
- * message. The slot that is free longest is taken. Returns the number of slots. */
+/* Give each microbatch of a stage a slot: from the arrival of its input to the end of its last use. The slot that is free longest is taken. Returns the number of slots. */
 static uint32_t
 take_slots(const struct pipeline *p, const struct pipeline_row *row, uint32_t stage, uint32_t *slot)
 {
@@ -45,14 +46,14 @@ take_slots(const struct pipeline *p, const struct pipeline_row *row, uint32_t st
 	for (size_t i = 0; i < row->n; i++) {
 		const struct pipeline_action *a = &row->v[i];
 
-		if (a->stage == stage && a->kind <= PIPELINE_RECV_B)
+		if (uses(a, stage))
 			left[a->micro]++;
 	}
 	for (size_t i = 0; i < row->n; i++) {
 		const struct pipeline_action *a = &row->v[i];
 		uint32_t m = a->micro;
 
-		if (a->stage != stage || a->kind > PIPELINE_RECV_B)
+		if (!uses(a, stage))
 			continue;
 		if (slot[m] == PIPELINE_NOBODY)
 			slot[m] = head < tail ? queue[head++] : nslots++;
@@ -70,7 +71,7 @@ static bool
 splits(const struct pipeline_row *row, uint32_t stage)
 {
 	for (size_t i = 0; i < row->n; i++)
-		if (needs(&row->v[i], stage, PIPELINE_W))
+		if (row->v[i].stage == stage && row->v[i].kind == PIPELINE_W)
 			return true;
 	return false;
 }

@@ -174,6 +174,8 @@ compare_config(const struct compare_run *run, const char *json, struct train_con
 	config->devices = 0;
 	config->batch = run->batch;
 	config->zero = methods[run->method].zero;
+	if (config->zero || methods[run->method].tp || methods[run->method].pp)
+		config->bucket_bytes = 0;
 	if (methods[run->method].tp || methods[run->method].pp) {
 		config->parallel = (struct grid){1, methods[run->method].tp ? run->workers : 1,
 						 methods[run->method].pp ? run->workers : 1};

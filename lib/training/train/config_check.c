@@ -130,6 +130,11 @@ check_parallel(struct config_draft *d, struct err *err)
 	char text[GRID_TEXT];
 	uint32_t n;
 
+	if (c->compare && c->zero) {
+		err_set(err, RC_INVAL,
+			"cannot be used with --compare; its methods are zero1, zero2 and zero3");
+		return refuse(d, "zero", err);
+	}
 	if (!g->tp)
 		return RC_OK;
 	if (c->compare) {

@@ -190,6 +190,12 @@ spreads(const void *c)
 }
 
 static bool
+not_spread(const void *c)
+{
+	return !spread_wanted(config(c));
+}
+
+static bool
 has_tp(const void *c)
 {
 	return config(c)->parallel.tp > 1;
@@ -377,7 +383,9 @@ const struct option_row config_rows[] = {
     {"recompute", "WHAT", "compute again in backward, instead of keeping: none, selective, full",
      AS_WORD(recompute, recompute_words), DEFAULT("none"), ONLY_SPREAD},
     {"bucket-bytes", "SIZE", "reduce gradients during backward, SIZE bytes at a time",
-     AS_SIZE(bucket_bytes), DEFAULT("0"), DEFAULT_NOTE("all together, after backward")},
+     AS_SIZE(bucket_bytes), DEFAULT("0"), DEFAULT_NOTE("all together, after backward"),
+     ONLY(not_spread, "parallel",
+	  "cannot be used with --parallel tp or pp, --zero, --micro or --recompute")},
     {"on-failure", "HOW", "when a device is lost",
      AS_NAME(on_failure, policy_name, GPUSIM_ON_FAILURE_SPARE + 1), ENV("GPUSIM_ON_FAILURE"),
      DEFAULT("abort")},

@@ -445,12 +445,23 @@ record_leaves(struct trainer *t, bool moving, struct steps *steps, struct err *e
 static enum rc
 record_spread(struct trainer *t, bool moving, struct steps *steps, struct err *err)
 {
-	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
-	enum rc rc;
+	struct gpusim_ops *lists[MAX_PARTS];
+	unsigned n = spread_step(t, moving, lists, MAX_PARTS);
+	enum rc rc = RC_OK;
 
-	spread_step(t, o, moving);
-	rc = make_graph(t, o, &steps->part[0], err);
-	steps->nparts = rc == RC_OK;
+	if (n == 0)
+		return err_set(err, RC_INVAL,
+			       "--micro: a step is more operations than %u graphs can have; fewer "
+			       "microbatches or larger leaves make fewer",
+			       MAX_PARTS);
+	for (unsigned i = 0; i < n; i++) {
+		if (rc != RC_OK) {
+			gpusim_ops_free(lists[i]);
+			continue;
+		}
+		rc = make_graph(t, lists[i], &steps->part[i], err);
+		steps->nparts += rc == RC_OK;
+	}
 	return rc;
 }
 

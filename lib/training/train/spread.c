@@ -12,7 +12,8 @@
 bool
 spread_wanted(const struct train_config *c)
 {
-	return c->parallel.tp > 1 || c->parallel.pp > 1 || c->micro > 1 || c->zero || c->recompute;
+	return c->parallel.tp > 1 || c->parallel.pp > 1 || c->micro > 1 || c->zero ||
+	       c->recompute || c->pipeline || c->nstages;
 }
 
 /* ---- the plan */
@@ -50,9 +51,10 @@ choose_schedule(const struct train_config *c, const struct grid *g, struct pipel
 		struct err *err)
 {
 	const char *name = c->pipeline ? c->pipeline : g->pp > 1 ? "1f1b" : "gpipe";
-	uint32_t m = c->micro || !pipeline_is_scheme(name) ? c->micro : g->pp > 1 ? 2 * g->pp : 1;
+	bool file = !pipeline_is_scheme(name);
+	uint32_t m = c->micro ? c->micro : g->pp > 1 ? 2 * g->pp : 1;
 	struct pipeline_facts *facts = must_alloc(1, sizeof *facts);
-	enum rc rc = pipeline_named(name, g->pp, m, out, err);
+	enum rc rc = pipeline_named(name, file ? 0 : g->pp, file ? 0 : m, out, err);
 
 	if (rc == RC_OK && (*out)->nranks != g->pp)
 		rc = err_set(err, RC_INVAL,
@@ -170,10 +172,13 @@ spread_new(const struct task *task, uint32_t n, uint64_t global, struct spread *
 		l.schedule = s->schedule;
 		l.units = s->units;
 		rc = layout_new(&task->net, &l, &s->layout, err);
-		if (rc == RC_INVAL)
+		if (rc == RC_INVAL) {
+			const struct err why = *err;
+
 			rc =
-			    err_set(err, RC_INVAL, "--parallel: %s; %s can have tp %s", err->text,
+			    err_set(err, RC_INVAL, "--parallel: %s; %s can have tp %s", why.text,
 				    task->net.text, part_choices(&task->net, c->sequence, choices));
+		}
 	}
 	for (uint32_t p = 0; rc == RC_OK && c->recompute && p < s->grid.pp; p++)
 		for (uint32_t i = 0; i < s->layout->row[p].nchunks; i++)

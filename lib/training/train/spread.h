@@ -40,8 +40,11 @@ void spread_free(struct spread *s); /* NULL is legal */
 /* Rows of a test batch on a rank. */
 uint64_t spread_test_rows(const struct spread *s);
 
-/* Append a step, moving over whole batches or of an epoch's rest; or test batches of a part. */
-void spread_step(struct trainer *t, struct gpusim_ops *o, bool moving);
+/* Record a step, moving over whole batches or of an epoch's rest, as lists to be launched one after another. Returns
+ * their number, or 0 if more than `most` would be needed; the caller frees them. */
+unsigned spread_step(struct trainer *t, bool moving, struct gpusim_ops **lists, unsigned most);
+
+/* Append test batches of a part. */
 void spread_test(struct trainer *t, struct gpusim_ops *o, unsigned part, uint64_t number,
 		 bool moving);
 

@@ -2,6 +2,7 @@
 #include "train/spread.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/must.h"
 #include "nn/launch.h"
@@ -11,8 +12,34 @@
 #define EVENT_FIRST 0x73707265616400u /* ids of events; they are per device */
 #define P2P_FIRST   2		      /* streams to and from each stage's rank of the grid */
 
+/* When a list ends: well below WIRE_MAX_OPS of a rank, the size of a request, and half of a device's events. */
+#define MAX_OPERATIONS	3500
+#define MAX_BYTES	(3u << 18)
+#define MAX_EVENTS	512
+#define OPERATION_BYTES 20
+#define ARG_BYTES	15
+#define STEP_BYTES	11
+#define COLL_BYTES	80
+
+/*
+ * The lists of a step. One that becomes too large ends, and the next begins, on all stages at once and only where no
+ * receive is without its send. A list is launched when the one before has ended, so nothing waits for its events.
+ */
+struct lists {
+	struct gpusim_ops **v;
+	unsigned n, most;
+	bool full;		     /* more than `most` would be needed */
+	uint64_t *ops, worst, bytes; /* of the last list: by rank, the most of them, together */
+	uint64_t events;	     /* of the last list, at most */
+	uint32_t open;		     /* receives without their sends */
+	struct row_recorder *row;    /* all stages */
+	uint32_t nrows;
+};
+
 /* A list of actions of a stage's ranks, being recorded. */
 struct row_recorder {
+	struct lists *lists;
+	size_t next; /* action of the row */
 	struct trainer *t;
 	struct gpusim_ops *o;
 	const struct layout *l;
@@ -24,7 +51,7 @@ struct row_recorder {
 	uint64_t *rows;
 	struct gpusim_addr *send, *recv;
 	uint32_t *members;
-	uint64_t events; /* used so far, on each rank of the stage */
+	uint64_t event0, events; /* the first; used so far, on each rank of the stage */
 	/* [chunk * nmicro + slot]: the event after a slot's last message back; 0: none */
 	uint64_t *sent;
 	/* [chunk * nmicro + micro]: the event after its input, its gradient, came */
@@ -64,38 +91,63 @@ size_of(const struct row_recorder *r)
 	return r->l->c.leaf ? sizeof(int64_t) : sizeof(float);
 }
 
+/* Count an operation of a rank. */
+static void
+count(struct row_recorder *r, uint32_t rank, uint64_t nbytes)
+{
+	struct lists *l = r->lists;
+
+	l->bytes += nbytes;
+	if (++l->ops[rank] > l->worst)
+		l->worst = l->ops[rank];
+}
+
+static void
+launch_on(struct row_recorder *r, uint32_t i, struct gpusim_stream stream, const char *kernel,
+	  const struct gpusim_arg *args, size_t nargs)
+{
+	uint64_t nbytes = OPERATION_BYTES + strlen(kernel);
+
+	for (size_t k = 0; k < nargs; k++)
+		nbytes += ARG_BYTES + strlen(args[k].name) + (args[k].step ? STEP_BYTES : 0);
+	count(r, r->first + i, nbytes);
+	gpusim_ops_launch(r->o, r->first + i, stream, kernel, args, nargs);
+}
+
 static void
 launch(void *arg, uint32_t i, const char *kernel, const struct gpusim_arg *args, size_t nargs)
 {
-	struct row_recorder *r = arg;
-
-	gpusim_ops_launch(r->o, r->first + i, STREAM_COMPUTE, kernel, args, nargs);
+	launch_on(arg, i, STREAM_COMPUTE, kernel, args, nargs);
 }
 
 static void
 launch_comm(void *arg, uint32_t i, const char *kernel, const struct gpusim_arg *args, size_t nargs)
 {
-	struct row_recorder *r = arg;
-
-	gpusim_ops_launch(r->o, r->first + i, STREAM_COMM, kernel, args, nargs);
+	launch_on(arg, i, STREAM_COMM, kernel, args, nargs);
 }
 
 /* Mark a moment of a stream of all the stage's ranks. */
 static uint64_t
 mark(struct row_recorder *r, struct gpusim_stream stream)
 {
-	uint64_t event = EVENT_FIRST + ++r->events;
+	uint64_t event = EVENT_FIRST + r->event0 + ++r->events;
 
-	for (uint32_t i = 0; i < r->n; i++)
+	if (r->events > r->lists->events)
+		r->lists->events = r->events;
+	for (uint32_t i = 0; i < r->n; i++) {
+		count(r, r->first + i, OPERATION_BYTES);
 		gpusim_ops_record(r->o, r->first + i, stream, (struct gpusim_event){event});
+	}
 	return event;
 }
 
 static void
 await(struct row_recorder *r, struct gpusim_stream stream, uint64_t event)
 {
-	for (uint32_t i = 0; event && i < r->n; i++)
+	for (uint32_t i = 0; event && i < r->n; i++) {
+		count(r, r->first + i, OPERATION_BYTES);
 		gpusim_ops_wait(r->o, r->first + i, stream, (struct gpusim_event){event});
+	}
 }
 
 static void
@@ -139,8 +191,11 @@ collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll 
 	    .members = r->members,  .nmembers = n,
 	    .group = group};
 
-	if (nelem && n > 1)
-		gpusim_ops_collective(r->o, &c);
+	if (nelem == 0 || n < 2)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		count(r, r->members[i], COLL_BYTES + 2ull * n + strlen(c.algo ? c.algo : ""));
+	gpusim_ops_collective(r->o, &c);
 }
 
 /* Over the data-parallel ranks, for each tensor-parallel one: from offset `send` (plus own_send times the
@@ -184,6 +239,36 @@ tensor(void *arg, const struct emit_tensor *x)
 		r->recv[t].addr = x->recv[t];
 	}
 	collect(r, "tp", tp, x->coll, x->redop, x->dtype, x->nelem, STREAM_COMPUTE);
+}
+
+/* Begin another list, if this one is large and the stages are where it may end. */
+static void
+end_list(struct row_recorder *r)
+{
+	struct lists *l = r->lists;
+
+	if (l->open ||
+	    (l->worst < MAX_OPERATIONS && l->bytes < MAX_BYTES && l->events < MAX_EVENTS))
+		return;
+	l->full |= l->n == l->most;
+	if (l->full)
+		return;
+	l->v[l->n] = gpusim_ops_new(gpusim_comm_count(r->t->comm));
+	l->worst = l->bytes = l->events = 0;
+	memset(l->ops, 0, gpusim_comm_count(r->t->comm) * sizeof *l->ops);
+	for (uint32_t p = 0; p < l->nrows; p++) {
+		struct row_recorder *row = &l->row[p];
+		size_t each = (size_t)row->row->nchunks * row->s->nmicro;
+
+		row->o = l->v[l->n];
+		row->events = 0;
+		memset(row->sent, 0, each * sizeof *row->sent);
+		memset(row->came[0], 0, each * sizeof *row->came[0]);
+		memset(row->came[1], 0, each * sizeof *row->came[1]);
+		memset(row->busy, 0, sizeof row->busy);
+		memset(row->got, 0, sizeof row->got);
+	}
+	l->n++;
 }
 
 /* ---- a microbatch */
@@ -493,8 +578,10 @@ message(struct row_recorder *r, const struct pipeline_action *a, bool back, bool
 							    .recv = &at,
 							    .stream = stream};
 
-			if (x.nelem)
-				gpusim_ops_collective(r->o, &x);
+			if (x.nelem == 0)
+				continue;
+			count(r, x.rank, COLL_BYTES);
+			gpusim_ops_collective(r->o, &x);
 		}
 	}
 	r->talks[2 * q + out] = true;
@@ -554,8 +641,11 @@ forward(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro)
 			struct emit_batch b = bind(r, c, micro, piece);
 
 			bind_unit(r, unit, params, 0);
-			emit_forward_nodes(&c->part->net, &b, unit->node, unit->node + unit->nnodes,
-					   r->test ? EMIT_EVAL : EMIT_TRAIN, &r->sink);
+			for (uint32_t k = unit->node; k < unit->node + unit->nnodes; k++) {
+				end_list(r);
+				emit_forward_nodes(&c->part->net, &b, k, k + 1,
+						   r->test ? EMIT_EVAL : EMIT_TRAIN, &r->sink);
+			}
 		}
 	}
 }
@@ -616,12 +706,17 @@ backward_nodes(struct row_recorder *r, const struct layout_chunk *c, const struc
 {
 	const struct net *n = &c->part->net;
 
-	for (uint32_t k = u->node; half != HALF_WEIGHTS && k < u->node + u->nnodes; k++)
+	for (uint32_t k = u->node; half != HALF_WEIGHTS && k < u->node + u->nnodes; k++) {
+		end_list(r);
 		if (layout_volatile(r->l, c, k))
 			emit_forward_nodes(n, b, k, k + 1, EMIT_TRAIN, &r->sink);
-	for (uint32_t k = u->node + u->nnodes; c->split && half != HALF_WEIGHTS && k-- > u->node;)
+	}
+	for (uint32_t k = u->node + u->nnodes; c->split && half != HALF_WEIGHTS && k-- > u->node;) {
+		end_list(r);
 		emit_propagate(n, b, k, &r->sink);
+	}
 	for (uint32_t k = u->node + u->nnodes; half != HALF_INPUT && k-- > u->node;) {
+		end_list(r);
 		emit_gradients(n, b, k, &r->sink);
 		if (!c->split)
 			emit_propagate(n, b, k, &r->sink);
@@ -747,6 +842,7 @@ end_step(struct row_recorder *r)
 	if (r->p == r->s->rank_of[r->s->nstages - 1])
 		end_loss(r);
 	for (uint32_t u = 0; u < r->row->nunits; u++) {
+		end_list(r);
 		for (uint32_t i = 0; i < r->n; i++)
 			update_unit(r, u, i);
 		spread_parameters(r, u);
@@ -825,7 +921,7 @@ look_ahead(struct row_recorder *r)
 }
 
 static void
-record_row(struct row_recorder *r)
+begin_row(struct row_recorder *r)
 {
 	const struct pipeline_row *row = &r->s->row[r->p];
 	size_t each = (size_t)r->row->nchunks * r->s->nmicro;
@@ -845,14 +941,22 @@ record_row(struct row_recorder *r)
 	r->begun = must_alloc(r->row->nunits, sizeof *r->begun);
 	r->use = must_alloc(row->n * r->row->nunits + 1, sizeof *r->use);
 	look_ahead(r);
-	for (size_t i = 0; i < row->n; i++)
-		act(r, &row->v[i]);
+}
+
+static void
+end_row(struct row_recorder *r)
+{
 	if (!r->test)
 		end_step(r);
 	for (uint32_t q = 0; q < 2 * r->s->nranks; q++)
 		if (r->talks[q])
 			join(r, (struct gpusim_stream){P2P_FIRST + q}, STREAM_COMPUTE);
 	join(r, STREAM_COMM, STREAM_COMPUTE);
+}
+
+static void
+free_row(struct row_recorder *r)
+{
 	free(r->place);
 	free(r->rows);
 	free(r->send);
@@ -867,37 +971,133 @@ record_row(struct row_recorder *r)
 	free(r->use);
 }
 
-/* All stages' lists. */
-static void
-record(struct trainer *t, struct gpusim_ops *o, const struct pipeline *s,
-       const struct row_recorder *common)
+/* The next action of a stage's ranks; NULL: no more. */
+static const struct pipeline_action *
+next_of(const struct row_recorder *r)
 {
-	for (uint32_t p = 0; p < s->nranks; p++) {
-		struct row_recorder r = *common;
+	const struct pipeline_row *row = &r->s->row[r->p];
 
-		r.t = t;
-		r.o = o;
-		r.l = t->spread->layout;
-		r.s = s;
-		r.row = &r.l->row[p];
-		r.p = p;
-		r.sink = (struct emit_sink){.arg = &r, .launch = launch, .tensor = tensor};
-		record_row(&r);
-	}
+	return r->next < row->n ? &row->v[r->next] : NULL;
 }
 
-void
-spread_step(struct trainer *t, struct gpusim_ops *o, bool moving)
+/* The rank at the other end of a message. */
+static uint32_t
+peer_of(const struct row_recorder *r, const struct pipeline_action *a)
+{
+	bool up = a->kind == PIPELINE_SEND_F || a->kind == PIPELINE_RECV_B;
+
+	return r->s->rank_of[up ? a->stage + 1 : a->stage - 1];
+}
+
+/* Record the next action, except a receive, which comes right before its send, and a send that has to wait for it. */
+static bool
+advance(struct row_recorder *r, uint32_t *posted)
+{
+	const struct pipeline_action *a = next_of(r), *other;
+	struct row_recorder *peer;
+	uint32_t *early;
+
+	if (!a || a->kind == PIPELINE_RECV_F || a->kind == PIPELINE_RECV_B)
+		return false;
+	if (a->kind == PIPELINE_SEND_F || a->kind == PIPELINE_SEND_B) {
+		peer = &r->lists->row[peer_of(r, a)];
+		early = &posted[(size_t)r->p * r->s->nranks + peer->p];
+		other = next_of(peer);
+		if (*early) {
+			--*early;
+			r->lists->open--;
+		} else if (other &&
+			   (other->kind == PIPELINE_RECV_F || other->kind == PIPELINE_RECV_B) &&
+			   peer_of(peer, other) == r->p) {
+			act(peer, other);
+			peer->next++;
+		} else {
+			return false;
+		}
+	} else {
+		end_list(r);
+	}
+	act(r, a);
+	r->next++;
+	return true;
+}
+
+/* Nothing else can go on: post a receive before its send. */
+static bool
+post(struct lists *l, uint32_t *posted)
+{
+	for (uint32_t p = 0; p < l->nrows; p++) {
+		struct row_recorder *r = &l->row[p];
+		const struct pipeline_action *a = next_of(r);
+
+		if (!a || (a->kind != PIPELINE_RECV_F && a->kind != PIPELINE_RECV_B))
+			continue;
+		act(r, a);
+		r->next++;
+		posted[(size_t)peer_of(r, a) * l->nrows + p]++;
+		l->open++;
+		return true;
+	}
+	return false;
+}
+
+/* All stages' actions, in an order in which they may run. */
+static void
+record(struct trainer *t, struct lists *l, const struct pipeline *s,
+       const struct row_recorder *common)
+{
+	uint32_t *posted = must_alloc((size_t)s->nranks * s->nranks, sizeof *posted);
+	bool more = true;
+
+	l->nrows = s->nranks;
+	l->row = must_alloc(s->nranks, sizeof *l->row);
+	l->ops = must_alloc(gpusim_comm_count(t->comm), sizeof *l->ops);
+	for (uint32_t p = 0; p < s->nranks; p++) {
+		struct row_recorder *r = &l->row[p];
+
+		*r = *common;
+		r->lists = l;
+		r->t = t;
+		r->o = l->v[l->n - 1];
+		r->l = t->spread->layout;
+		r->s = s;
+		r->row = &r->l->row[p];
+		r->p = p;
+		r->sink = (struct emit_sink){.arg = r, .launch = launch, .tensor = tensor};
+		begin_row(r);
+	}
+	while (more && !l->full) {
+		more = false;
+		for (uint32_t p = 0; p < s->nranks; p++)
+			more |= advance(&l->row[p], posted);
+		more = more || post(l, posted);
+	}
+	for (uint32_t p = 0; p < s->nranks; p++)
+		end_row(&l->row[p]);
+	for (uint32_t p = 0; p < s->nranks; p++)
+		free_row(&l->row[p]);
+	free(l->row);
+	free(l->ops);
+	free(posted);
+}
+
+unsigned
+spread_step(struct trainer *t, bool moving, struct gpusim_ops **lists, unsigned most)
 {
 	const struct grid *g = &t->spread->grid;
+	struct lists l = {.v = lists, .most = most};
 	struct batch *batch = must_alloc(g->dp, sizeof *batch);
 	const struct row_recorder common = {
 	    .moving = moving, .batch = batch, .total = moving ? t->global : t->rest};
 
 	for (uint32_t d = 0; d < g->dp; d++)
 		batch[d] = train_batch(t, moving, grid_rank(g, d, 0, 0));
-	record(t, o, t->spread->schedule, &common);
+	lists[l.n++] = gpusim_ops_new(gpusim_comm_count(t->comm));
+	record(t, &l, t->spread->schedule, &common);
 	free(batch);
+	while (l.full && l.n > 0)
+		gpusim_ops_free(lists[--l.n]);
+	return l.n;
 }
 
 void
@@ -906,10 +1106,11 @@ spread_test(struct trainer *t, struct gpusim_ops *o, unsigned part, uint64_t num
 	const struct grid *g = &t->spread->grid;
 	struct batch *batch = must_alloc(g->dp, sizeof *batch);
 	const struct row_recorder common = {
-	    .moving = moving, .batch = batch, .test = true, .tested = part, .events = number << 20};
+	    .moving = moving, .batch = batch, .test = true, .tested = part, .event0 = number << 20};
+	struct lists l = {.v = &o, .n = 1, .most = 1};
 
 	for (uint32_t d = 0; d < g->dp; d++)
 		batch[d] = test_batch(t, part, number, moving, grid_rank(g, d, 0, 0));
-	record(t, o, t->spread->forward, &common);
+	record(t, &l, t->spread->forward, &common);
 	free(batch);
 }
