@@ -240,77 +240,36 @@ on_cluster(const struct args *a, struct err *err)
 
 #define ROW(field) offsetof(struct args, field)
 
-enum form { OF_TABLES = 1, OF_TRAINING = 2, OF_STEP = 4 };
+enum form { OF_TABLES, OF_TRAINING, OF_STEP };
 
-/* The options that only some forms take. */
-static const struct {
-	size_t at;
-	unsigned forms;
-} of_forms[] = {
-    {ROW(min_bytes), OF_TABLES},
-    {ROW(max_bytes), OF_TABLES},
-    {ROW(factor), OF_TABLES},
-    {ROW(algo), OF_TABLES},
-    {ROW(algo_file), OF_TABLES},
-    {ROW(proto), OF_TABLES},
-    {ROW(channels), OF_TABLES},
-    {ROW(dtype), OF_TABLES},
-    {ROW(redop), OF_TABLES},
-    {ROW(root), OF_TABLES},
-    {ROW(explain), OF_TABLES},
-    {ROW(count), OF_TABLES},
-    {ROW(nbytes), OF_TABLES},
-    {ROW(params), OF_TRAINING},
-    {ROW(step_ms), OF_TRAINING},
-    {ROW(bucket), OF_TRAINING},
-    {ROW(fail_rate), OF_TRAINING},
-    {ROW(detect_ms), OF_TRAINING},
-    {ROW(restart_ms), OF_TRAINING},
-    {ROW(recover_ms), OF_TRAINING},
-    {ROW(repair_ms), OF_TRAINING},
-    {ROW(checkpoint_ms), OF_TRAINING},
-    {ROW(checkpoint), OF_TRAINING},
-    {ROW(how), OF_TRAINING},
-    {ROW(spares), OF_TRAINING},
-    {ROW(days), OF_TRAINING},
-    {ROW(seed), OF_TRAINING},
-    {ROW(plot), OF_TRAINING},
-    {ROW(parallel), OF_TRAINING | OF_STEP},
-    {ROW(overlap), OF_TRAINING | OF_STEP},
-    {ROW(model), OF_TRAINING | OF_STEP},
-    {ROW(step.layers), OF_TRAINING | OF_STEP},
-    {ROW(step.hidden), OF_TRAINING | OF_STEP},
-    {ROW(step.heads), OF_TRAINING | OF_STEP},
-    {ROW(step.seq), OF_TRAINING | OF_STEP},
-    {ROW(step.vocab), OF_TRAINING | OF_STEP},
-    {ROW(step.batch), OF_TRAINING | OF_STEP},
-    {ROW(step.micro), OF_TRAINING | OF_STEP},
-    {ROW(step.interleave), OF_TRAINING | OF_STEP},
-    {ROW(step.zero), OF_TRAINING | OF_STEP},
-    {ROW(step.flat), OF_TRAINING | OF_STEP},
-    {ROW(step.recompute), OF_TRAINING | OF_STEP},
-    {ROW(step.sequence_parallel), OF_TRAINING | OF_STEP},
-    {ROW(schedule), OF_TRAINING | OF_STEP},
-    {ROW(step_dtype), OF_TRAINING | OF_STEP},
+/* The options that only some forms take; OF_STEP: also training. */
+static const size_t of_form[][24] = {
+    [OF_TABLES] = {ROW(min_bytes), ROW(max_bytes), ROW(factor), ROW(algo), ROW(algo_file),
+		   ROW(proto), ROW(channels), ROW(dtype), ROW(redop), ROW(root), ROW(explain),
+		   ROW(count), ROW(nbytes)},
+    [OF_TRAINING] = {ROW(params), ROW(step_ms), ROW(bucket), ROW(fail_rate), ROW(detect_ms),
+		     ROW(restart_ms), ROW(recover_ms), ROW(repair_ms), ROW(checkpoint_ms),
+		     ROW(checkpoint), ROW(how), ROW(spares), ROW(days), ROW(seed), ROW(plot)},
+    [OF_STEP] = {ROW(parallel), ROW(overlap), ROW(model), ROW(step.layers), ROW(step.hidden),
+		 ROW(step.heads), ROW(step.seq), ROW(step.vocab), ROW(step.batch), ROW(step.micro),
+		 ROW(step.interleave), ROW(step.zero), ROW(step.flat), ROW(step.recompute),
+		 ROW(step.sequence_parallel), ROW(schedule), ROW(step_dtype)},
 };
 
 static enum rc
 check_form(const struct args *a, enum form form, struct err *err)
 {
-	static const char *const words[] = {
-	    [OF_TABLES] = "a collective", [OF_TRAINING] = "training", [OF_STEP] = "step"};
+	static const char *const whose[] = {"collectives", "training", "step and training"};
+	static const char *const words[] = {"a collective", "training", "step"};
 
-	for (size_t i = 0; i < sizeof of_forms / sizeof *of_forms; i++) {
-		unsigned f = of_forms[i].forms;
-
-		if (args_was_given(a, of_forms[i].at) && !(f & form))
-			return err_set(err, RC_INVAL,
-				       "an option for %s was given, which %s does not accept",
-				       f == OF_TABLES	  ? "collectives"
-				       : f == OF_TRAINING ? "training"
-							  : "step and training",
-				       words[form]);
-	}
+	for (unsigned f = OF_TABLES; f <= OF_STEP; f++)
+		for (const size_t *at = of_form[f]; *at; at++)
+			if (args_was_given(a, *at) && f != form &&
+			    !(f == OF_STEP && form == OF_TRAINING))
+				return err_set(
+				    err, RC_INVAL,
+				    "an option for %s was given, which %s does not accept",
+				    whose[f], words[form]);
 	return RC_OK;
 }
 

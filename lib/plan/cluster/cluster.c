@@ -13,10 +13,8 @@
 #include "base/parse.h"
 #include "cluster/kinds.h"
 
-#define MAX_GBS	   1e6
-#define MAX_US	   1e9
-#define MAX_TFLOPS 1e6
-#define MAX_GB	   1e6
+#define MAX_GBS 1e6
+#define MAX_US	1e9
 
 /* ---- kinds of values */
 
@@ -118,19 +116,25 @@ print_time(const struct option_row *o, const void *target, struct buf *out)
 	print_real(o, target, "us", out);
 }
 
+/* More than nothing, to a million of the first unit. */
 static enum rc
-take_flops(const struct option_row *o, const char *text, void *target, struct err *err)
+take_in(const struct option_row *o, const struct unit *units, const char *what, const char *text,
+	void *target, struct err *err)
 {
 	double v = 0;
 	const char *unit = number(text, &v);
 
-	if (!unit || !in_unit(unit, flops, &v) || v <= 0 || v > MAX_TFLOPS)
-		return err_set(
-		    err, RC_INVAL,
-		    "'%.64s' is not a rate of computing up to 1000PFLOP/s, such as 312TFLOP/s",
-		    text);
+	if (!unit || !in_unit(unit, units, &v) || v <= 0 || v > 1e6)
+		return err_set(err, RC_INVAL, "'%.64s' is not %s", text, what);
 	*real(o, target) = v;
 	return RC_OK;
+}
+
+static enum rc
+take_flops(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return take_in(o, flops, "a rate of computing up to 1000PFLOP/s, such as 312TFLOP/s", text,
+		       target, err);
 }
 
 static void
@@ -142,14 +146,7 @@ print_flops(const struct option_row *o, const void *target, struct buf *out)
 static enum rc
 take_size(const struct option_row *o, const char *text, void *target, struct err *err)
 {
-	double v = 0;
-	const char *unit = number(text, &v);
-
-	if (!unit || !in_unit(unit, sizes, &v) || v <= 0 || v > MAX_GB)
-		return err_set(err, RC_INVAL,
-			       "'%.64s' is not a memory's size up to 1000TB, such as 80GB", text);
-	*real(o, target) = v;
-	return RC_OK;
+	return take_in(o, sizes, "a memory's size up to 1000TB, such as 80GB", text, target, err);
 }
 
 static void
