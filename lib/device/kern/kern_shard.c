@@ -28,6 +28,13 @@ columns(struct kern_call *c, unsigned at)
 	return kern_at(c, at, c->v[at + 1].u, c->v[at + 3].u, kern_float(c, at + 4));
 }
 
+/* Is a logit the largest one? NaN counts as larger than any number, as in argmax. */
+static bool
+is_top(float logit, float top)
+{
+	return logit == top || (isnan(logit) && isnan(top));
+}
+
 /* ---- shard_top */
 
 enum { TOP_TOP, TOP_LOGITS, TOP_ROWS, TOP_CLASSES, TOP_COLS, TOP_DTYPE };
@@ -98,7 +105,7 @@ shard_sums_run(struct kern_call *c)
 		for (uint64_t j = 0; j < classes; j++) {
 			sum += exp_negative((double)row[j] - (double)top[r]);
 			right += first + j == labels[r] ? (double)row[j] : 0;
-			before += first + j < labels[r] && row[j] == top[r];
+			before += first + j < labels[r] && is_top(row[j], top[r]);
 		}
 		sums[3 * r] = (float)sum;
 		sums[3 * r + 1] = (float)right;
@@ -224,13 +231,13 @@ shard_hits_run(struct kern_call *c)
 	if (c->rc != RC_OK)
 		return c->rc;
 	for (uint64_t r = 0; r < rows; r++)
-		hits += sums[3 * r + 1] == top[r] && sums[3 * r + 2] == 0;
+		hits += is_top(sums[3 * r + 1], top[r]) && sums[3 * r + 2] == 0;
 	*count = hits;
 	return RC_OK;
 }
 
 /*
- * shard_hits - count[0] = the number of rows whose label is the first class with the largest logit.
+ * shard_hits - count[0] = the number of rows whose label is the first class with the largest logit, as accuracy says.
  *
  * top, sums: of all ranks. Errors: RC_INVAL. Checked by: tests/unit/kern/t_kern_shard.c
  */
