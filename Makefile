@@ -414,7 +414,7 @@ check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Tests of rooms with threads; pure code has no threads that could race.
-pure := algo% canonical checkpoint cluster% flow% lower% prove% step% synth% whatif% fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher mutants nccl_% nearest net npy npz \
+pure := algo% canonical checkpoint cluster% flow% grid% part lower% prove% step% synth% whatif% fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher mutants nccl_% nearest net npy npz \
         num order parse pickle pipeline plan protocol ps_pool read_% reduce% rendezvous samples schedule search shaper simulate tar tune \
         vectext wire zip
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))

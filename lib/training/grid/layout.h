@@ -86,7 +86,7 @@ struct layout {
  * layout_new - lay a net out for a grid and a schedule.
  *
  * config is copied; the schedule and the net outlive the layout. Errors: RC_INVAL a layer that tp does not divide.
- * Checked by: tests/unit/grid/t_layout.c
+ * Checked by: tests/unit/grid/t_grid_layout.c
  */
 enum rc layout_new(const struct net *net, const struct layout_config *config, struct layout **out,
 		   struct err *err);

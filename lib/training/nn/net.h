@@ -20,7 +20,7 @@
 
 #define NET_MAX_SIZES  16
 #define NET_MAX_WIDTH  65536
-#define NET_MAX_NODES  256
+#define NET_MAX_NODES  384
 #define NET_MAX_BLOCKS 24
 #define NET_MAX_HIDDEN 8192
 #define NET_MAX_TOKENS 4096
