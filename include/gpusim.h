@@ -776,7 +776,8 @@ struct gpusim_collective {
 	 *
 	 * Other ranks do not wait for it, so groups apart run at the same time, and groups may overlap: all ranks'
 	 * lists must have the collectives that they share in one order. The bits are those that a communicator
-	 * split from this one would have. GPUSIM_INVAL: a rank is twice among members, or there is no such rank.
+	 * split from this one would have; see gpusim-algorithms(7), "Order of a sum". GPUSIM_INVAL: a rank is twice
+	 * among members, or there is no such rank.
 	 * Lists and graphs with members are not run again after a shrink: GPUSIM_RECOVERED.
 	 */
 	const uint32_t *members;

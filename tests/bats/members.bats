@@ -69,6 +69,21 @@ says() {
 	[[ $EXPLAINED =~ $1 ]]
 }
 
+@test "a recording of them is refused by replay" {
+	run bounded gpuctl run -n 2 --record tape -- "$MEMBERS" 2 20 1
+	assert_status 0
+	run bounded gpuctl replay tape
+	assert_status 5
+	assert_match ' a collective of some ranks of a communicator: replay plays only those of all ranks$'
+}
+
+@test "a trace names the group" {
+	run bounded gpuctl run -n 4 -- sh -c '"$1" 4 20 1 && gpuctl trace -o trace.json' - "$MEMBERS"
+	assert_status 0
+	run grep -cE '"ranks":[123],"group":"odd"' trace.json
+	at_least "$output" 1
+}
+
 @test "a member that stands still: explain names group and rank, and no rank outside of the group" {
 	hold abort
 	wait_until 20 says 'allreduce #1 \([a-z-]+, tp1 of 2 ranks, 23.4 KiB of f32, sum\) has been waiting' || fail "$EXPLAINED"

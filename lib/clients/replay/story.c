@@ -192,6 +192,11 @@ check_op(struct reading *r, const GpuSim__TapeOp *m, uint32_t comm, const char *
 	if (m->inbytes > UINT64_MAX / 4 || m->outbytes > UINT64_MAX / 4 ||
 	    m->inbytes % dtype_size((enum gpusim_dtype)m->dtype))
 		return bad(r, "an operation with an impossible size", err);
+	if (m->n_members)
+		return bad(r,
+			   "a collective of some ranks of a communicator: replay plays only those "
+			   "of all ranks",
+			   err);
 	if (s->nops == STORY_MAX_OPS)
 		return bad(r, "too many operations", err);
 	return name_algo(r, m, algo, err);

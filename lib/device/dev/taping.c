@@ -103,6 +103,10 @@ taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op, ui
 	m.steps = (uint32_t)c->plan.nstep;
 	m.scalar = c->given ? c->scalar : 0;
 	add_parts(c, &m, &parts);
+	if (c->members) {
+		m.members = (uint32_t *)c->members->rank;
+		m.n_members = c->members->n;
+	}
 	m.number = tape_number(p->tape);
 	m.op = op;
 	m.set = set ? set : coll_is_sendrecv(c->args.coll) ? m.number : 0;

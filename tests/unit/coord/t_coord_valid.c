@@ -342,6 +342,45 @@ t_members(struct harness *h)
 	h_serve(h);
 }
 
+/* Whatever a client sends is run or refused, and leaves nothing behind. */
+static void
+t_random(struct harness *h)
+{
+	static const char *const sets[] = {"",	 "",   "0",   "1",  "01", "10",
+					   "12", "02", "012", "03", "11"};
+	static const enum gpusim_coll colls[] = {GPUSIM_ALLREDUCE, GPUSIM_ALLTOALL,
+						 GPUSIM_ALLGATHER, GPUSIM_BROADCAST};
+	static uint64_t counts[] = {1, 2, 3, 4};
+	unsigned seed = 27, ran = 0, refused = 0;
+	struct h_ops o;
+
+	for (int i = 0; i < 4000; i++) {
+		unsigned kind = (unsigned)rand_r(&seed);
+		int code;
+
+		h_ops_init(&o, 3);
+		for (uint32_t r = 0; r < 3; r++)
+			for (size_t k = 0, n = (unsigned)rand_r(&seed) % 3; k < n; k++) {
+				/* often alike on all ranks */
+				unsigned of = rand_r(&seed) % 4 ? kind + (unsigned)k
+								: (unsigned)rand_r(&seed);
+				GpuSim__Coll *c = h_coll(&o, r, colls[of % 4], 6, of / 4 % 3);
+
+				members(&o, r, k, sets[of / 16 % 11]);
+				if (of / 256 % 3 == 0) {
+					c->counts = c->recvcounts = counts;
+					c->n_counts = c->n_recvcounts = of / 1024 % 5;
+				}
+			}
+		code = h_code(h, h_submit(h, 9, 1, &o, false));
+		ran += code == 0;
+		refused += code == RC_INVAL;
+		h_serve(h);
+	}
+	ok(ran + refused == 4000 && ran > 100 && refused > 200,
+	   "%u random submits were run, %u refused", ran, refused);
+}
+
 int
 main(void)
 {
@@ -354,6 +393,7 @@ main(void)
 	t_ranks(&h);
 	t_differ(&h);
 	t_members(&h);
+	t_random(&h);
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 	return tap_done();

@@ -180,7 +180,7 @@ struct pair_count *work_pair(struct work *work, uint32_t src, uint32_t dst);
  * idx. NULL: out of memory, v as it was. */
 void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, size_t size);
 
-/* ---- members.c */
+/* ---- subsets.c */
 
 /* A collective as its ranks have it. */
 struct met_coll {

@@ -1,5 +1,5 @@
 /*
- * members.c - the collectives of one submit by the ranks that take part in them: all, or some (Coll.members).
+ * subsets.c - the collectives of one submit by the ranks that take part in them: all, or some (Coll.members).
  *
  * The k-th collective of a set of members on one rank meets the k-th of the same set on the others. So the ranks
  * of a set need its collectives in one order, and ranks outside of it none.
