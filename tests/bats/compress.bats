@@ -239,3 +239,15 @@ top sgd
 bit adam
 outer adam'
 }
+
+@test "--verify: a device with another bit in its weights is named" {
+	EPOCHS=100000
+	TRAIN+=(--sync local --outer nesterov)
+	run machine 3 --allow-inject '
+		train "$@" --verify
+		reached 2
+		gpuctl inject --comm "$(gpuctl devices | awk "\$5 == \"busy\" { print \$6; exit }")" flip rank=1 at=any#next.end seed=7
+		wait $trainer; echo "exit $?"; cat err'
+	assert_match 'exit 5'
+	assert_match 'mnist-train: --verify: device [0-9a-f]+: rank 1: the weights differ from the other ranks'
+}

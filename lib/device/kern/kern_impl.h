@@ -26,7 +26,7 @@
 	ROW(batchnorm_moments) ROW(batchnorm) ROW(batchnorm_grad_sums) ROW(batchnorm_grad)  \
 	ROW(layernorm) ROW(layernorm_grad_params) ROW(layernorm_grad) ROW(softmax_xent)     \
 	ROW(l2_loss) ROW(argmax) ROW(accuracy) ROW(shard_top) ROW(shard_sums) ROW(shard_xent) \
-	ROW(shard_hits) ROW(sgd) ROW(adam) ROW(adam_frozen) ROW(orthogonalize) ROW(topk)    \
+	ROW(shard_hits) ROW(sgd) ROW(adam) ROW(orthogonalize) ROW(topk)    \
 	ROW(scatter_add) ROW(sign_pack) ROW(sign_unpack)
 /* clang-format on */
 #define KERNEL_DECLARED(name) extern const struct kernel kernel_##name;

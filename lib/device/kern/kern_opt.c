@@ -1,5 +1,5 @@
 /*
- * kern_opt.c - optimiser steps: PyTorch's SGD, Adam and AdamW, and 1-bit Adam's, on one flat vector of weights.
+ * kern_opt.c - optimiser steps: PyTorch's SGD, Adam and AdamW on one flat vector of weights.
  */
 #include "kern/kern_impl.h"
 
@@ -144,6 +144,7 @@ enum {
 	ADAM_EPS,
 	ADAM_DECAY,
 	ADAM_DECOUPLED,
+	ADAM_FROZEN,
 	ADAM_DTYPE,
 };
 
@@ -197,7 +198,9 @@ adam_run(struct kern_call *call)
 
 	now = *t == UINT64_MAX ? *t : *t + 1;
 	step = lr / (1 - pow(b1, (double)now));
-	root = sqrt(1 - pow(b2, (double)now));
+	root = sqrt(1 - pow(b2, (double)(a[ADAM_FROZEN].u ? a[ADAM_FROZEN].u : now)));
+	if (a[ADAM_FROZEN].u) /* both moments stay as they are */
+		b1 = b2 = 1;
 	if (a[ADAM_DECOUPLED].u)
 		keep = 1 - lr * decay;
 	else
@@ -218,9 +221,10 @@ adam_run(struct kern_call *call)
  *
  * lr is multiplied by the number at lr_at. m, v and t begin as zeros. t counts the steps in device
  * memory, so that a replayed graph needs no new argument; each launch in a step needs a counter of
- * its own. Subnormals count as 0. No areas overlap. Errors: RC_INVAL. Source: Kingma & Ba,
+ * its own. With frozen, m and v stay as they are, and v's bias is corrected as after so many steps: 1-bit Adam.
+ * Subnormals count as 0. No areas overlap. Errors: RC_INVAL. Source: Kingma & Ba,
  * arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101; torch.optim.Adam and AdamW.
- * Checked by: tests/unit/kern/t_kern_opt.c
+ * Tang et al., arXiv:2102.02888. Checked by: tests/unit/kern/t_kern_opt.c, t_kern_compress.c
  */
 const struct kernel kernel_adam = {
     .name = "adam",
@@ -240,77 +244,8 @@ const struct kernel kernel_adam = {
 	    [ADAM_EPS] = {"eps", KP_REAL, true, 1e-8, "added to the divisor"},
 	    [ADAM_DECAY] = {"weight_decay", KP_REAL, true, 0, "pull of w towards 0"},
 	    [ADAM_DECOUPLED] = {"decoupled", KP_FLAG, true, 0, "decay as AdamW, not as L2"},
+	    [ADAM_FROZEN] = {"frozen", KP_COUNT, true, 0, "steps that v has; m is this step's"},
 	    [ADAM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},
 	},
     .run = adam_run,
-};
-
-/* ---- adam_frozen */
-
-enum { FRZ_W, FRZ_M, FRZ_V, FRZ_T, FRZ_N, FRZ_LR, FRZ_LR_AT, FRZ_SINCE, FRZ_DECAY };
-
-#define FROZEN_BETA1 0.9
-#define FROZEN_BETA2 0.999
-#define FROZEN_EPS   1e-8f
-
-HOT_CLONES static void
-frozen_step(float *w, const float *m, const float *v, size_t n, float step, float root, float keep)
-{
-	HOT_LOOP
-	for (size_t i = 0; i < n; i++)
-		w[i] = w[i] * keep - step * m[i] / (sqrtf(v[i]) / root + FROZEN_EPS);
-}
-
-static enum rc
-adam_frozen_run(struct kern_call *call)
-{
-	static const unsigned areas[] = {FRZ_W, FRZ_T, FRZ_M, FRZ_V};
-	uint64_t n = call->v[FRZ_N].u, since = call->v[FRZ_SINCE].u, *t;
-	float *w = kern_at(call, FRZ_W, n, 1, sizeof *w);
-	const float *m = kern_at(call, FRZ_M, n, 1, sizeof *m);
-	const float *v = kern_at(call, FRZ_V, n, 1, sizeof *v);
-	double lr = call->v[FRZ_LR].f, keep;
-	flush_state before;
-
-	t = kern_at(call, FRZ_T, 1, 1, sizeof *t);
-	for (size_t i = 0; i < 2; i++)
-		kern_apart_from(call, areas[i], areas, sizeof areas / sizeof areas[0]);
-	if (since == 0)
-		kern_fail(call, RC_INVAL, "since: v needs a step of adam");
-	lr *= rate_factor(call, FRZ_LR_AT, areas, 2);
-	if (call->rc != RC_OK)
-		return call->rc;
-	*t += *t != UINT64_MAX;
-	keep = 1 - lr * call->v[FRZ_DECAY].f;
-	before = flush_begin();
-	frozen_step(w, m, v, n, (float)(lr / (1 - pow(FROZEN_BETA1, (double)*t))),
-		    (float)sqrt(1 - pow(FROZEN_BETA2, (double)since)), (float)keep);
-	flush_end(before);
-	return RC_OK;
-}
-
-/*
- * adam_frozen - a step of Adam whose second moment no longer changes, with a first moment that is given.
- *
- *	w = (1 - lr weight_decay) w - lr m / (1 - 0.9^t) / (sqrt(v / (1 - 0.999^since)) + 1e-8)
- *
- * t is counted first; the other terms are as in adam. w and t overlap nothing. Errors: RC_INVAL.
- * Source: Tang et al., arXiv:2102.02888, algorithm 1. Checked by: tests/unit/kern/t_kern_compress.c
- */
-const struct kernel kernel_adam_frozen = {
-    .name = "adam_frozen",
-    .summary = "Adam step with moments that are given",
-    .params =
-	{
-	    [FRZ_W] = {"w", KP_ADDR, false, 0, "f32[n] weights, in and out"},
-	    [FRZ_M] = {"m", KP_ADDR, false, 0, "f32[n] first moment, of this step"},
-	    [FRZ_V] = {"v", KP_ADDR, false, 0, "f32[n] second moment"},
-	    [FRZ_T] = {"t", KP_ADDR, false, 0, "u64[1] steps done, in and out"},
-	    [FRZ_N] = {"n", KP_COUNT, false, 0, "number of weights"},
-	    [FRZ_LR] = {"lr", KP_REAL, true, 1e-3, "learning rate"},
-	    [FRZ_LR_AT] = {"lr_at", KP_ADDR, true, 0, "f32[1] a further factor of lr"},
-	    [FRZ_SINCE] = {"since", KP_COUNT, false, 0, "steps that v has"},
-	    [FRZ_DECAY] = {"weight_decay", KP_REAL, true, 0, "pull of w towards 0, decoupled"},
-	},
-    .run = adam_frozen_run,
 };

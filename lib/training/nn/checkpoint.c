@@ -76,8 +76,8 @@ static const struct field fields[] = {
 
 enum {
 	NFIELDS = sizeof fields / sizeof fields[0],
-	/* version, stamp, net, params, extra, own */
-	MAX_ARRAYS = NFIELDS + 6 + CHECKPOINT_MAX_STATE
+	/* version, stamp, net, params, own */
+	MAX_ARRAYS = NFIELDS + 5 + CHECKPOINT_MAX_STATE
 };
 
 static struct npz_array
@@ -87,17 +87,6 @@ named(const char *name, enum npz_type type, uint32_t ndim, uint64_t dim, const v
 
 	snprintf(a.name, sizeof a.name, "%s", name);
 	return a;
-}
-
-/* The number of arrays: one, or none. */
-static size_t
-name_bytes(const char *name, const struct checkpoint_bytes *b, struct npz_array *out)
-{
-	if (b->rows == 0)
-		return 0;
-	*out = named(name, NPZ_U8, 2, b->rows, b->bytes);
-	out->dim[1] = b->cols;
-	return 1;
 }
 
 /* ---- names */
@@ -346,8 +335,10 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 		array[n++] =
 		    named(fields[i].name, fields[i].type, 0, 0, (const char *)c + fields[i].offset);
 	array[n++] = named("net", NPZ_U8, 1, sizeof c->terms.net, c->terms.net);
-	n += name_bytes("extra", &c->extra, &array[n]);
-	n += name_bytes("own", &c->own, &array[n]);
+	if (c->own.rows) {
+		array[n] = named("own", NPZ_U8, 2, c->own.rows, c->own.bytes);
+		array[n++].dim[1] = c->own.cols;
+	}
 	if (c->nshards)
 		array[n++] = named("stamp", NPZ_I64, 0, 0, &stamp);
 	else
@@ -460,17 +451,16 @@ read_values(const struct npz *npz, const char *dir, const char *path, uint64_t s
 	return rc;
 }
 
-/* A copy of bytes of the file; none if it has none of that name. */
+/* What each rank has of its own, if anything. */
 static enum rc
-read_bytes(const struct npz *npz, const char *name, const char *path, struct checkpoint_bytes *out,
-	   struct err *err)
+read_own(const struct npz *npz, const char *path, struct checkpoint_bytes *out, struct err *err)
 {
-	const struct npz_array *a = npz_find(npz, name);
+	const struct npz_array *a = npz_find(npz, "own");
 
 	if (!a)
 		return RC_OK;
 	if (a->type != NPZ_U8 || a->ndim != 2 || a->dim[0] == 0 || a->dim[1] == 0)
-		return err_set(err, RC_BADDATA, "%s: %s is not a table of bytes", path, name);
+		return err_set(err, RC_BADDATA, "%s: own is not a table of bytes", path);
 	*out = (struct checkpoint_bytes){a->dim[0], a->dim[1], must_alloc(a->dim[0], a->dim[1])};
 	memcpy(out->bytes, a->data, a->dim[0] * a->dim[1]);
 	return RC_OK;
@@ -527,9 +517,7 @@ parse(const struct npz *npz, const char *dir, const char *path, uint64_t steps,
 	if (rc == RC_OK)
 		rc = read_values(npz, dir, path, steps, c, err);
 	if (rc == RC_OK)
-		rc = read_bytes(npz, "extra", path, &c->extra, err);
-	if (rc == RC_OK)
-		rc = read_bytes(npz, "own", path, &c->own, err);
+		rc = read_own(npz, path, &c->own, err);
 	c->nstate = !c->state[0] ? 0 : !c->state[1] ? 1 : 2;
 	return rc;
 }
@@ -586,7 +574,6 @@ checkpoint_fini(struct checkpoint *c)
 	free(c->params);
 	for (unsigned i = 0; i < CHECKPOINT_MAX_STATE; i++)
 		free(c->state[i]);
-	free(c->extra.bytes);
 	free(c->own.bytes);
 	*c = (struct checkpoint){0};
 }

@@ -53,8 +53,7 @@ struct checkpoint {
 	unsigned nstate;	  /* at most CHECKPOINT_MAX_STATE */
 	uint64_t nshards;	  /* files of the vectors; 0: they are in its own */
 	float *params, *state[CHECKPOINT_MAX_STATE];
-	/* What a method of sending less has beyond that: once for all ranks, [1, bytes]; by rank. */
-	struct checkpoint_bytes extra, own;
+	struct checkpoint_bytes own; /* by rank: what a method of sending less has beyond that */
 };
 
 struct checkpoint_dir;

@@ -561,16 +561,11 @@ void
 emit_optimize(const struct emit_sink *s, uint32_t rank, uint64_t w, uint64_t grad, uint64_t n,
 	      enum gpusim_dtype dtype, const struct emit_optimizer *o)
 {
-	if (o->frozen)
-		LAUNCH(s, rank, "adam_frozen", U("w", w), U("m", o->state[0]), U("v", o->state[1]),
-		       U("t", o->count), U("n", n), F("lr", o->lr), U("since", o->frozen),
-		       F("weight_decay", o->kind == OPTIMIZER_ADAMW ? o->weight_decay : 0),
-		       MOVES("lr_at", o->lr_at, o->lr_step));
-	else if (optimizer_adapts(o->kind))
+	if (optimizer_adapts(o->kind))
 		LAUNCH(s, rank, "adam", U("w", w), U("grad", grad), U("m", o->state[0]),
 		       U("v", o->state[1]), U("t", o->count), U("n", n), F("lr", o->lr),
 		       F("weight_decay", o->weight_decay),
-		       U("decoupled", o->kind == OPTIMIZER_ADAMW),
+		       U("decoupled", o->kind == OPTIMIZER_ADAMW), U("frozen", o->frozen),
 		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype));
 	else
 		LAUNCH(s, rank, "sgd", U("w", w), U("grad", grad), U("v", o->state[0]), U("n", n),

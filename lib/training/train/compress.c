@@ -433,7 +433,7 @@ compress_optimizer(const struct task *task, const struct compress_phase *phase,
 		o->kind = OPTIMIZER_SGD;
 		o->momentum = o->weight_decay = 0;
 	} else if (kind == COMPRESS_ONEBIT && !phase->dense) {
-		o->frozen = phase->begin;
+		o->frozen = phase->begin; /* L2 decay is in the gradient already, and c1 is 0 */
 	}
 }
 

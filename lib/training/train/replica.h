@@ -146,17 +146,18 @@ struct emit_optimizer replica_optimizer(const struct replica *r, const struct sh
 void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, struct gpusim_stream from,
 		  struct gpusim_stream to);
 
-/* The bytes that all ranks have alike, from net.params on; those of a rank's own, after them. */
+/* The bytes that all ranks have alike, from net.params on. */
 static inline uint64_t
 replica_shared_bytes(const struct replica *r)
 {
 	return r->own - r->net.params;
 }
 
+/* The bytes from `extra` on, what a net and its optimizer do not have in common. */
 static inline uint64_t
-replica_own_bytes(const struct replica *r)
+replica_extra_bytes(const struct replica *r)
 {
-	return r->live_bytes - replica_shared_bytes(r);
+	return r->net.params + r->live_bytes - r->extra;
 }
 
 /* A rank's values as floats, those that optimizers change: parameters, statistics, state. */

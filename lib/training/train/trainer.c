@@ -64,11 +64,11 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 
 	if (rc == RC_OK)
 		rc = weights_begin(t, from, err);
-	if (rc == RC_OK && t->host_own && ndevices != t->host_ranks)
+	if (rc == RC_OK && t->host_own.rows && ndevices != t->host_own.rows)
 		rc = err_set(
 		    err, RC_INVAL,
 		    "%s: was made on %llu devices, each with state of its own: it needs as many",
-		    t->o->checkpoint, (unsigned long long)t->host_ranks);
+		    t->o->checkpoint, (unsigned long long)t->host_own.rows);
 	t->order = must_alloc(t->data->train.nitems, sizeof *t->order);
 	if (rc == RC_OK)
 		rc = meet(t, ndevices, err);
@@ -146,7 +146,7 @@ trainer_free(struct trainer *t)
 	free(t->times);
 	free(t->order);
 	free(t->host);
-	free(t->host_own);
+	free(t->host_own.bytes);
 	free_host(t);
 	free(t);
 }

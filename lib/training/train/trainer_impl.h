@@ -86,9 +86,8 @@ struct trainer {
 	struct kept kept;
 	uint8_t *host; /* the host's copy; live_bytes of a replica */
 	struct position host_at;
-	/* what each of host_ranks ranks has of its own, of a checkpoint; or NULL */
-	uint8_t *host_own;
-	uint64_t host_ranks;
+	/* of a checkpoint, by rank: from `extra` of a replica on */
+	struct checkpoint_bytes host_own;
 	bool distrust;		      /* the devices' allocations may be lost: allocate all again */
 	struct gpusim_device refused; /* a device that could not join */
 	uint32_t *order;

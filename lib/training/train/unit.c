@@ -90,27 +90,28 @@ read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, st
 	return rc;
 }
 
-/* The checksum of as many integers as the sums have. */
 static enum rc
-checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t *crc, struct err *err)
+checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t nbytes, uint64_t *crc,
+	 struct err *err)
 {
-	return api(gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr},
-				   leaves_elements(t->task) * sizeof(int64_t), crc),
-		   err);
+	return api(
+	    gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr}, nbytes, crc),
+	    err);
 }
 
 /* Check that ranks still have their input sums. */
 static enum rc
 verify_inputs(struct trainer *t, uint32_t *culprit, struct err *err)
 {
+	uint64_t nbytes = leaves_elements(t->task) * sizeof(int64_t);
 	enum rc rc = RC_OK;
 
 	for (uint32_t r = central(t); r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
 		uint64_t was = 0, is = 0;
 
-		rc = checksum(t, r, t->replica[r].aside, &was, err);
+		rc = checksum(t, r, t->replica[r].aside, nbytes, &was, err);
 		if (rc == RC_OK)
-			rc = checksum(t, r, t->replica[r].sums, &is, err);
+			rc = checksum(t, r, t->replica[r].sums, nbytes, &is, err);
 		if (rc != RC_OK || was == is)
 			continue;
 		*culprit = r;
@@ -120,26 +121,31 @@ verify_inputs(struct trainer *t, uint32_t *culprit, struct err *err)
 	return rc;
 }
 
-/* Check that all holders have the same sums. */
+/* Check that all holders have the same sums; in a training without, the same weights. */
 static enum rc
 verify_all(struct trainer *t, uint32_t nholders, uint32_t *culprit, struct err *err)
 {
 	uint64_t *crc = must_alloc(nholders, sizeof *crc);
+	bool sums = t->shape.verify;
 	enum rc rc = RC_OK;
 
 	for (uint32_t r = 0; r < nholders && rc == RC_OK; r++)
-		rc = checksum(t, r, t->replica[r].totals, &crc[r], err);
+		rc = checksum(t, r, sums ? t->replica[r].totals : t->replica[r].net.params,
+			      sums ? leaves_elements(t->task) * sizeof(int64_t)
+				   : replica_shared_bytes(&t->replica[r]),
+			      &crc[r], err);
 	if (rc == RC_OK)
-		rc = verify_equal(crc, nholders, culprit, err);
+		rc =
+		    verify_equal(crc, nholders, sums ? "gradients' sums" : "weights", culprit, err);
 	free(crc);
 	return rc;
 }
 
-/* Check samples of the last step's sums, and that all ranks have the same sums. */
+/* Check samples of the last step's sums. */
 static enum rc
-verify(struct trainer *t, struct err *err)
+verify_samples(struct trainer *t, uint32_t nholders, uint32_t *culprit, struct err *err)
 {
-	uint32_t n = gpusim_comm_count(t->comm), nholders = central(t) ? 1 : n, culprit = n;
+	uint32_t n = gpusim_comm_count(t->comm);
 	uint32_t index[VERIFY_SAMPLES];
 	int64_t *in = must_alloc((uint64_t)n * VERIFY_SAMPLES, sizeof *in);
 	int64_t *out = must_alloc((uint64_t)n * VERIFY_SAMPLES, sizeof *out);
@@ -147,9 +153,21 @@ verify(struct trainer *t, struct err *err)
 
 	verify_choose(t->nonce, leaves_elements(t->task), index);
 	if (rc == RC_OK)
-		rc = verify_inputs(t, &culprit, err);
+		rc = verify_inputs(t, culprit, err);
 	if (rc == RC_OK)
-		rc = verify_sums(in, n, out, nholders, index, &culprit, err);
+		rc = verify_sums(in, n, out, nholders, index, culprit, err);
+	free(in);
+	free(out);
+	return rc;
+}
+
+/* Check what --verify says. */
+static enum rc
+verify(struct trainer *t, struct err *err)
+{
+	uint32_t n = gpusim_comm_count(t->comm), nholders = central(t) ? 1 : n, culprit = n;
+	enum rc rc = t->shape.verify ? verify_samples(t, nholders, &culprit, err) : RC_OK;
+
 	if (rc == RC_OK)
 		rc = verify_all(t, nholders, &culprit, err);
 	if (rc == RC_BADDATA && culprit < n) {
@@ -159,32 +177,6 @@ verify(struct trainer *t, struct err *err)
 			 t->replica[culprit].device.id);
 		rc = err_prefix(err, "%s", name);
 	}
-	free(in);
-	free(out);
-	return rc;
-}
-
-/* Check that all ranks have the same weights. */
-static enum rc
-verify_weights(struct trainer *t, struct err *err)
-{
-	uint32_t n = gpusim_comm_count(t->comm), culprit = n;
-	uint64_t *crc = must_alloc(n, sizeof *crc);
-	enum rc rc = RC_OK;
-
-	for (uint32_t r = 0; r < n && rc == RC_OK; r++)
-		rc = api(gpusim_checksum(t->g, t->replica[r].device,
-					 (struct gpusim_addr){t->replica[r].net.params},
-					 replica_shared_bytes(&t->replica[r]), &crc[r]),
-			 err);
-	if (rc == RC_OK)
-		rc = verify_equal(crc, n, &culprit, err);
-	if (rc == RC_BADDATA && culprit < n)
-		rc = err_set(err, rc,
-			     "--verify: device %" PRIx64 ": rank %" PRIu32
-			     " has other weights than the other ranks",
-			     t->replica[culprit].device.id, culprit);
-	free(crc);
 	return rc;
 }
 
@@ -269,10 +261,8 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 	e->sent_bytes += n * (moving ? t->train : t->train_rest).sent;
 	e->allreduce_bytes +=
 	    n * 2 * (gpusim_comm_count(t->comm) - 1) * t->net->nparams * sizeof(float);
-	if (rc == RC_OK && t->shape.verify)
+	if (rc == RC_OK && t->o->verify)
 		rc = verify(t, err);
-	else if (rc == RC_OK && t->o->verify)
-		rc = verify_weights(t, err);
 	if (rc == RC_OK)
 		rc = add_losses(t, n, err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);

@@ -21,7 +21,7 @@ verify_choose(uint64_t seed, uint64_t n, uint32_t *index)
 }
 
 enum rc
-verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err)
+verify_equal(const uint64_t *crc, uint32_t n, const char *what, uint32_t *culprit, struct err *err)
 {
 	uint32_t most = 0, of = 0, odd = n;
 
@@ -42,11 +42,11 @@ verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err
 	*culprit = 2 * most > n ? odd : n;
 	if (*culprit == n)
 		return err_set(err, RC_BADDATA,
-			       "the gradients' sums of rank %" PRIu32 " and rank %" PRIu32
+			       "the %s of rank %" PRIu32 " and rank %" PRIu32
 			       " differ, and no other rank can decide which are right",
-			       of, odd);
-	return err_set(err, RC_BADDATA,
-		       "rank %" PRIu32 ": the gradients' sums differ from the other ranks'", odd);
+			       what, of, odd);
+	return err_set(err, RC_BADDATA, "rank %" PRIu32 ": the %s differ from the other ranks'",
+		       odd, what);
 }
 
 /* Wrap around, as the sums on the devices would. */

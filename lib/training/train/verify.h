@@ -36,11 +36,13 @@ enum rc verify_sums(const int64_t *in, uint32_t nranks, const int64_t *out, uint
  * verify_equal - check that all ranks have the same results.
  *
  *	crc	u64[n]: the checksum of each rank's result
+ *	what	the result's name in messages, in the plural
  *	culprit	[out] the first rank without the checksum that most ranks have; n: no majority has one
  *
  * RC_BADDATA names the rank.
  * Checked by: tests/unit/train/t_verify.c
  */
-enum rc verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err);
+enum rc verify_equal(const uint64_t *crc, uint32_t n, const char *what, uint32_t *culprit,
+		     struct err *err);
 
 #endif

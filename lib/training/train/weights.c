@@ -17,23 +17,22 @@ offsets(const struct trainer *t)
 	return r;
 }
 
-/* What all ranks have beyond the optimizer, and what each has of its own. */
+/* What ranks have beyond weights and a common optimizer. */
 static enum rc
 take_own(struct trainer *t, const struct replica *at, const struct checkpoint *from,
 	 struct err *err)
 {
-	uint64_t nextra = at->own - at->extra, nown = replica_own_bytes(at);
+	const struct checkpoint_bytes *own = &from->own;
 
-	if (from->extra.cols != nextra || from->own.cols != nown)
+	if (own->cols != replica_extra_bytes(at))
 		return err_set(err, RC_BADDATA, "%s: state of other bytes than this training's",
 			       t->o->checkpoint);
-	if (nextra)
-		memcpy(t->host + at->extra, from->extra.bytes, nextra);
-	if (nown == 0)
+	if (own->cols == 0)
 		return RC_OK;
-	t->host_ranks = from->own.rows;
-	t->host_own = must_alloc(t->host_ranks, nown);
-	memcpy(t->host_own, from->own.bytes, t->host_ranks * nown);
+	memcpy(t->host + at->extra, own->bytes, at->own - at->extra);
+	t->host_own = *own;
+	t->host_own.bytes = must_alloc(own->rows, own->cols);
+	memcpy(t->host_own.bytes, own->bytes, own->rows * own->cols);
 	return RC_OK;
 }
 
@@ -74,7 +73,7 @@ weights_load(struct trainer *t, struct err *err)
 	const struct gpusim_collective c = {
 	    GPUSIM_COLLECTIVE_INIT,	      .coll = GPUSIM_BROADCAST, .dtype = GPUSIM_U8,
 	    .nelem = replica_shared_bytes(r), .send = t->addrs,		.recv = t->addrs};
-	uint64_t nbytes = replica_own_bytes(r);
+	const struct checkpoint_bytes *own = &t->host_own;
 	enum rc rc;
 
 	if (t->spread)
@@ -85,11 +84,10 @@ weights_load(struct trainer *t, struct err *err)
 	if (rc == RC_OK)
 		rc = api(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
 	/* A device that was lost at the beginning has changed who is who. */
-	if (gpusim_comm_count(t->comm) != t->host_ranks)
-		return rc;
-	for (uint32_t q = 0; rc == RC_OK && t->host_own && q < gpusim_comm_count(t->comm); q++)
-		rc = device_write(t->g, t->replica[q].device, t->replica[q].own,
-				  t->host_own + q * nbytes, nbytes, err);
+	for (uint32_t q = 0;
+	     rc == RC_OK && gpusim_comm_count(t->comm) == own->rows && q < own->rows; q++)
+		rc = device_write(t->g, t->replica[q].device, t->replica[q].extra,
+				  own->bytes + q * own->cols, own->cols, err);
 	return rc;
 }
 
@@ -98,8 +96,8 @@ static void
 adopt(struct trainer *t, uint8_t *bytes, struct position at)
 {
 	free(t->host);
-	free(t->host_own);
-	t->host_own = NULL;
+	free(t->host_own.bytes);
+	t->host_own = (struct checkpoint_bytes){0};
 	t->host = bytes;
 	t->host_at = at;
 }
@@ -171,23 +169,18 @@ copy_vector(const struct trainer *t, uint64_t at)
 	return v;
 }
 
-/* What each rank has of its own, and what all have beyond the optimizer, of the host's copy. */
 static enum rc
-copy_own(struct trainer *t, const struct replica *at, struct checkpoint *c, struct err *err)
+copy_own(struct trainer *t, const struct replica *at, struct checkpoint_bytes *own, struct err *err)
 {
-	uint64_t nextra = at->own - at->extra, nown = replica_own_bytes(at);
+	uint64_t nbytes = replica_extra_bytes(at);
 	uint32_t n = gpusim_comm_count(t->comm);
 	enum rc rc = RC_OK;
 
-	if (nextra) {
-		c->extra = (struct checkpoint_bytes){1, nextra, must_alloc(nextra, 1)};
-		memcpy(c->extra.bytes, t->host + at->extra, nextra);
-	}
-	if (nown)
-		c->own = (struct checkpoint_bytes){n, nown, must_alloc(n, nown)};
-	for (uint32_t r = 0; r < n && nown && rc == RC_OK; r++)
-		rc = device_read(t->g, c->own.bytes + r * nown, t->replica[r].device,
-				 t->replica[r].own, nown, err);
+	if (nbytes)
+		*own = (struct checkpoint_bytes){n, nbytes, must_alloc(n, nbytes)};
+	for (uint32_t r = 0; r < n && nbytes && rc == RC_OK; r++)
+		rc = device_read(t->g, own->bytes + r * nbytes, t->replica[r].device,
+				 t->replica[r].extra, nbytes, err);
 	return rc;
 }
 
@@ -211,7 +204,7 @@ trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 	c.params = copy_vector(t, 0);
 	for (unsigned i = 0; i < c.nstate; i++)
 		c.state[i] = copy_vector(t, at.state[i]);
-	rc = copy_own(t, &at, &c, err);
+	rc = copy_own(t, &at, &c.own, err);
 	if (rc == RC_OK)
 		*out = c;
 	else

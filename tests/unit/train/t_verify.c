@@ -56,14 +56,18 @@ main(void)
 	for (unsigned i = 0; i < VERIFY_SAMPLES; i++)
 		good = good && index[i] / 1000 == i;
 	ok(good, "else one of each part");
-	ok(verify_equal((uint64_t[]){7, 7, 7}, 3, &culprit, &err) == RC_OK, "the same sums");
-	ok(verify_equal((uint64_t[]){7, 8, 7}, 3, &culprit, &err) == RC_BADDATA && culprit == 1 &&
-	       strncmp(err.text, "rank 1: ", 8) == 0,
+	ok(verify_equal((uint64_t[]){7, 7, 7}, 3, "gradients' sums", &culprit, &err) == RC_OK,
+	   "the same sums");
+	ok(verify_equal((uint64_t[]){7, 8, 7}, 3, "gradients' sums", &culprit, &err) ==
+		   RC_BADDATA &&
+	       culprit == 1 && strncmp(err.text, "rank 1: ", 8) == 0,
 	   "the rank whose sums are others is named");
-	ok(verify_equal((uint64_t[]){8, 7, 7}, 3, &culprit, &err) == RC_BADDATA && culprit == 0,
+	ok(verify_equal((uint64_t[]){8, 7, 7}, 3, "gradients' sums", &culprit, &err) ==
+		   RC_BADDATA &&
+	       culprit == 0,
 	   "also the first");
-	ok(verify_equal((uint64_t[]){7, 8}, 2, &culprit, &err) == RC_BADDATA && culprit == 2 &&
-	       strstr(err.text, "rank 0 and rank 1"),
+	ok(verify_equal((uint64_t[]){7, 8}, 2, "gradients' sums", &culprit, &err) == RC_BADDATA &&
+	       culprit == 2 && strstr(err.text, "rank 0 and rank 1"),
 	   "of two, both");
 	return tap_done();
 }
