@@ -18,7 +18,8 @@ enum { NPARAMS = 3 * 2 + 2, STEPS = 10 };
 
 static char dir[] = "/tmp/t_checkpoint.XXXXXX", folder[64];
 static float params[NPARAMS], state[2][NPARAMS];
-static uint64_t shards; /* of what is written */
+static uint8_t own[3][5]; /* of three ranks */
+static uint64_t shards;	  /* of what is written */
 static unsigned damaged;
 static char reason[512];
 
@@ -34,6 +35,7 @@ after(uint64_t steps)
 					 .optimizer = 1,
 					 .batch = 4,
 					 .seed = UINT64_MAX,
+					 .method = 77,
 					 .lr = 0.1,
 					 .momentum = 0.9,
 					 .weight_decay = 1e-5,
@@ -50,13 +52,16 @@ after(uint64_t steps)
 			       .nstate = 2,
 			       .nshards = shards,
 			       .params = params,
-			       .state = {state[0], state[1]}};
+			       .state = {state[0], state[1]},
+			       .own = {3, 5, own[0]}};
 
 	for (int i = 0; i < NPARAMS; i++) {
 		params[i] = (float)steps + (float)i / 8;
 		state[0][i] = -params[i];
 		state[1][i] = params[i] * 3;
 	}
+	for (unsigned i = 0; i < sizeof own; i++)
+		own[i / 5][i % 5] = (uint8_t)(steps + i);
 	return c;
 }
 
@@ -126,7 +131,8 @@ newest_is(uint64_t steps)
 	       c.nparams == NPARAMS && c.optimizer_steps == steps && c.nstate == 2 &&
 	       memcmp(c.params, params, sizeof params) == 0 &&
 	       memcmp(c.state[0], state[0], sizeof params) == 0 &&
-	       memcmp(c.state[1], state[1], sizeof params) == 0;
+	       memcmp(c.state[1], state[1], sizeof params) == 0 && c.own.rows == 3 &&
+	       c.own.cols == 5 && memcmp(c.own.bytes, own, sizeof own) == 0;
 	checkpoint_fini(&c);
 	return same && !c.params;
 }
@@ -344,11 +350,11 @@ static void
 test_agree(void)
 {
 	struct checkpoint c = after(1);
-	struct checkpoint_terms same = c.terms, other[14];
+	struct checkpoint_terms same = c.terms, other[15];
 	struct err err = {0};
 	bool good = true;
 
-	for (int i = 0; i < 14; i++)
+	for (int i = 0; i < 15; i++)
 		other[i] = same;
 	other[0].net[4]++;
 	other[1].nvalues++;
@@ -364,8 +370,9 @@ test_agree(void)
 	other[11].sync = 0;
 	other[12].local_steps = 4;
 	other[13].schedule = 0;
+	other[14].method = 0;
 	ok(checkpoint_agree(&c, &same, "DIR", &err) == RC_OK, "the same options %s", err.text);
-	for (int i = 0; i < 14 && good; i++) {
+	for (int i = 0; i < 15 && good; i++) {
 		good = checkpoint_agree(&c, &other[i], "DIR", &err) == RC_INVAL &&
 		       strncmp(err.text, "DIR: was made with ", 19) == 0;
 		printf("# %s\n", err.text);
