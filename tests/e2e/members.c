@@ -1,5 +1,6 @@
 /*
- * members 4 wrong | members 4 hold POLICY | members NRANKS ROUNDS SEED - collectives of some ranks in lists and graphs of a communicator of all.
+ * members NRANKS ROUNDS SEED, members 4 wrong, members 4 hold POLICY - collectives of some ranks in lists and graphs
+ * of a communicator of all.
  *
  * A round is a list of random collectives of random, overlapping groups on a few streams, beside collectives of all
  * ranks and sends, run by a submit or as a graph. Small whole numbers are compared with their sums on the host;

@@ -316,10 +316,10 @@ struct flight_moment {
 #define FLIGHT_GROUPS	   48u
 #define FLIGHT_GROUP_RANKS 352u
 struct flight_group {
-	char name[16]; /* cut; ends in 0; "": none */
-	uint32_t n;
-	uint8_t
-	    rank[FLIGHT_GROUP_RANKS / 8]; /* bit r % 8 of byte r / 8; higher ranks are not known */
+	char name[16];	       /* cut; ends in 0; "": none */
+	uint16_t n, ascending; /* 1: by place they are in the order of ranks */
+	/* Bit r % 8 of byte r / 8; higher ranks are not known. */
+	uint8_t rank[FLIGHT_GROUP_RANKS / 8];
 };
 
 struct flight_header {

@@ -261,15 +261,17 @@ flight_trace_until(struct flight *f, uint64_t ticks)
 uint8_t
 flight_group(struct flight *f, const char *name, const uint32_t *rank, uint32_t n)
 {
-	struct flight_group g = {.n = n};
+	struct flight_group g = {.n = (uint16_t)n, .ascending = 1};
 	uint32_t i = 0;
 
 	if (!f)
 		return 0;
 	snprintf(g.name, sizeof g.name, "%s", name);
-	for (uint32_t k = 0; k < n; k++)
+	for (uint32_t k = 0; k < n; k++) {
+		g.ascending &= k == 0 || rank[k - 1] < rank[k];
 		if (rank[k] < FLIGHT_GROUP_RANKS)
 			g.rank[rank[k] / 8] |= (uint8_t)(1u << rank[k] % 8);
+	}
 	pthread_mutex_lock(&f->lock);
 	while (i < f->ngroups && memcmp(&f->h->group[i], &g, sizeof g) != 0)
 		i++;

@@ -119,7 +119,7 @@ part_shape(struct words *t, const struct scene *s, const struct flight_op *op)
 	else
 		who = part(t, "%s%s%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "",
 			   g ? g->name : "", g && *g->name ? " of " : "",
-			   g		? g->n
+			   g		? (uint32_t)g->n
 			   : op->nranks ? op->nranks
 					: s->n);
 	return part(t, "%s%s%s%s", who, coll == GPUSIM_BARRIER ? "" : ", ",

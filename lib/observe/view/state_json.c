@@ -68,6 +68,7 @@ struct recent {
 	const struct flight_op *op;
 	uint64_t at_ns;
 	bool runs;
+	const struct world_recorder *of; /* it is in this recorder */
 };
 
 static void
@@ -75,7 +76,7 @@ consider(struct recent *best, const struct flight_op *op, uint64_t at_ns, bool r
 {
 	if (best->op && (best->runs > runs || (best->runs == runs && best->at_ns >= at_ns)))
 		return;
-	*best = (struct recent){op, at_ns, runs};
+	*best = (struct recent){op, at_ns, runs, NULL};
 }
 
 static void
@@ -100,17 +101,22 @@ recent_op(const struct world *w, const GpuSim__CommSummary *c)
 	for (size_t i = 0; i < c->n_deviceids; i++) {
 		const struct world_device *d = world_device(w, c->deviceids[i]);
 
-		for (size_t k = 0; d && d->recorder && k < d->recorder->nrings; k++)
+		for (size_t k = 0; d && d->recorder && k < d->recorder->nrings; k++) {
+			const struct flight_op *was = best.op;
+
 			consider_ring(&best, &d->recorder->ring[k], &d->recorder->clock,
 				      d->meta->state == 0, c->commid);
+			best.of = best.op != was ? d->recorder : best.of;
+		}
 	}
 	return best;
 }
 
 /* ---- the edges of its plan: senders and receivers */
 
+/* rank: by place among the n ranks that take part. */
 static void
-put_edges_of(struct json *j, const struct plan *p, uint32_t rank, uint32_t n)
+put_edges_of(struct json *j, const struct plan *p, const uint32_t *rank, uint32_t place, uint32_t n)
 {
 	bool seen[STATE_JSON_EDGES] = {false};
 
@@ -120,18 +126,38 @@ put_edges_of(struct json *j, const struct plan *p, uint32_t rank, uint32_t n)
 		if (p->step[i].kind != STEP_SEND || peer >= n || seen[peer])
 			continue;
 		seen[peer] = true;
-		json_put(j, "[%u %u]", rank, peer);
+		json_put(j, "[%u %u]", rank[place], rank[peer]);
 	}
+}
+
+/* The ranks of n that take part, if they are few enough to be drawn. Returns their number; 0: not known. */
+static uint32_t
+find_ranks(const struct recent *r, uint32_t n, uint32_t rank[STATE_JSON_EDGES])
+{
+	const struct flight_group *g = r->of ? flight_group_of(&r->of->header, r->op) : NULL;
+	uint32_t k = 0;
+
+	if (r->op->group && !(g && g->ascending))
+		return 0;
+	for (uint32_t q = 0; q < n && k <= STATE_JSON_EDGES; q++)
+		if (!g || (q < FLIGHT_GROUP_RANKS && g->rank[q / 8] & 1u << q % 8)) {
+			if (k < STATE_JSON_EDGES)
+				rank[k] = q;
+			k++;
+		}
+	return k <= STATE_JSON_EDGES && (!g || k == g->n) ? k : 0;
 }
 
 /* The edges of the plan for the smallest vector of which every rank has a part. */
 static void
-put_edges(struct json *j, const struct flight_op *op, uint32_t n)
+put_edges(struct json *j, const struct recent *recent, uint32_t nranks)
 {
+	const struct flight_op *op = recent->op;
 	const struct plan_algo *algo = world_algo(op);
+	uint32_t rank[STATE_JSON_EDGES], n = find_ranks(recent, nranks, rank);
 
 	json_put(j, "edges:[");
-	for (uint32_t r = 0; algo && n <= STATE_JSON_EDGES && r < n; r++) {
+	for (uint32_t r = 0; algo && r < n; r++) {
 		const struct plan_args a = {.coll = (enum gpusim_coll)op->coll,
 					    .rank = r,
 					    .nranks = n,
@@ -142,7 +168,7 @@ put_edges(struct json *j, const struct flight_op *op, uint32_t n)
 		if (n > 1 && plan_args_check(&a, NULL) == RC_OK) {
 			algo->build(&a, &p);
 			if (p.rc == RC_OK)
-				put_edges_of(j, &p, r, n);
+				put_edges_of(j, &p, rank, r, n);
 		}
 		plan_fini(&p);
 	}
@@ -167,7 +193,7 @@ put_recent(struct json *j, const struct world *w, const GpuSim__CommSummary *c)
 		 r.op->dtype < GPUSIM_NDTYPES ? dtype_name((enum gpusim_dtype)r.op->dtype) : "?",
 		 r.runs, r.at_ns < w->now_ns ? (double)(w->now_ns - r.at_ns) / 1e9 : 0.0,
 		 r.runs ? "" : rc_name((enum rc)r.op->result));
-	put_edges(j, r.op, (uint32_t)c->n_deviceids);
+	put_edges(j, &r, (uint32_t)c->n_deviceids);
 	json_put(j, "}");
 }
 

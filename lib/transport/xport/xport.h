@@ -262,8 +262,8 @@ void xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes);
  *
  * xport_sync publishes each rank's in and out, xport_share up to XPORT_SHARE_MAX bytes; both end when
  * every rank has reached it. Then the arrays by rank, or by place among members, have each rank's shared
- * data, and its buffers from an offset on; they are valid until the next request. RC_BADDATA: a peer runs another operation, or
- * names an address outside its memory.
+ * data, and its buffers from an offset on; they are valid until the next request. RC_BADDATA: a peer runs
+ * another operation, or names an address outside its memory.
  */
 enum rc xport_sync(struct xport_op *o, struct err *err);
 enum rc xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err);

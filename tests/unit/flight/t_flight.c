@@ -294,6 +294,41 @@ test_copy(void)
 }
 
 static void
+test_groups(void)
+{
+	static struct reading r;
+	static const uint32_t up[] = {1, 9, 400}, down[] = {9, 1, 400};
+	void *area = new_area();
+	struct flight *f = open_area(area);
+	const struct flight_group *g;
+	struct flight_op op = {0};
+	uint8_t last = 0;
+
+	ok(flight_group(f, "tp0", up, 3) == 1 && flight_group(f, "tp0", down, 3) == 2 &&
+	       flight_group(f, "dp0", up, 3) == 3 && flight_group(f, "tp0", up, 3) == 1,
+	   "groups of other names, or in another order, are others");
+	begin_reading(&r, area, AREA_BYTES);
+	op.group = 1;
+	g = flight_group_of(&r.h, &op);
+	ok(g && strcmp(g->name, "tp0") == 0 && g->n == 3 && g->ascending && g->rank[0] == 2 &&
+	       g->rank[1] == 2 && g->rank[400 / 8 % 44] == 0,
+	   "a group has its ranks, as far as there is room");
+	op.group = 4;
+	ok(!flight_group_of(&r.h, &op), "an unknown one is none");
+	flight_close(f);
+	f = open_area(area);
+	for (uint32_t i = 0; i < 2 * FLIGHT_GROUPS; i++)
+		last = flight_group(f, "", &i, 1);
+	begin_reading(&r, area, AREA_BYTES);
+	op.group = last;
+	ok(last == FLIGHT_GROUPS + 1 && !flight_group_of(&r.h, &op) &&
+	       flight_group(f, "dp0", up, 3) == 3,
+	   "the next process goes on with them; past the last, nothing is known");
+	flight_close(f);
+	munmap(area, AREA_BYTES);
+}
+
+static void
 test_clock(void)
 {
 	struct flight_header h = {.hz = 2000000000,
@@ -406,6 +441,7 @@ main(void)
 	test_rings();
 	test_kill();
 	test_copy();
+	test_groups();
 	test_clock();
 	test_damage();
 	test_scribbled();

@@ -196,6 +196,26 @@ test_missing(void)
 	   "a rank has not called");
 }
 
+/* Rank 1 is in a collective of ranks 1 and 2. */
+static void
+test_members(void)
+{
+	static const uint32_t members[] = {1, 2};
+	struct stage g;
+	bool alone;
+
+	stage_init(&g);
+	enter(&g, 1, GPUSIM_ALLREDUCE, 7, 3, 3)->op.group =
+	    flight_group(g.area[1]->flight, "tp1", members, 2);
+	stage_explain(&g);
+	alone = !strstr(g.text.data, "rank 0 ") && !strstr(g.text.data, "rank 3 ");
+	ok(alone && SAYS(&g, EXPLAIN_WAITS,
+			 "allreduce #7 (tp1 of 2 ranks, 8 MiB of f32, sum) has been waiting",
+			 "rank 2 (device 0000000000000003, pid 4712) has not called it; rank 1 "
+			 "waits for it"),
+	   "a member has not called");
+}
+
 static void
 test_lost(void)
 {
@@ -633,6 +653,7 @@ main(void)
 	test_idle();
 	test_stopped();
 	test_missing();
+	test_members();
 	test_lost();
 	test_differ();
 	test_apart();

@@ -150,6 +150,31 @@ test_state(void)
 	world_free(now);
 }
 
+/* The operation that ended last was one of ranks 1 and 3. */
+static void
+test_group(void)
+{
+	struct world *w = world_of(1000, 10, 1);
+	struct flight_header *h = &w->device[0].recorder->header;
+	struct buf out = {0};
+	struct rates r;
+	struct err err = {0};
+
+	w->device[0].recorder->ring->record[0].op.end = 7;
+	w->device[0].recorder->ring->record[0].op.group = 1;
+	h->ngroups = 1;
+	h->group[0] = (struct flight_group){.n = 2, .ascending = 1, .rank = {1 << 1 | 1 << 3}};
+	ok(state_json(w, NULL, &out, &r, &err) == RC_OK &&
+	       strstr(out.data, "\"edges\":[[1,3],[3,1]]"),
+	   "edges of a group are those of its members");
+	buf_fini(&out);
+	h->ngroups = 0;
+	ok(state_json(w, NULL, &out, &r, &err) == RC_OK && strstr(out.data, "\"edges\":[]"),
+	   "of an unknown group there are none");
+	buf_fini(&out);
+	world_free(w);
+}
+
 static enum rc
 put(struct curves *c, uint64_t training, uint64_t step, double loss)
 {
@@ -247,6 +272,7 @@ int
 main(void)
 {
 	test_state();
+	test_group();
 	test_curves();
 	test_even();
 	return tap_done();
