@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "account.h"
 #include "asking.h"
 #include "compare.h"
 #include "drain/drain.h"
@@ -98,16 +99,21 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	    gpuctl,  "run", "-n",	    devices,
 	    "--mem", bytes, "--on-failure", gpusim_on_failure_name(o->on_failure)};
 	const char *const spare[] = {"--spares", "1"};
+	/* Room for all records of a step. */
+	const char *const recorder[] = {"--recorder", "16K"};
 	const size_t nhead = sizeof head / sizeof head[0], nspare = sizeof spare / sizeof spare[0];
+	const size_t nrecorder = sizeof recorder / sizeof recorder[0];
 
 	while (own_args[n_own])
 		n_own++;
 	/* "--" twice, this program, and the NULL. */
-	args = must_alloc(nhead + nspare + n_own + o->nfiles + 4, sizeof *args);
+	args = must_alloc(nhead + nspare + nrecorder + n_own + o->nfiles + 4, sizeof *args);
 	for (; k < nhead; k++)
 		args[k] = (char *)head[k];
 	for (size_t i = 0; o->on_failure == GPUSIM_ON_FAILURE_SPARE && i < nspare; i++)
 		args[k++] = (char *)spare[i];
+	for (size_t i = 0; o->account && i < nrecorder; i++)
+		args[k++] = (char *)recorder[i];
 	args[k++] = (char *)"--";
 	args[k++] = self;
 	memcpy(args + k, own_args, n_own * sizeof *args);
@@ -391,6 +397,8 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
 		rc = err_set(err, closed, "%s", close_err.text);
+	if (rc == RC_OK && o->account)
+		rc = account_run(g, t, s.report.json, err);
 	trainer_free(t);
 	closed = report_close(&s.report, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
@@ -434,13 +442,15 @@ say_nothing(void *arg, const char *reason)
 	(void)reason;
 }
 
-/* Load an earlier training's checkpoint, if any; o->global: its images per step. */
+/* Refuse what the net cannot; load an earlier training's checkpoint, if any; o->global: its images per step. */
 static enum rc
 prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn damaged,
 	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)
 {
 	enum rc rc;
 
+	if (o->account && task->net.nstats)
+		return err_set(err, RC_INVAL, "--account: not for a model with batch norm");
 	if (!o->checkpoint)
 		return RC_OK;
 	*terms = task_terms(task);

@@ -73,6 +73,7 @@ installed() {
 	run_examples "$ROOT/man/gpusim-kernels.7" 3
 }
 @test "gpusim-cluster(5): the same" { run_examples "$ROOT/man/gpusim-cluster.5" 3; }
+@test "gpusim-parallel(7): the same" { run_examples "$ROOT/man/gpusim-parallel.7" 3; }
 @test "gpusim-step(7): the same" { run_examples "$ROOT/man/gpusim-step.7" 3; }
 @test "gpusim-data(5): the same, with an installed tree" {
 	installed

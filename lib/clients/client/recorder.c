@@ -254,3 +254,20 @@ client_recorder_trace(struct client_recorder *r, uint32_t ms)
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
+
+enum gpusim_rc
+client_used_bytes(struct gpusim *g, struct gpusim_device device, uint64_t *out)
+{
+	GpuSim__GetDeviceMetadataRequest m = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+	GpuSim__Request req = WIRE_REQUEST(GET_DEVICE_METADATA, getdevicemetadata, m);
+	GpuSim__Reply *reply;
+	enum rc rc =
+	    client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA, &reply);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	*out =
+	    reply->getdevicemetadata->metadata ? reply->getdevicemetadata->metadata->usedbytes : 0;
+	wire_reply_free(reply);
+	return GPUSIM_OK;
+}

@@ -36,6 +36,9 @@ enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
 /* Open a recorder's file of this user; the caller closes it. False: not one. */
 bool client_recorder_file(const char *path, struct flight_file *out);
 
+/* Bytes that are in allocations of the device now, by its own answer: heartbeats are older. */
+enum gpusim_rc client_used_bytes(struct gpusim *g, struct gpusim_device device, uint64_t *out);
+
 /* ---- for mnist-train: report a training's progress to the coordinator. Not part of gpusim.h */
 
 struct client_training {

@@ -141,7 +141,7 @@ place_chunk(const struct layout *l, struct layout_chunk *c, uint64_t *at)
 {
 	const struct net *n = &c->part->net;
 	struct emit_place *scratch = must_alloc(1, sizeof *scratch);
-	uint64_t work, bytes = place(l, c, 0, 0, 0, 0, scratch, &work), slot = 0;
+	uint64_t work, bytes = place(l, c, 0, 0, 256, 256, scratch, &work), slot = 0;
 
 	c->piece_bytes = bytes;
 	slot = (uint64_t)l->pieces * c->piece_bytes;

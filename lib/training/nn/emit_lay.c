@@ -123,10 +123,12 @@ lay_forward(struct emit_place *p, const struct net *n, uint64_t max_rows, uint64
 			      ? emit_take(at, nbytes)
 			      : p->y[node->in[0]] +
 				    (node->kind == NET_SCATTER ? before(n, node, a, size) : 0);
-		p->pre[k] =
-		    node->act == NET_GELU && use != EMIT_INFER ? emit_take(at, nbytes) : p->y[k];
 		if (node->kind == NET_LEAVE && !node->sharded)
 			p->pre[k] = p->y[node->in[0]];
+		else if (node->act == NET_GELU && use != EMIT_INFER)
+			p->pre[k] = emit_take(at, nbytes);
+		else
+			p->pre[k] = p->y[k];
 		p->extra[k] = emit_take(at, extra_bytes(node, max_rows, size));
 		scratch = wanted > scratch ? wanted : scratch;
 		end = a->shared > end ? a->shared : end;

@@ -107,6 +107,7 @@ struct train_config {
 	uint32_t zero;				/* 0 to 3 */
 	bool no_reshard; /* zero 3: gathered parameters stay until the end of the step */
 	enum recompute recompute;
+	bool account; /* compare a step with formulas (train/account.h) */
 	/* failures and checkpoints */
 	const char *checkpoint;	   /* folder; NULL: none */
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */

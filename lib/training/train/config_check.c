@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "base/must.h"
 #include "coll/plan.h"
@@ -221,6 +222,30 @@ check_algo(const struct config_draft *d, struct err *err)
 	return refuse(d, "algo", err);
 }
 
+/* Formulas count what a ring sends. */
+static enum rc
+check_account(struct config_draft *d, struct err *err)
+{
+	struct train_config *c = &d->c;
+
+	if (!c->account)
+		return RC_OK;
+	if (strcmp(c->algo, "auto") == 0)
+		c->algo = "ring";
+	if (c->compare)
+		err_set(err, RC_INVAL, "cannot be used with --compare");
+	else if (strcmp(c->algo, "ring") != 0)
+		err_set(err, RC_INVAL, "needs --algo ring, whose sends the formulas count");
+	else if (c->compress.kind != COMPRESS_NONE && c->compress.kind != COMPRESS_POWERSGD)
+		err_set(err, RC_INVAL, "only powersgd of the ways to --compress sends by a ring");
+	else if (c->deterministic && c->parallel.tp > 1)
+		err_set(err, RC_INVAL,
+			"not with --deterministic and tp: a ring cannot add in that order");
+	else
+		return RC_OK;
+	return refuse(d, "account", err);
+}
+
 /* Sums that do not depend on the adding rank need steps with known images. */
 static enum rc
 check_deterministic(struct config_draft *d, struct err *err)
@@ -329,6 +354,8 @@ config_check(struct config_draft *d, struct err *err)
 		rc = check_deterministic(d, err);
 	if (rc == RC_OK)
 		rc = check_compress(d, err);
+	if (rc == RC_OK)
+		rc = check_account(d, err);
 	if (rc == RC_OK)
 		keep_origin(d, "inputdataDims", &d->c.input_dims);
 	if (rc == RC_OK)

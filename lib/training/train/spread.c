@@ -13,7 +13,8 @@ bool
 spread_wanted(const struct train_config *c)
 {
 	return c->parallel.tp > 1 || c->parallel.pp > 1 || c->micro > 1 || c->zero ||
-	       c->recompute || c->pipeline || c->nstages;
+	       c->recompute || c->pipeline || c->nstages ||
+	       (c->account && c->compress.kind == COMPRESS_NONE);
 }
 
 /* ---- the plan */

@@ -348,6 +348,9 @@ params_at(struct row_recorder *r, uint32_t unit)
 {
 	if (!layout_shards_params(r->l))
 		return r->row->params + r->row->unit[unit].first * sizeof(float);
+	for (uint32_t k = 0; r->l->c.keep && k < r->used; k++) /* gathered once a step */
+		if (r->use[k] == unit)
+			return gathered_at(r, k);
 	if (r->used == 0 || r->use[r->used - 1] != unit)
 		r->used++;
 	while (r->asked < r->nuse && r->asked <= r->used)
@@ -359,8 +362,10 @@ params_at(struct row_recorder *r, uint32_t unit)
 static void
 add_use(struct row_recorder *r, uint32_t unit)
 {
-	if (r->nuse == 0 || r->use[r->nuse - 1] != unit)
-		r->use[r->nuse++] = unit;
+	for (uint32_t k = r->l->c.keep || !r->nuse ? 0 : r->nuse - 1; k < r->nuse; k++)
+		if (r->use[k] == unit)
+			return;
+	r->use[r->nuse++] = unit;
 }
 
 /* ---- gradients */

@@ -1,0 +1,318 @@
+#include "train/account.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/must.h"
+#include "train/account_impl.h"
+#include "train/trainer_impl.h"
+
+const char *
+account_group_name(enum account_group g)
+{
+	static const char *const names[] = {"dp", "tp", "pp", "other"};
+
+	return names[g];
+}
+
+const char *
+account_coll_name(enum account_coll c)
+{
+	static const char *const names[] = {"all-reduce", "all-gather", "reduce-scatter", "send",
+					    "another collective"};
+
+	return names[c];
+}
+
+void
+account_add(struct account *a, const char *what, uint32_t row, double expected, double measured,
+	    const char *formula, ...)
+{
+	struct account_line *l;
+	va_list ap;
+
+	if (a->n == a->cap) {
+		a->cap = a->cap ? 2 * a->cap : 64;
+		a->line = must_resize(a->line, a->cap, sizeof *a->line);
+	}
+	l = &a->line[a->n++];
+	*l = (struct account_line){.row = row, .expected = expected, .measured = measured};
+	snprintf(l->what, sizeof l->what, "%s", what);
+	va_start(ap, formula);
+	vsnprintf(l->formula, sizeof l->formula, formula, ap);
+	va_end(ap);
+	/* Counts are exact; a mean over ranks is a quotient. */
+	l->agrees = isnan(expected) || fabs(expected - measured) <= 1e-9 * fabs(expected);
+	a->ndisagree += !l->agrees;
+}
+
+void
+account_fini(struct account *a)
+{
+	free(a->line);
+	*a = (struct account){0};
+}
+
+/* ---- the letters */
+
+/* An mlp's layers, and which way tp divides them: one by its outputs, the next by its inputs. */
+static void
+find_layers(struct account_facts *f)
+{
+	const struct net *n = f->in->net;
+	bool divided = false; /* the input */
+
+	for (uint32_t u = 0; u < n->ncuts; u++) {
+		uint32_t at = n->cut[u], end = u + 1 < n->ncuts ? n->cut[u + 1] : n->nnodes;
+		const struct net_node *node = &n->node[at];
+		struct account_unit *to = &f->unit[u];
+
+		*to = (struct account_unit){.kind = ACCOUNT_UNKNOWN};
+		if (node->kind != NET_DENSE || end - at > 2) {
+			f->known = false;
+			continue;
+		}
+		*to = (struct account_unit){.kind = ACCOUNT_DENSE,
+					    .in = net_shape_size(net_in_shape(n, node)),
+					    .out = net_shape_size(node->shape),
+					    .norm = end - at == 2,
+					    .gelu = n->node[end - 1].act == NET_GELU,
+					    .last = u + 1 == n->ncuts};
+		if (f->t == 1)
+			continue;
+		to->role = divided		   ? ACCOUNT_ROWS
+			   : to->norm && !to->last ? ACCOUNT_WHOLE
+						   : ACCOUNT_COLUMNS;
+		divided = to->role == ACCOUNT_COLUMNS;
+	}
+}
+
+static void
+find_blocks(struct account_facts *f)
+{
+	const struct net *n = f->in->net;
+	const struct net_vit *v = &n->vit;
+
+	f->h = v->hidden;
+	f->a = v->heads;
+	f->s = (uint64_t)n->input.rows / v->patch * (n->input.cols / v->patch) + 1;
+	f->q = (uint64_t)v->patch * v->patch * n->input.channels;
+	for (uint32_t u = 0; u < f->nunits; u++)
+		f->unit[u] = (struct account_unit){.kind = u == 0	    ? ACCOUNT_EMBEDDING
+							   : u <= v->blocks ? ACCOUNT_BLOCK
+									    : ACCOUNT_HEAD,
+						   .in = v->hidden,
+						   .out = v->hidden};
+}
+
+/* Samples that stay together. */
+static uint64_t
+together(const struct account_facts *f)
+{
+	return f->leaf ? f->leaf : 1;
+}
+
+static void
+find(const struct account_input *in, struct account_facts *f)
+{
+	const struct grid *g = &in->grid;
+	uint64_t most;
+
+	*f = (struct account_facts){.in = in,
+				    .schedule = in->spread ? in->spread->schedule : NULL,
+				    .N = g->dp,
+				    .t = g->tp,
+				    .p = g->pp,
+				    .M = in->spread ? in->spread->schedule->nmicro : 1,
+				    .c = in->net->nclasses,
+				    .leaf = in->c->deterministic ? in->c->leaf : 0,
+				    .nunits = in->net->ncuts,
+				    .seq = in->c->sequence && g->tp > 1,
+				    .known = true};
+	if (in->net->vit.blocks)
+		find_blocks(f);
+	else
+		find_layers(f);
+	/* ceil(ceil(groups / N) / M) groups of samples */
+	most = (in->most + together(f) - 1) / together(f);
+	most = (most + f->N - 1) / f->N;
+	most = (most + f->M - 1) / f->M * together(f);
+	f->b = f->leaf && f->leaf < most ? f->leaf : most;
+	f->pieces = (most + f->b - 1) / f->b;
+}
+
+uint32_t
+account_unit_of(const struct account_facts *f, uint32_t stage)
+{
+	uint32_t u = 0;
+
+	for (uint32_t i = 0; i < stage; i++)
+		u += f->in->spread->units[i];
+	return u;
+}
+
+uint64_t
+account_rows(const struct account_facts *f, uint32_t d, uint32_t micro, uint32_t piece)
+{
+	uint64_t begin, end, from = piece * f->b;
+	uint32_t whole = (uint32_t)together(f);
+
+	order_share(f->in->global, whole, d, (uint32_t)f->N, &begin, &end);
+	order_share(end - begin, whole, micro, (uint32_t)f->M, &begin, &end);
+	return end - begin <= from ? 0 : end - begin - from < f->b ? end - begin - from : f->b;
+}
+
+/* ---- the schedule */
+
+struct bubble {
+	const char *name, *formula, *peak_formula;
+	double part; /* of the time in which a rank is busy, for F = B = W */
+	double peak;
+	bool holds;
+};
+
+static struct bubble
+bubble_of(const struct account_facts *f)
+{
+	const char *name = f->in->c->pipeline ? f->in->c->pipeline : "1f1b";
+	double p = (double)f->p, m = (double)f->M, v = f->schedule->nstages / p;
+	struct bubble b = {.name = name, .holds = true};
+
+	if (f->p == 1 && (!f->in->c->pipeline || strcmp(name, "gpipe") == 0)) {
+		/* All back after all forward; a single rank is never idle. */
+		b = (struct bubble){name, "(p-1)/m", "gpipe: m", 0, m, true};
+	} else if (strcmp(name, "gpipe") == 0) {
+		b = (struct bubble){name, "(p-1)/m", "gpipe: m", (p - 1) / m, m, true};
+	} else if (strcmp(name, "1f1b") == 0) {
+		b = (struct bubble){name,	 "(p-1)/m",  "1f1b: p, at most m",
+				    (p - 1) / m, fmin(p, m), true};
+	} else if (strncmp(name, "interleaved", 11) == 0) {
+		b = (struct bubble){name,
+				    "(p-1)/(v m)",
+				    "passes of 1/v of a rank: p v + p - 1, at most m v",
+				    (p - 1) / (v * m),
+				    fmin(p * v + p - 1, m * v),
+				    true};
+	} else if (strcmp(name, "zb-h1") == 0) {
+		b = (struct bubble){name,
+				    "(p-1)(F+B-W) / m(F+B+W)",
+				    "zb-h1: p, as 1f1b",
+				    (p - 1) / (3 * m),
+				    p,
+				    f->M >= f->p};
+	} else if (strcmp(name, "zb-h2") == 0) {
+		b = (struct bubble){name,      "(p-1)(F+B-2W) / m(F+B+W)", "zb-h2: 2p - 1", 0,
+				    2 * p - 1, f->M >= 2 * f->p - 1};
+	} else {
+		b.holds = false;
+	}
+	return b;
+}
+
+/* Most passes forward of a rank whose weights' gradients are not made yet. */
+static uint32_t
+peak_of(const struct pipeline *s)
+{
+	uint32_t peak = 0;
+
+	for (uint32_t p = 0; p < s->nranks; p++) {
+		uint32_t now = 0;
+
+		for (size_t i = 0; i < s->row[p].n; i++) {
+			enum pipeline_kind k = s->row[p].v[i].kind;
+
+			now += k == PIPELINE_F;
+			peak = now > peak ? now : peak;
+			now -= k == PIPELINE_B || k == PIPELINE_W;
+		}
+	}
+	return peak;
+}
+
+static void
+add_schedule(const struct account_facts *f, struct account *a)
+{
+	const struct pipeline_costs costs = {.f = 1, .b = 1, .w = 1};
+	struct pipeline_times times;
+	struct bubble b = bubble_of(f);
+	struct err ignored;
+
+	account_add(a, "microbatches in progress, peak", UINT32_MAX, b.holds ? b.peak : NAN,
+		    peak_of(f->schedule), "%s", b.holds ? b.peak_formula : "none");
+	if (f->p == 1 || pipeline_time(f->schedule, &costs, &times, &ignored) != RC_OK)
+		return;
+	account_add(a, "bubble / busy time, of the schedule, F=B=W", UINT32_MAX,
+		    b.holds ? b.part : NAN, times.bubble / times.busy, "%s",
+		    b.holds ? b.formula : "none");
+	pipeline_times_fini(&times);
+}
+
+void
+account_make(const struct account_input *in, struct account *out)
+{
+	struct account_facts f;
+	int n;
+
+	*out = (struct account){0};
+	find(in, &f);
+	for (uint32_t u = 0; u < f.nunits; u++) {
+		struct account_facts one = f;
+
+		one.t = 1;
+		one.unit[u].role = ACCOUNT_WHOLE;
+		f.psi += account_params(&one, u);
+	}
+	n = snprintf(out->title, sizeof out->title,
+		     "Psi %" PRIu64 " parameters, N %" PRIu64 " data parallel, t %" PRIu64
+		     " tensor parallel, p %" PRIu64 " pipeline, m %" PRIu64
+		     " microbatches, b %" PRIu64 " samples",
+		     f.psi, f.N, f.t, f.p, f.M, f.b);
+	if (f.h)
+		snprintf(out->title + n, sizeof out->title - (size_t)n,
+			 ", s %" PRIu64 " tokens, h %" PRIu64 " features, a %" PRIu64 " heads", f.s,
+			 f.h, f.a);
+	if (in->spread)
+		account_memory(&f, out);
+	account_sent(&f, out);
+	if (in->spread)
+		add_schedule(&f, out);
+}
+
+/* ---- of a trainer */
+
+struct gpusim_device
+account_device(const struct trainer *t, uint32_t rank)
+{
+	return t->replica[rank].device;
+}
+
+void
+account_of(const struct trainer *t, struct account_input *out)
+{
+	*out = (struct account_input){.c = t->o,
+				      .net = t->net,
+				      .grid = {gpusim_comm_count(t->comm), 1, 1},
+				      .spread = t->spread,
+				      .global = t->full_steps ? t->global : t->rest,
+				      .most = t->global};
+	if (!t->spread)
+		return;
+	out->grid = t->spread->grid;
+	out->item_bytes = replica_bytes(&t->shape) - t->shape.layout->bytes;
+}
+
+enum rc
+account_step(struct trainer *t, struct err *err)
+{
+	const struct steps *s = t->full_steps ? &t->train : &t->train_rest;
+	enum rc rc = t->fed ? RC_OK : feed(t, err);
+
+	for (unsigned i = 0; i < s->nparts && rc == RC_OK; i++)
+		rc =
+		    api(gpusim_graph_launch(t->comm, s->part[i], 0, 1, GPUSIM_SYNC, t->times), err);
+	return rc;
+}
