@@ -33,9 +33,13 @@ worlds() {
 	assert_nothing_left
 }
 
-@test "algorithms by name, of the library and of a file for two ranks" {
+@test "algorithms by name, of the library and of a file for as many ranks" {
 	printf 'allreduce:halving-doubling,pairwise\n' >list
 	GPUSIM_ALGO=$(<list) worlds 4 30 7
+	export GPUSIM_ALGO_FILES=$ROOT/examples/algos/ring.algo GPUSIM_ALGO=my-ring # of four ranks
+	run bounded gpuctl run -n 5 -- sh -c '"$1" 5 40 1 && gpuctl trace -o trace.json' - "$MEMBERS"
+	assert_status 0
+	grep -qE '"ranks":4,("group":"odd",)?"algo":"file"' trace.json
 }
 
 @test "mistakes: a line each" {

@@ -228,6 +228,8 @@ takes_part(const struct scene *s, const struct flight_op *op, uint32_t r)
 
 	if (coll_is_sendrecv((enum gpusim_coll)op->coll))
 		return r == op->rank || r == op->root;
+	if (op->group && !g)
+		return r == op->rank; /* nothing is known of the others */
 	return !g || r >= FLIGHT_GROUP_RANKS || g->rank[r / 8] & 1u << r % 8;
 }
 

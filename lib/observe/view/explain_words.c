@@ -118,7 +118,10 @@ part_shape(struct words *t, const struct scene *s, const struct flight_op *op)
 		who = part(t, "%s rank %" PRIu32, coll == GPUSIM_SEND ? "to" : "from", op->root);
 	else
 		who = part(t, "%s%s%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "",
-			   g ? g->name : "", g && *g->name ? " of " : "",
+			   g	       ? g->name
+			   : op->group ? "some"
+				       : "",
+			   (g && *g->name) || (op->group && !g) ? " of " : "",
 			   g		? (uint32_t)g->n
 			   : op->nranks ? op->nranks
 					: s->n);

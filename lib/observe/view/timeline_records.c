@@ -150,7 +150,8 @@ put_op(const struct timeline_process *p, struct trace_out *o, const struct fligh
 	trace_number(o, "epoch", op->epoch);
 	trace_number(o, "seq", frame_op_shown(op->seq));
 	trace_number(o, "rank", op->rank);
-	trace_number(o, "ranks", g ? g->n : op->nranks);
+	if (g || !op->group)
+		trace_number(o, "ranks", g ? g->n : op->nranks);
 	if (g && *g->name)
 		trace_text(o, "group", g->name);
 	if (algo)
