@@ -3,7 +3,7 @@
  * of a communicator of all.
  *
  * A round is a list of random collectives of random, overlapping groups on a few streams, beside collectives of all
- * ranks and sends, run by a submit or as a graph. Small whole numbers are compared with their sums on the host;
+ * ranks and sends, run by a submit, as a group or as a graph. Small whole numbers are compared with their sums on the host;
  * other floats bit by bit with the same collective of a communicator that is split from this one.
  *
  * wrong prints the error of each wrong call. hold says "ready", reads a line, runs a list with groups tp0 (ranks 0, 1)
@@ -325,21 +325,26 @@ play(void)
 	struct gpusim_addr send[MOST_RANKS], recv[MOST_RANKS];
 	struct gpusim_ops *ops = gpusim_ops_new(w.nranks);
 	struct gpusim_graph graph;
-	bool by_graph = any(2);
+	unsigned way = any(3); /* a list, a group, a graph */
 	size_t n = 1 + any(MOST_OPS);
-	enum gpusim_rc rc;
+	enum gpusim_rc rc = way == 1 ? gpusim_group_start(w.comm) : GPUSIM_OK;
 
 	for (size_t k = 0; k < n; k++) {
 		struct gpusim_collective c;
 
-		choose(&op[k], !by_graph);
+		choose(&op[k], way != 2);
 		fill(&op[k], k);
 		describe(&op[k], k, send, recv, &c);
-		gpusim_ops_collective(ops, &c);
-		if (w.nranks > 1 && any(6) == 0)
+		if (way != 1)
+			gpusim_ops_collective(ops, &c);
+		else if (rc == GPUSIM_OK)
+			rc = gpusim_collective(w.comm, &c, GPUSIM_ASYNC);
+		if (way != 1 && w.nranks > 1 && any(6) == 0)
 			add_ring(ops);
 	}
-	if (!by_graph) {
+	if (way == 1) {
+		rc = rc ? rc : gpusim_group_end(w.comm, GPUSIM_SYNC);
+	} else if (way == 0) {
 		rc = gpusim_submit(w.comm, ops, GPUSIM_SYNC, NULL);
 	} else {
 		rc = gpusim_graph_create(w.comm, ops, &graph);
@@ -349,7 +354,7 @@ play(void)
 			rc = gpusim_graph_destroy(w.comm, graph);
 	}
 	if (rc != GPUSIM_OK)
-		die(by_graph ? "graph" : "list");
+		die(way == 2 ? "graph" : "list");
 	gpusim_ops_free(ops);
 	for (size_t k = 0; k < n; k++)
 		check(&op[k], k);
