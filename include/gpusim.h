@@ -214,6 +214,7 @@ struct gpusim_comm_info {
 	char reason[512];		  /* of its failure */
 	struct gpusim_progress *progress; /* of the ranks that are in an operation */
 	size_t nprogress;
+	char grid[48]; /* gpusim_comm_config.grid, with all of dp, tp, pp; "": none */
 };
 
 struct gpusim_status {
@@ -407,6 +408,15 @@ struct gpusim_comm_config {
 				 * of a queued communicator UINT32_MAX: no limit */
 	uint32_t wait_ms; /* longest wait for devices in use, added to the connection's timeout */
 	enum gpusim_queues queues; /* of gpusim_comm_init_rank; elsewhere ignored */
+	/*
+	 * The ranks as a grid for `gpuctl topo`, explain and the page: "dp=2,tp=2,pp=2", data, tensor and pipeline
+	 * parallel; or NULL. Rank (p * dp + d) * tp + t is at d, t, p, as Megatron lays them out. What is not named
+	 * is 1, but dp follows from the number of ranks, also after that has changed: ranks that complete no group
+	 * are outside. The groups need no communicators of their own, as a split would make: collectives name them
+	 * by gpusim_collective.members. GPUSIM_INVAL: the product is not the number of ranks; without dp, tp times
+	 * pp is more.
+	 */
+	const char *grid;
 };
 #define GPUSIM_COMM_CONFIG_INIT .size = sizeof(struct gpusim_comm_config)
 

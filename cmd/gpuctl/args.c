@@ -365,6 +365,8 @@ static const struct option_row table[] = {
     {"kinds", "KIND,...", "kinds of faults (default all)", AS_ANY_STRING(kinds)},
     {"ops", "N", "number of operations, instead of --for", AS_U64(ops, 1, UINT32_MAX)},
     {NULL, NULL, "daemons log more to stderr; twice: even more", AS_COUNT(verbose), LETTER('v')},
+    {"grid", "dp=N,tp=N,pp=N", "the ranks as a grid, for topo, explain and the page",
+     AS_STRING(grid)},
     {"on-failure", "POLICY", "recovery policy when a rank is lost",
      AS_NAME(on_failure, policy_name, GPUSIM_ON_FAILURE_SPARE + 1), DEFAULT("abort"),
      ENV("GPUSIM_ON_FAILURE")},

@@ -71,6 +71,7 @@ struct args {
 	size_t nkernels;
 	const char *keys;
 	const char *id;
+	const char *grid;
 	uint32_t job_ranks;		     /* of --nranks */
 	const char *output, *report, *trace; /* files */
 	const char *cluster;		     /* file or name */

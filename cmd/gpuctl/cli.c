@@ -314,8 +314,8 @@ struct gpusim_comm_config
 cli_config(const struct args *a, enum gpusim_life life)
 {
 	return (struct gpusim_comm_config){
-	    GPUSIM_COMM_CONFIG_INIT, .life = life, .on_failure = a->on_failure,
-	    .op_timeout_ms = a->op_timeout_ms, .wait_ms = a->wait_ms};
+	    GPUSIM_COMM_CONFIG_INIT,	       .life = life,	      .on_failure = a->on_failure,
+	    .op_timeout_ms = a->op_timeout_ms, .wait_ms = a->wait_ms, .grid = a->grid};
 }
 
 void

@@ -65,7 +65,7 @@ enum rc cli_need_nranks(const struct args *a, uint32_t *n, struct err *err);
  * ones. */
 enum rc cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err);
 
-/* The configuration of a communicator that a verb makes: --on-failure, --op-timeout, --wait. */
+/* The configuration of a communicator that a verb makes: --on-failure, --op-timeout, --wait, --grid. */
 struct gpusim_comm_config cli_config(const struct args *a, enum gpusim_life life);
 
 /* If the last call to the coordinator had to recover, print its note. Call this after a success, before the

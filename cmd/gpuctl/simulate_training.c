@@ -17,7 +17,7 @@
 #include "base/must.h"
 #include "base/parse.h"
 #include "cluster/predict.h"
-#include "grid/grid.h"
+#include "coll/grid.h"
 #include "plot/plot.h"
 #include "whatif/whatif.h"
 

@@ -4,6 +4,8 @@
  * It shows the paths of communicators: of --comm, else of all communicators and of a temporary one over the
  * free devices. If the devices do not fit on a line it shows groups: devices of a group have the same paths
  * to every device, and the same path to each other.
+ *
+ * Below: the places of ranks in communicators with a grid.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include "base/json.h"
 #include "base/must.h"
 #include "cli.h"
+#include "coll/grid.h"
 #include "hold.h"
 #include "table.h"
 
@@ -227,6 +230,105 @@ static note_maker *const makers[] = {why_by_sockets, why_unknown};
 
 #define NMAKERS (sizeof makers / sizeof *makers)
 
+/* ---- grids */
+
+#define GRID_ROWS 64 /* of a grid's table without --all */
+
+/* Its grid; false: it has none. */
+static bool
+grid_of(const struct gpusim_comm_info *c, uint64_t only, struct grid *out)
+{
+	return (!only || c->id.id == only) && grid_parse(c->grid, GRID_MAX, out, NULL) == RC_OK &&
+	       grid_size(out) <= c->nranks;
+}
+
+static void
+print_grid(const struct gpusim_status *s, const struct gpusim_comm_info *c, const struct grid *g,
+	   bool all)
+{
+	uint32_t n = grid_size(g);
+
+	printf("\nCommunicator %" PRIu64 " is a grid of %s:\n", c->id.id, c->grid);
+	if (n > GRID_ROWS && !all) {
+		puts("use --all for the places of its ranks.");
+		return;
+	}
+	printf("rank  device  dp  tp  pp\n");
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		size_t index = place_of(s->devices, s->ndevices, c->devices[r]);
+		struct grid_place at = grid_at(g, r);
+
+		printf("%-4" PRIu32 "  dev%-3zu", r, index);
+		if (r < n)
+			printf("  %2" PRIu32 "  %2" PRIu32 "  %2" PRIu32 "\n", at.d, at.t, at.p);
+		else
+			puts("   -   -   -");
+	}
+}
+
+static void
+print_grids(const struct gpusim_status *s, uint64_t only, bool all)
+{
+	struct grid g;
+
+	for (size_t i = 0; i < s->ncomms; i++)
+		if (grid_of(&s->comms[i], only, &g))
+			print_grid(s, &s->comms[i], &g, all);
+}
+
+/* The groups along one axis of a grid, numbered by their first ranks. */
+static void
+json_axis(struct json *j, const struct grid *g, const char *axis)
+{
+	uint32_t number = 0, n = grid_size(g);
+
+	for (uint32_t first = 0; first < n; first++) {
+		const struct grid_place at = grid_at(g, first);
+		const uint32_t place = *axis == 't' ? at.t : *axis == 'd' ? at.d : at.p;
+		const uint32_t size = *axis == 't' ? g->tp : *axis == 'd' ? g->dp : g->pp;
+		char name[LABEL_MAX];
+
+		if (place || size == 1)
+			continue;
+		snprintf(name, sizeof name, "%s%" PRIu32, axis, number++);
+		json_put(j, "{name:%s ranks:[", name);
+		for (uint32_t k = 0; k < size; k++)
+			json_put(j, "%" PRIu32,
+				 grid_rank(g, *axis == 'd' ? k : at.d, *axis == 't' ? k : at.t,
+					   *axis == 'p' ? k : at.p));
+		json_put(j, "]}");
+	}
+}
+
+static void
+json_grids(struct json *j, const struct gpusim_status *s, uint64_t only)
+{
+	struct grid g;
+
+	for (size_t i = 0; i < s->ncomms; i++) {
+		const struct gpusim_comm_info *c = &s->comms[i];
+
+		if (!grid_of(c, only, &g))
+			continue;
+		json_put(j,
+			 "{comm:%" PRIu64 " dp:%" PRIu32 " tp:%" PRIu32 " pp:%" PRIu32 " ranks:[",
+			 c->id.id, g.dp, g.tp, g.pp);
+		for (uint32_t r = 0; r < grid_size(&g); r++) {
+			struct grid_place at = grid_at(&g, r);
+
+			json_put(j,
+				 "{rank:%" PRIu32 " device:%016" PRIx64 " dp:%" PRIu32
+				 " tp:%" PRIu32 " pp:%" PRIu32 "}",
+				 r, c->devices[r].id, at.d, at.t, at.p);
+		}
+		json_put(j, "] groups:[");
+		json_axis(j, &g, "tp");
+		json_axis(j, &g, "dp");
+		json_axis(j, &g, "pp");
+		json_put(j, "]}");
+	}
+}
+
 /* ---- printing */
 
 static const char *const cell_text[] = {
@@ -420,7 +522,7 @@ json_notes(struct json *j, const struct topo *t)
 }
 
 static void
-print_json(const struct topo *t)
+print_json(const struct topo *t, const struct gpusim_status *s, uint64_t only)
 {
 	struct json j = {stdout, false};
 
@@ -438,6 +540,8 @@ print_json(const struct topo *t)
 	}
 	json_put(&j, "] notes:[");
 	json_notes(&j, t);
+	json_put(&j, "] grids:[");
+	json_grids(&j, s, only);
 	json_put(&j, "]}\n");
 }
 
@@ -445,14 +549,20 @@ enum rc
 run_topo(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct topo t = {0};
+	struct gpusim_status s = {0};
 	enum rc rc = cli_open(cli, err);
 
 	if (rc == RC_OK)
 		rc = a->comm ? topo_comm(cli, &t, a->comm, err) : topo_all(cli, &t, err);
-	if (rc == RC_OK && a->json)
-		print_json(&t);
-	else if (rc == RC_OK)
+	if (rc == RC_OK)
+		rc = api(gpusim_status(cli->g, &s), err);
+	if (rc == RC_OK && a->json) {
+		print_json(&t, &s, a->comm);
+	} else if (rc == RC_OK) {
 		print_text(&t, a->all);
+		print_grids(&s, a->comm, a->all);
+	}
+	gpusim_status_fini(&s);
 	topo_fini(&t);
 	return rc;
 }

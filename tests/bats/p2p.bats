@@ -123,7 +123,7 @@ P2P null X null
 null P2P null X
 1: busy in communicator 1
 3: busy in communicator 1'
-	grep -q '"index":3,.*"index":1,.*"paths":\[\["X","P2P"\],\["P2P","X"\]\],"notes":\[\]}$' one
+	grep -q '"index":3,.*"index":1,.*"paths":\[\["X","P2P"\],\["P2P","X"\]\],"notes":\[\],"grids":\[\]}$' one
 }
 
 @test "topo reports a memory file that cannot be mapped" {

@@ -101,8 +101,9 @@ function deviceRow() {
 			td.className = "num";
 		tr.append(td);
 	});
-	const [dev, , state, op, , , , mem, busy] = tr.children;
+	const [dev, rank, state, op, , , , mem, busy] = tr.children;
 	dev.append(make("b"), make("span", {class: "id"}));
+	rank.append(make("span"), make("span", {class: "id place"}));
 	state.append(make("span", {class: "badge"}), make("span", {class: "note"}));
 	op.append(make("span", {class: "op"}), make("span", {class: "bar"}, make("i")));
 	for (const td of [mem, busy])
@@ -121,7 +122,8 @@ function showDevice(tr, d) {
 	tr.dataset.state = d.state;
 	say(dev.firstChild, d.id);
 	say(dev.lastChild, "gpu " + d.gpu + " · pid " + d.pid);
-	say(rank, d.rank === null ? "" : d.comm + ":" + d.rank);
+	say(rank.firstChild, d.rank === null ? "" : d.comm + ":" + d.rank);
+	say(rank.lastChild, d.place);
 	say(state.firstChild, d.state);
 	say(state.lastChild, d.note);
 	op.classList.toggle("void", idle);
@@ -216,7 +218,7 @@ function node([x, y], radius, rank, d, label, [ux, uy]) {
 	if (label && radius > 13)
 		g.append(draw("text", {class: "under", x: x + ux * (radius + 7), y: y + uy * (radius + 13),
 			"text-anchor": ux > 0.3 ? "start" : ux < -0.3 ? "end" : "middle"}, label));
-	g.append(draw("title", null, d ? `rank ${rank}: device ${d.id} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: unknown`));
+	g.append(draw("title", null, d ? `rank ${rank}${d.place && ` (${d.place})`}: device ${d.id} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: unknown`));
 	return g;
 }
 
@@ -228,7 +230,7 @@ function field(svg, c) {
 		const d = status.devices[i], g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 		g.append(draw("rect", {x: 5 + r % across * size, y: 5 + Math.floor(r / across) * size, width: size - 3,
 			height: size - 3, rx: 3, fill: "var(--tone)"}));
-		g.append(draw("title", null, `rank ${r}: ${d ? "device " + d.id + " " + d.state : "unknown"}`));
+		g.append(draw("title", null, `rank ${r}${d && d.place && ` (${d.place})`}: ${d ? "device " + d.id + " " + d.state : "unknown"}`));
 		return g;
 	}));
 }
@@ -250,6 +252,7 @@ function picture(svg, c) {
 		field(svg, c);
 		return shape;
 	}
+	svg.setAttribute("viewBox", c.grid ? "-30 -6 420 294" : "0 -6 360 294"); // places are longer than numbers
 	if (!edges.length && n > 1)
 		for (let r = 0; r < n; r++)
 			parts.push(draw("path", {class: "edge", d: `M${at[r].join(" ")} L${at[(r + 1) % n].join(" ")}`}));
@@ -258,7 +261,7 @@ function picture(svg, c) {
 			parts.push(...arrow(at[a], at[b], radius + 2, both.has(b + "," + a) && shape !== "tree" ? 10 : 0,
 				runs ? "edge on" : "edge"));
 	const gpus = new Set(devices.map((d) => d && d.gpu)).size === n; // each device has its own number
-	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d, gpus && d ? "gpu " + d.gpu : "", outward(at[r], shape))));
+	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d, d && d.place || (gpus && d ? "gpu " + d.gpu : ""), outward(at[r], shape))));
 	devices.forEach((d, r) => {
 		const to = d && d.waitsFor !== null ? c.devices.indexOf(d.waitsFor) : -1;
 		if (to >= 0 && to !== r)
@@ -274,7 +277,7 @@ function picture(svg, c) {
 }
 
 function commCard() {
-	const svg = draw("svg", {role: "img", viewBox: "0 -6 360 294"});
+	const svg = draw("svg", {role: "img", viewBox: "0 0 1 1"});
 	return make("article", {class: "card"},
 		make("header", null, make("h3"), make("span", {class: "facts"})),
 		make("p", {class: "now"}), make("p", {class: "reason"}), svg);
@@ -289,7 +292,7 @@ function showComm(card, c) {
 	const [header, now, reason, svg] = card.children, r = c.recent;
 	card.dataset.state = c.state === "failed" ? "failed" : "well";
 	say(header.firstChild, `Communicator ${c.id}`);
-	say(header.lastChild, [`${c.devices.length} rank${c.devices.length === 1 ? "" : "s"}`, `epoch ${c.epoch}`,
+	say(header.lastChild, [`${c.devices.length} rank${c.devices.length === 1 ? "" : "s"}`, c.grid && "grid " + c.grid, `epoch ${c.epoch}`,
 		c.recoveries ? `${c.recoveries} recover${c.recoveries === 1 ? "y" : "ies"}` : "",
 		c.state === "failed" ? "failed" : ""].filter(Boolean).join(" · "));
 	say(now, !r ? "no operation yet" : `${r.collective} #${r.number}, ${join(count(r.count))} × ${r.type}` +

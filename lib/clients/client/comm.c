@@ -90,6 +90,7 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *d
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.waitms = cfg.wait_ms;
+	m.grid = (char *)(cfg.grid ? cfg.grid : "");
 	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	return client_call_init(g, &req, devices ? 0 : cfg.wait_ms, out);
@@ -162,6 +163,7 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 	m.lease = cfg.life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
+	m.grid = (char *)(cfg.grid ? cfg.grid : "");
 	m.program = client_program(g, program);
 	m.pid = (uint32_t)getpid();
 	if (queues(&cfg)) {

@@ -17,6 +17,7 @@ copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 	to->on_failure = (int)from->onfailure;
 	to->recoveries = from->recoveries;
 	snprintf(to->reason, sizeof to->reason, "%s", from->reason);
+	snprintf(to->grid, sizeof to->grid, "%s", from->grid);
 	to->devices = alloc_zeroed(from->n_deviceids, sizeof *to->devices);
 	if (!to->devices)
 		return err_set(client_err(), RC_NOMEM, "out of memory");

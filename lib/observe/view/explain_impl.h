@@ -153,7 +153,9 @@ const char *part_op(struct words *t, const struct flight_op *op, bool known);
 const char *part_shape(struct words *t, const struct scene *s, const struct flight_op *op);
 /* "allreduce of 8 MiB of f32, sum". */
 const char *part_work(struct words *t, const GpuSim__Work *m);
-/* "rank 2", "ranks 1, 3-5": the ranks for which pick returns true; and their number. */
+/* "d1 t0 p1" and what comes after, if the rank has a place in a grid; or "". */
+const char *part_place(struct words *t, const struct scene *s, uint32_t r, const char *after);
+/* "rank 2", "ranks 1, 3-5", "rank 2 (d1 t0 p0)": the ranks for which pick returns true; and their number. */
 typedef bool pick_rank(const struct scene *s, uint32_t rank, uint32_t arg);
 const char *part_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg);
 uint32_t count_ranks(const struct scene *s, pick_rank *pick, uint32_t arg);

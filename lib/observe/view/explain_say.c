@@ -276,7 +276,8 @@ say_culprits(struct words *t, const struct scene *s)
 		for (uint32_t r = 0; n && r < s->n; r++) {
 			if (s->rank[r].cause != (enum cause)cause || is_told(s, r))
 				continue;
-			say(t, "%srank %" PRIu32 " (%s) ", join, r, part_device(t, s->rank[r].dev));
+			say(t, "%srank %" PRIu32 " (%s%s) ", join, r, part_place(t, s, r, ", "),
+			    part_device(t, s->rank[r].dev));
 			say_cause(t, s, &s->rank[r]);
 			join = "; ";
 		}

@@ -156,13 +156,23 @@ count_ranks(const struct scene *s, pick_rank *pick, uint32_t arg)
 }
 
 const char *
+part_place(struct words *t, const struct scene *s, uint32_t r, const char *after)
+{
+	char place[GRID_TEXT];
+
+	return grid_place_print(s->comm->grid, r, place) ? part(t, "%s%s", place, after) : "";
+}
+
+#define PLACES 4 /* ranks that are named with their places */
+
+const char *
 part_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg)
 {
 	uint32_t total = count_ranks(s, pick, arg), n = 0, spans = 0;
 	const char *out = total == 1 ? "rank " : "ranks ";
 
 	for (uint32_t r = 0, end; r < s->n; r = end) {
-		const char *join;
+		const char *join, *place;
 
 		end = r + 1;
 		if (!pick(s, r, arg))
@@ -177,6 +187,9 @@ part_ranks(struct words *t, const struct scene *s, pick_rank *pick, uint32_t arg
 			return part(t, "%s ...", out);
 		out = part(t, end - r > 1 ? "%s%s%" PRIu32 "-%" PRIu32 : "%s%s%" PRIu32, out, join,
 			   r, end - 1);
+		place = end - r > 1 || total > PLACES ? "" : part_place(t, s, r, "");
+		if (*place)
+			out = part(t, "%s (%s)", out, place);
 	}
 	return out;
 }

@@ -42,11 +42,14 @@ static void
 put_device(struct json *j, const struct world *w, const struct top_device *d)
 {
 	const GpuSim__DeviceMetadata *m = w->device[d->index].meta;
+	char place[GRID_TEXT];
 
 	json_put(j, "{index:%zu id:%016" PRIx64 " gpu:%" PRIu32 " pid:%" PRIu32 " state:%s",
 		 d->index, d->id, d->ordinal, d->pid, top_state_name(d->state));
 	member_comm(j, d->comm);
 	member_index(j, "rank", d->rank < 0 ? TOP_NOBODY : (size_t)d->rank);
+	json_put(j, "place:%s",
+		 d->rank < 0 ? "" : world_place(w, d->comm, (uint32_t)d->rank, place));
 	json_put(j, "op:%s step:%" PRIu32 " steps:%" PRIu32, d->op, d->step, d->steps);
 	json_put(j, d->share >= 0 ? "chunkDone:%.6g" : "chunkDone:null", real(d->share));
 	json_put(j, "opSeconds:%.6g", real(d->op_s));
@@ -211,7 +214,7 @@ put_comm(struct json *j, const struct world *w, const struct top *t, size_t i)
 		 id, tc->state, tc->policy, tc->epoch, tc->recoveries, tc->operations, tc->pending,
 		 real(tc->ops));
 	member_index(j, "culprit", tc->culprit);
-	json_put(j, "reason:%s devices:[", tc->reason);
+	json_put(j, "grid:%s reason:%s devices:[", c->grid, tc->reason);
 	for (size_t k = 0; k < c->n_deviceids; k++) {
 		size_t at = 0;
 

@@ -254,6 +254,14 @@ world_comm(const struct world *w, uint64_t comm_id)
 	return NULL;
 }
 
+const char *
+world_place(const struct world *w, uint64_t comm_id, uint32_t rank, char out[GRID_TEXT])
+{
+	const GpuSim__CommSummary *c = world_comm(w, comm_id);
+
+	return c && grid_place_print(c->grid, rank, out) ? out : "";
+}
+
 const struct plan_algo *
 world_algo(const struct flight_op *op)
 {

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/rc.h"
+#include "coll/grid.h"
 #include "flight/read.h"
 #include "gpu_sim.pb-c.h"
 
@@ -121,6 +122,10 @@ const char *world_event_name(int kind, const char *unknown, char out[WORLD_EVENT
 /* NULL: not found. */
 const struct world_device *world_device(const struct world *w, uint64_t device_id);
 const GpuSim__CommSummary *world_comm(const struct world *w, uint64_t comm_id);
+
+/* "d1 t0 p1": the place of a rank in its communicator's grid; "": none. */
+const char *world_place(const struct world *w, uint64_t comm_id, uint32_t rank,
+			char out[GRID_TEXT]);
 
 /* ---- reports: a world in a file
  *

@@ -135,7 +135,7 @@ class Collective(C.Structure):
 class CommConfig(C.Structure):
     """struct gpusim_comm_config"""
     _fields_ = [("size", C.c_size_t), ("life", INT), ("on_failure", INT), ("op_timeout_ms", U32), ("wait_ms", U32),
-                ("queues", INT)]
+                ("queues", INT), ("grid", TEXT)]
 
 
 class UniqueId(C.Structure):

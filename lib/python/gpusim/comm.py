@@ -636,13 +636,14 @@ class Graph:
 
 
 def _config(machine: Machine, on_failure: Optional[str] = None, op_timeout: Optional[float] = None,
-            wait: float = 0.0, queues: Union[bool, str] = "auto") -> Any:
+            wait: float = 0.0, queues: Union[bool, str] = "auto", grid: str = "") -> Any:
     policy = C.c_int()
     if on_failure:
         check(lib().gpusim_on_failure_parse(on_failure.encode(), C.byref(policy)))
     limit = 0 if op_timeout is None else 0xFFFFFFFF if math.isinf(op_timeout) else max(1, int(op_timeout * 1000))
     queues = {True: "on", False: "off"}.get(queues, queues)  # type: ignore[call-overload]
-    return _lib.CommConfig(C.sizeof(_lib.CommConfig), 1, policy, limit, int(wait * 1000), _QUEUES[str(queues)])
+    return _lib.CommConfig(C.sizeof(_lib.CommConfig), 1, policy, limit, int(wait * 1000), _QUEUES[str(queues)],
+                           grid.encode())
 
 
 def init_all(machine: Machine, n: Optional[int], devices: Optional[Sequence[Device]], **config: Any) -> Comm:

@@ -10,7 +10,7 @@
 #define GRID_LAYOUT_H
 
 #include "gpusim.h"
-#include "grid/grid.h"
+#include "coll/grid.h"
 #include "grid/part.h"
 #include "nn/emit.h"
 #include "pipeline/pipeline.h"

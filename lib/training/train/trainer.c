@@ -35,13 +35,19 @@ count_free(struct trainer *t, uint32_t *n, struct err *err)
 static enum rc
 meet(struct trainer *t, uint32_t n, struct err *err)
 {
-	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
-						  .on_failure = t->o->on_failure,
-						  .wait_ms = t->o->wait_ms};
+	/* Without dp, which the coordinator counts again whenever the ranks change. */
+	const struct grid *g = &t->o->parallel;
+	const struct grid given = {0, g->tp ? g->tp : 1, g->pp ? g->pp : 1};
+	char grid[GRID_TEXT];
+	const struct gpusim_comm_config config = {
+	    GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE, .on_failure = t->o->on_failure,
+	    .wait_ms = t->o->wait_ms, .grid = spread_wanted(t->o) ? grid : NULL};
 	uint64_t patience = deadline_in_ms(MEET_MS);
 	uint32_t nfree;
-	enum rc rc = api(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
+	enum rc rc;
 
+	grid_print(&given, grid);
+	rc = api(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
 	while ((rc == RC_UNREACHABLE || rc == RC_FAILED || rc == RC_ABORTED) && recovers(t) &&
 	       deadline_left_ms(patience) > 0) {
 		struct err ignored;

@@ -97,9 +97,10 @@ test_disagree(void)
 	q.numranks = 2;
 	q.onfailure = GPU_SIM__ON_FAILURE__SHRINK;
 	b = h_ask(&h, 101, COMM_INIT_RANK, comminitrank, &q);
-	ok(h_failed(&h, b, RC_INVAL,
-		    ID7
-		    "rank 1 gives another lease, policy on failure or timeout than earlier ranks"),
+	ok(h_failed(
+	       &h, b, RC_INVAL,
+	       ID7
+	       "rank 1 gives another lease, policy on failure, timeout or grid than earlier ranks"),
 	   "all say the same of the communicator");
 	q.onfailure = (GpuSim__OnFailure)9;
 	b = h_ask(&h, 101, COMM_INIT_RANK, comminitrank, &q);

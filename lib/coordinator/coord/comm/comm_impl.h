@@ -4,6 +4,7 @@
 #ifndef COORD_COMM_IMPL_H
 #define COORD_COMM_IMPL_H
 
+#include "coll/grid.h"
 #include "coord/comm/comm.h"
 
 /* The client that asks for devices, as messages name it. */
@@ -117,7 +118,9 @@ struct comm {
 	struct comm *next;
 	uint64_t id;
 	uint32_t epoch, nranks, op_timeout_ms;
-	uint32_t first_nranks; /* number of ranks when it was made */
+	uint32_t first_nranks;	   /* number of ranks when it was made */
+	struct grid grid;	   /* its tp and pp stay; all 0: it has none */
+	char grid_text[GRID_TEXT]; /* or "" */
 	struct member *rank;
 	enum comm_state state;
 	bool made;	  /* it has been live */
@@ -210,6 +213,8 @@ void answer_init(struct coord *c, struct comm *comm, struct pending *p);
 /* The number of ranks for `wanted` ranks, `named` of them by id. A policy by its number. Both: RC_INVAL. */
 enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err);
 enum rc check_policy(uint32_t on_failure, struct err *err);
+/* out: all 0 for "". */
+enum rc check_grid(const char *text, uint32_t nranks, struct grid *out, struct err *err);
 /*
  * Make a communicator over the devices and start to attach them. The devices that q names are ignored. The
  * caller's requests must wait on wait_attach for it. On error nothing has happened.
@@ -245,6 +250,8 @@ void member_release(struct member *m);
 void comm_pack_detach(const struct comm *comm, struct buf *body);
 /* Tell every rank to abort; done (or NULL) gets the answers of ranks that are not lost. */
 void members_abort(struct coord *c, struct comm *comm, const struct err *why, call_done *done);
+/* The grid, after the number of ranks has changed. */
+void comm_regrid(struct comm *comm);
 /* Remove the ranks marked in lost. */
 void members_leave(struct coord *c, struct comm *comm, const bool *lost);
 /* Append the devices as the last ranks. RC_NOMEM. */

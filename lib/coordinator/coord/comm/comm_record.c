@@ -110,6 +110,8 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 	k.pid = comm->label.pid;
 	k.queued = comm->queued;
 	k.firstranks = comm->first_nranks;
+	k.tp = comm->grid.tp;
+	k.pp = comm->grid.pp;
 	if (asks && members && clients && left) {
 		k.n_asks = take_asks(c, comm, w, asks);
 		k.asks = asks;
@@ -163,6 +165,7 @@ check_comm(struct coord *c, const GpuSim__CommRecord *k)
 	    k->optimeoutms == 0 || (uint32_t)k->state > GPU_SIM__COMM_RECORD_STATE__LEAVING ||
 	    k->nextop > COORD_MAX_OP || k->n_asks > WIRE_MAX_RANKS ||
 	    k->n_clients > WIRE_MAX_RANKS || (k->left.len && k->left.len != k->n_clients) ||
+	    !k->tp != !k->pp || (uint64_t)k->tp * k->pp > GRID_MAX || k->tp > GRID_MAX ||
 	    (k->queued && (k->n_clients != k->n_ranks || k->onfailure)))
 		return false;
 	for (size_t r = 0; r < k->n_ranks; r++)
@@ -231,6 +234,9 @@ take_comm(struct comm *comm, const GpuSim__CommRecord *k)
 	comm->lease = k->lease;
 	comm->queued = k->queued;
 	comm->first_nranks = k->firstranks;
+	comm->grid.tp = k->tp;
+	comm->grid.pp = k->pp;
+	comm_regrid(comm);
 	comm->rec.final = k->final;
 	comm->client_id = k->clientid;
 	label_set(&comm->label, k->program, k->pid);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coord/comm/rendezvous.h"
 
@@ -46,7 +47,7 @@ static const struct gathering by_id = {.complete = make, .waits = waits, .name =
 
 static enum rc
 check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
-	   struct err *err)
+	   struct grid *grid, struct err *err)
 {
 	uint64_t comm;
 
@@ -58,7 +59,8 @@ check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const st
 	if (q->rank >= q->numranks)
 		return err_set(err, RC_INVAL, "rank %u of %u ranks: ranks count from 0", q->rank,
 			       q->numranks);
-	if (check_policy((uint32_t)q->onfailure, err) != RC_OK)
+	if (check_policy((uint32_t)q->onfailure, err) != RC_OK ||
+	    check_grid(q->grid, q->numranks, grid, err) != RC_OK)
 		return err->rc;
 	comm = rendezvous_used_by(c, uid);
 	if (comm)
@@ -68,16 +70,17 @@ check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const st
 
 /* Check that the rank agrees with earlier ranks. */
 static enum rc
-check_agreement(const struct rendezvous *v, const GpuSim__CommInitRankRequest *q, struct err *err)
+check_agreement(const struct rendezvous *v, const GpuSim__CommInitRankRequest *q,
+		const struct grid *grid, struct err *err)
 {
 	if (q->numranks != v->nranks)
 		return err_set(err, RC_INVAL, "rank %u gives %u ranks, earlier ranks %u", q->rank,
 			       q->numranks, v->nranks);
 	if (q->lease != v->lease || q->onfailure != v->on_failure ||
-	    q->optimeoutms != v->op_timeout_ms)
+	    q->optimeoutms != v->op_timeout_ms || memcmp(grid, &v->grid, sizeof *grid) != 0)
 		return err_set(err, RC_INVAL,
-			       "rank %u gives another lease, policy on failure or timeout than "
-			       "earlier ranks",
+			       "rank %u gives another lease, policy on failure, timeout or grid "
+			       "than earlier ranks",
 			       q->rank);
 	return rendezvous_check_seat(v, q->rank, err);
 }
@@ -242,6 +245,8 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 {
 	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	struct label label = v->seat[0].label;
+	struct grid grid = v->grid;
+	char text[GRID_TEXT];
 	struct device *dev[WIRE_MAX_RANKS];
 	struct unique_id uid = v->uid;
 	struct comm *comm;
@@ -256,6 +261,8 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 	q.optimeoutms = v->op_timeout_ms;
 	q.program = label.program;
 	q.pid = label.pid;
+	if (grid.tp)
+		q.grid = (char *)grid_print(&grid, text);
 	if (rc == RC_OK)
 		rc = rendezvous_make(c, v, &q, queued, NULL, dev, v->nranks, &comm, err);
 	if (rc == RC_OK)
@@ -267,7 +274,7 @@ make(struct coord *c, struct rendezvous *v, struct err *err)
 
 static struct rendezvous *
 begin(struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
-      struct err *err)
+      const struct grid *grid, struct err *err)
 {
 	struct rendezvous *v = rendezvous_new(c, &by_id, q->numranks, err);
 
@@ -277,6 +284,7 @@ begin(struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique
 	v->lease = q->lease;
 	v->on_failure = q->onfailure;
 	v->op_timeout_ms = q->optimeoutms;
+	v->grid = *grid;
 	return v;
 }
 
@@ -287,15 +295,16 @@ on_comm_init_rank(struct coord *c, struct pending *p, const GpuSim__Request *req
 	const struct unique_id uid = {q->idhigh, q->idlow};
 	struct rendezvous *v = c->comms->rendezvous;
 	struct seat s = {.device_id = q->deviceid, .user = q->user, .must_queue = q->mustqueue};
-	enum rc rc = check_call(c, q, &uid, err);
+	struct grid grid;
+	enum rc rc = check_call(c, q, &uid, &grid, err);
 
 	while (v && !(v->kind == &by_id && same_id(&v->uid, &uid)))
 		v = v->next;
 	if (rc == RC_OK && v)
-		rc = check_agreement(v, q, err);
+		rc = check_agreement(v, q, &grid, err);
 	if (rc == RC_OK)
 		rc = rendezvous_check_device(c, v, q->rank, q->deviceid, err);
-	if (rc == RC_OK && !v && !(v = begin(c, q, &uid, err)))
+	if (rc == RC_OK && !v && !(v = begin(c, q, &uid, &grid, err)))
 		rc = err->rc;
 	if (rc != RC_OK)
 		return err_prefix(err, "id %016" PRIx64 "%016" PRIx64, uid.high, uid.low);

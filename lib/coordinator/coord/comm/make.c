@@ -252,6 +252,8 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 			       ? (enum gpusim_on_failure)q->onfailure
 			       : (enum gpusim_on_failure)c->cfg.on_failure;
 	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
+	check_grid(q->grid, nranks, &comm->grid, NULL); /* it was checked before */
+	comm_regrid(comm);
 	comm->state = COMM_MAKING;
 	label_set(&comm->label, q->program, q->pid);
 	for (uint32_t r = 0; r < nranks; r++) {
@@ -270,6 +272,17 @@ check_policy(uint32_t on_failure, struct err *err)
 		return err_set(err, RC_INVAL,
 			       "policy on failure: unknown number %u, must be less than %u",
 			       on_failure, GPUSIM_ON_FAILURE_SPARE + 1);
+	return RC_OK;
+}
+
+enum rc
+check_grid(const char *text, uint32_t nranks, struct grid *out, struct err *err)
+{
+	struct grid g = {0};
+
+	if (*text && grid_parse_for(text, nranks, &g, err) != RC_OK)
+		return err ? err_prefix(err, "grid") : RC_INVAL;
+	*out = g;
 	return RC_OK;
 }
 
@@ -334,10 +347,13 @@ on_comm_init(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	struct comm *comm;
 	uint32_t nranks = 0;
 	bool queued = false;
+	struct grid grid;
 	enum rc rc = check_size(q->numdevices, q->n_deviceids, &nranks, err);
 
 	if (rc == RC_OK)
 		rc = check_policy((uint32_t)q->onfailure, err);
+	if (rc == RC_OK)
+		rc = check_grid(q->grid, nranks, &grid, err);
 	if (rc == RC_OK && q->n_deviceids)
 		rc = choose_named(c, q->deviceids, nranks, dev, err);
 	else if (rc == RC_OK)

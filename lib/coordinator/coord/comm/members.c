@@ -104,6 +104,17 @@ members_abort(struct coord *c, struct comm *comm, const struct err *why, call_do
 /* ---- between epochs */
 
 void
+comm_regrid(struct comm *comm)
+{
+	struct grid *g = &comm->grid;
+
+	g->dp = g->tp ? comm->nranks / (g->tp * g->pp) : 0;
+	comm->grid_text[0] = '\0';
+	if (g->dp)
+		grid_print(g, comm->grid_text);
+}
+
+void
 members_leave(struct coord *c, struct comm *comm, const bool *lost)
 {
 	uint32_t to[WIRE_MAX_RANKS], left = 0, from = comm->nranks;
@@ -127,6 +138,7 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 		device_release(m->dev);
 	}
 	comm->nranks = left;
+	comm_regrid(comm);
 	c->comms->hooks->ranks(c, comm, to, from);
 }
 
@@ -150,6 +162,7 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 				    .newcomer = true};
 		device_reserve(dev[k]);
 	}
+	comm_regrid(comm);
 	c->comms->hooks->ranks(c, comm, NULL, comm->nranks - n);
 	return RC_OK;
 }

@@ -49,6 +49,7 @@ struct rendezvous {
 	bool lease;
 	GpuSim__OnFailure on_failure;
 	uint32_t op_timeout_ms;
+	struct grid grid;
 	struct seat seat[];
 };
 

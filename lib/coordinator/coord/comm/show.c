@@ -186,6 +186,7 @@ comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	out->clientid = comm->client_id;
 	out->optimeoutms = comm->op_timeout_ms;
 	out->recovered = (char *)comm->recovered.text;
+	out->grid = (char *)comm->grid_text;
 	if (comm->state & (COMM_DRAINING | COMM_DECIDING | COMM_REPLACING | COMM_ATTACHING |
 			   COMM_JOINING | COMM_DEFINING))
 		out->cause = (char *)comm->rec.cause.text;

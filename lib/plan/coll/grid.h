@@ -1,12 +1,13 @@
 /*
- * grid.h - the ranks of a training as a grid: data parallel, tensor parallel, pipeline parallel.
+ * grid.h - the ranks of a communicator as a grid: data parallel, tensor parallel, pipeline parallel.
  *
  * Ranks are laid out as Megatron's: tensor-parallel neighbours first, then data, then pipeline. So a stage of the
  * pipeline is a run of ranks, and its tensor-parallel groups are runs within it.
  */
-#ifndef GRID_GRID_H
-#define GRID_GRID_H
+#ifndef COLL_GRID_H
+#define COLL_GRID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -47,12 +48,19 @@ grid_at(const struct grid *g, uint32_t rank)
  *	most	ranks that there may be
  *
  * Errors: RC_INVAL another name, a number that is not 1 to most, a name twice, more than most ranks. Checked
- * by: tests/unit/grid/t_grid.c
+ * by: tests/unit/coll/t_coll_grid.c
  */
 enum rc grid_parse(const char *text, uint32_t most, struct grid *out, struct err *err);
 
 /* "dp=2,tp=2,pp=1"; without dp if it is 0 */
 #define GRID_TEXT 48
 const char *grid_print(const struct grid *g, char out[GRID_TEXT]);
+
+/* As grid_parse, for a communicator of n ranks; without dp, ranks that complete no group are outside. RC_INVAL,
+ * too: the product is another, or tp times pp is more than n. */
+enum rc grid_parse_for(const char *text, uint32_t n, struct grid *out, struct err *err);
+
+/* "d1 t0 p1": the place of a rank of a grid as grid_print writes it; false: it is in none. */
+bool grid_place_print(const char *grid, uint32_t rank, char out[GRID_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
 /* A grid's text, and the places of its ranks. */
-#include "grid/grid.h"
+#include "coll/grid.h"
 
 #include <string.h>
 
@@ -113,11 +113,59 @@ places(void)
 	ok(good, "ranks and places are inverse, for up to 4 x 4 x 4");
 }
 
+/* Of communicators. */
+static void
+fits(void)
+{
+	static const struct {
+		const char *text;
+		uint32_t n, dp, tp, pp; /* dp 0: refused */
+	} row[] = {
+	    {"dp=2,tp=2,pp=2", 8, 2, 2, 2},
+	    {"pp=3,dp=2", 6, 2, 1, 3},
+	    {"tp=2", 8, 4, 2, 1},
+	    {"tp=2,pp=2", 7, 1, 2, 2}, /* three ranks are outside */
+	    {"dp=1024", 1024, 1024, 1, 1},
+	    {"tp=2,pp=2", 3, 0, 0, 0},
+	    {"dp=2,tp=2", 8, 0, 0, 0},
+	    {"dp=2,tp=2,pp=2", 7, 0, 0, 0},
+	    {"dp=1024,tp=1024,pp=1024", 1024, 0, 0, 0},
+	    {"", 4, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct grid g = {7, 7, 7};
+		enum rc rc = grid_parse_for(row[i].text, row[i].n, &g, &err);
+
+		if (row[i].dp)
+			ok(rc == RC_OK && g.dp == row[i].dp && g.tp == row[i].tp &&
+			       g.pp == row[i].pp,
+			   "'%s' of %u ranks", row[i].text, row[i].n);
+		else
+			ok(rc == RC_INVAL && *err.text && g.dp == 7, "not '%s' of %u ranks: %s",
+			   row[i].text, row[i].n, err.text);
+	}
+}
+
+static void
+place_names(void)
+{
+	char place[GRID_TEXT];
+
+	ok(grid_place_print("dp=3,tp=2,pp=4", 23, place) && strcmp(place, "d2 t1 p3") == 0 &&
+	       grid_place_print("dp=3,tp=2,pp=4", 2, place) && strcmp(place, "d1 t0 p0") == 0,
+	   "a rank's place");
+	ok(!grid_place_print("dp=3,tp=2,pp=4", 24, place) && !grid_place_print("", 0, place),
+	   "a rank outside has none, nor has one without a grid");
+}
+
 int
 main(void)
 {
 	parse();
 	print();
 	places();
+	fits();
+	place_names();
 	return tap_done();
 }

@@ -1,4 +1,4 @@
-#include "grid/grid.h"
+#include "coll/grid.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,4 +63,35 @@ grid_print(const struct grid *g, char out[GRID_TEXT])
 
 	snprintf(out + n, GRID_TEXT - (size_t)n, "tp=%" PRIu32 ",pp=%" PRIu32, g->tp, g->pp);
 	return out;
+}
+
+enum rc
+grid_parse_for(const char *text, uint32_t n, struct grid *out, struct err *err)
+{
+	struct grid g;
+	bool named;
+	enum rc rc = grid_parse(text, GRID_MAX, &g, err);
+
+	if (rc != RC_OK)
+		return rc;
+	named = g.dp != 0;
+	g.dp = named ? g.dp : n / (g.tp * g.pp);
+	if (named ? grid_size(&g) != n : g.dp == 0)
+		return err_set(err, RC_INVAL, "'%.64s' is not a grid of %" PRIu32 " rank%s", text,
+			       n, n == 1 ? "" : "s");
+	*out = g;
+	return RC_OK;
+}
+
+bool
+grid_place_print(const char *grid, uint32_t rank, char out[GRID_TEXT])
+{
+	struct grid_place at;
+	struct grid g;
+
+	if (grid_parse(grid, GRID_MAX, &g, NULL) != RC_OK || rank >= grid_size(&g))
+		return false;
+	at = grid_at(&g, rank);
+	snprintf(out, GRID_TEXT, "d%" PRIu32 " t%" PRIu32 " p%" PRIu32, at.d, at.t, at.p);
+	return true;
 }
