@@ -27,7 +27,7 @@ worlds() {
 	assert_nothing_left
 }
 
-@test "by sockets, and with a device whose memory is private" {
+@test "by sockets, and over slow links" {
 	GPUSIM_P2P_DISABLE=1 worlds 4 30 5
 	worlds 6 20 6 --latency 200us
 	assert_nothing_left
