@@ -377,7 +377,7 @@ add(struct gpusim_ops *ops, const uint32_t *members, uint32_t n, const char *gro
 				      .group = group};
 
 	for (uint32_t r = 0; r < n; r++)
-		at[r] = buffer(members ? members[r] % w.nranks : r, 0, false);
+		at[r] = buffer((members && n <= w.nranks ? members[r] : r) % w.nranks, 0, false);
 	gpusim_ops_collective(ops, &c);
 }
 
