@@ -21,24 +21,11 @@
 #define TRACE_MS 60000 /* at most: the step is much shorter */
 #define READ	 1024
 
+/* Bytes of an element: what trainings exchange is integers of 8 bytes, and floats. */
 static uint64_t
 size_of(uint8_t dtype)
 {
-	switch ((enum gpusim_dtype)dtype) {
-	case GPUSIM_I64:
-	case GPUSIM_U64:
-	case GPUSIM_F64:
-		return 8;
-	case GPUSIM_F32:
-	case GPUSIM_I32:
-	case GPUSIM_U32:
-		return 4;
-	case GPUSIM_F16:
-	case GPUSIM_BF16:
-		return 2;
-	default:
-		return 1;
-	}
+	return dtype == GPUSIM_I64 ? 8 : dtype == GPUSIM_F16 || dtype == GPUSIM_BF16 ? 2 : 4;
 }
 
 /* ---- records */
@@ -70,18 +57,11 @@ group_of(const struct grid *g, uint32_t rank, uint32_t peer)
 static enum account_coll
 coll_of(uint8_t coll)
 {
-	switch ((enum gpusim_coll)coll) {
-	case GPUSIM_ALLREDUCE:
-		return ACCOUNT_ALLREDUCE;
-	case GPUSIM_ALLGATHER:
-		return ACCOUNT_ALLGATHER;
-	case GPUSIM_REDUCESCATTER:
-		return ACCOUNT_REDUCESCATTER;
-	case GPUSIM_SEND:
-		return ACCOUNT_SEND;
-	default:
-		return ACCOUNT_ELSE;
-	}
+	return coll == GPUSIM_ALLREDUCE	      ? ACCOUNT_ALLREDUCE
+	       : coll == GPUSIM_ALLGATHER     ? ACCOUNT_ALLGATHER
+	       : coll == GPUSIM_REDUCESCATTER ? ACCOUNT_REDUCESCATTER
+	       : coll == GPUSIM_SEND	      ? ACCOUNT_SEND
+					      : ACCOUNT_ELSE;
 }
 
 static void

@@ -131,6 +131,7 @@ find(const struct account_input *in, struct account_facts *f)
 				    .c = in->net->nclasses,
 				    .leaf = in->c->deterministic ? in->c->leaf : 0,
 				    .nunits = in->net->ncuts,
+				    .nstate = optimizer_adapts(in->c->optimizer) ? 2 : 1,
 				    .seq = in->c->sequence && g->tp > 1,
 				    .known = true};
 	if (in->net->vit.blocks)
@@ -170,47 +171,28 @@ account_rows(const struct account_facts *f, uint32_t d, uint32_t micro, uint32_t
 
 struct bubble {
 	const char *name, *formula, *peak_formula;
-	double part; /* of the time in which a rank is busy, for F = B = W */
-	double peak;
+	double part, peak; /* of the time in which a rank is busy, for F = B = W; microbatches */
 	bool holds;
 };
 
 static struct bubble
 bubble_of(const struct account_facts *f)
 {
-	const char *name = f->in->c->pipeline ? f->in->c->pipeline : "1f1b";
+	const char *name = f->in->c->pipeline ? f->in->c->pipeline : f->p > 1 ? "1f1b" : "gpipe";
 	double p = (double)f->p, m = (double)f->M, v = f->schedule->nstages / p;
-	struct bubble b = {.name = name, .holds = true};
+	const struct bubble all[] = {
+	    {"gpipe", "(p-1)/m", "gpipe: m", (p - 1) / m, m, true},
+	    {"1f1b", "(p-1)/m", "1f1b: p, at most m", (p - 1) / m, fmin(p, m), true},
+	    {"interleaved", "(p-1)/(v m)", "passes of 1/v of a rank: p v + p - 1, at most m v",
+	     (p - 1) / (v * m), fmin(p * v + p - 1, m * v), true},
+	    {"zb-h1", "(p-1)(F+B-W) / m(F+B+W)", "zb-h1: p, as 1f1b", (p - 1) / (3 * m), p, m >= p},
+	    {"zb-h2", "(p-1)(F+B-2W) / m(F+B+W)", "zb-h2: 2p - 1", 0, 2 * p - 1, m >= 2 * p - 1},
+	};
 
-	if (f->p == 1 && (!f->in->c->pipeline || strcmp(name, "gpipe") == 0)) {
-		/* All back after all forward; a single rank is never idle. */
-		b = (struct bubble){name, "(p-1)/m", "gpipe: m", 0, m, true};
-	} else if (strcmp(name, "gpipe") == 0) {
-		b = (struct bubble){name, "(p-1)/m", "gpipe: m", (p - 1) / m, m, true};
-	} else if (strcmp(name, "1f1b") == 0) {
-		b = (struct bubble){name,	 "(p-1)/m",  "1f1b: p, at most m",
-				    (p - 1) / m, fmin(p, m), true};
-	} else if (strncmp(name, "interleaved", 11) == 0) {
-		b = (struct bubble){name,
-				    "(p-1)/(v m)",
-				    "passes of 1/v of a rank: p v + p - 1, at most m v",
-				    (p - 1) / (v * m),
-				    fmin(p * v + p - 1, m * v),
-				    true};
-	} else if (strcmp(name, "zb-h1") == 0) {
-		b = (struct bubble){name,
-				    "(p-1)(F+B-W) / m(F+B+W)",
-				    "zb-h1: p, as 1f1b",
-				    (p - 1) / (3 * m),
-				    p,
-				    f->M >= f->p};
-	} else if (strcmp(name, "zb-h2") == 0) {
-		b = (struct bubble){name,      "(p-1)(F+B-2W) / m(F+B+W)", "zb-h2: 2p - 1", 0,
-				    2 * p - 1, f->M >= 2 * f->p - 1};
-	} else {
-		b.holds = false;
-	}
-	return b;
+	for (size_t i = 0, n = strcspn(name, "="); i < sizeof all / sizeof all[0]; i++)
+		if (strlen(all[i].name) == n && memcmp(name, all[i].name, n) == 0 && all[i].holds)
+			return all[i];
+	return (struct bubble){name, "none", "none", NAN, NAN, false};
 }
 
 /* Most passes forward of a rank whose weights' gradients are not made yet. */
@@ -241,13 +223,12 @@ add_schedule(const struct account_facts *f, struct account *a)
 	struct bubble b = bubble_of(f);
 	struct err ignored;
 
-	account_add(a, "microbatches in progress, peak", UINT32_MAX, b.holds ? b.peak : NAN,
-		    peak_of(f->schedule), "%s", b.holds ? b.peak_formula : "none");
+	account_add(a, "microbatches in progress, peak", UINT32_MAX, b.peak, peak_of(f->schedule),
+		    "%s", b.peak_formula);
 	if (f->p == 1 || pipeline_time(f->schedule, &costs, &times, &ignored) != RC_OK)
 		return;
-	account_add(a, "bubble / busy time, of the schedule, F=B=W", UINT32_MAX,
-		    b.holds ? b.part : NAN, times.bubble / times.busy, "%s",
-		    b.holds ? b.formula : "none");
+	account_add(a, "bubble / busy time, of the schedule, F=B=W", UINT32_MAX, b.part,
+		    times.bubble / times.busy, "%s", b.formula);
 	pipeline_times_fini(&times);
 }
 

@@ -27,13 +27,13 @@ struct account_unit {
 struct account_facts {
 	const struct account_input *in;
 	const struct pipeline *schedule;
-	uint64_t N, t, p, M;   /* data, tensor, pipeline parallel; microbatches */
-	uint64_t s, h, a, q;   /* of a vit: tokens, features, heads, values of a patch */
-	uint64_t c;	       /* classes */
-	uint64_t b;	       /* rows of a piece at most */
-	uint64_t pieces, leaf; /* of a microbatch; rows of a leaf, or 0 */
-	uint64_t psi;	       /* parameters of the whole net */
-	uint32_t nunits;
+	uint64_t N, t, p, M;	 /* data, tensor, pipeline parallel; microbatches */
+	uint64_t s, h, a, q;	 /* of a vit: tokens, features, heads, values of a patch */
+	uint64_t c;		 /* classes */
+	uint64_t b;		 /* rows of a piece at most */
+	uint64_t pieces, leaf;	 /* of a microbatch; rows of a leaf, or 0 */
+	uint64_t psi;		 /* parameters of the whole net */
+	uint32_t nunits, nstate; /* nstate: vectors of the optimizer */
 	struct account_unit unit[NET_MAX_CUTS];
 	bool seq, known; /* known: each unit has formulas for its activations */
 };

@@ -172,8 +172,11 @@ unit(struct activations *a, uint32_t u)
 	case ACCOUNT_HEAD:
 		head(a);
 		break;
-	default:
+	case ACCOUNT_DENSE:
 		dense(a, &a->f->unit[u]);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -190,7 +193,8 @@ between(const struct account_facts *f, uint32_t u)
 
 /* ---- a pipeline rank */
 
-/* Most microbatches of a stage in progress: from the arrival of one to its last pass or message. */
+/* Most microbatches of a stage in progress: from the arrival of one to its last pass or message, or to the pass back of
+ * the stage before on the same rank, which takes the gradient. */
 static uint64_t
 in_progress(const struct account_facts *f, uint32_t p, uint32_t stage)
 {
@@ -199,31 +203,33 @@ in_progress(const struct account_facts *f, uint32_t p, uint32_t stage)
 	bool *began = must_alloc(f->M, sizeof *began);
 	uint64_t now = 0, peak = 0;
 
-	for (unsigned round = 0; round < 2; round++)
-		for (size_t i = 0; i < row->n; i++) {
-			const struct pipeline_action *a = &row->v[i];
+	for (size_t i = 0; i < 2 * row->n; i++) { /* first, how often each comes */
+		const struct pipeline_action *a = &row->v[i % row->n];
 
-			if (a->stage != stage || a->kind > PIPELINE_RECV_B)
-				continue;
-			if (round == 0) {
-				left[a->micro]++;
-				continue;
-			}
-			now += !began[a->micro];
-			began[a->micro] = true;
-			peak = now > peak ? now : peak;
-			now -= --left[a->micro] == 0;
+		bool own = a->stage == stage && a->kind <= PIPELINE_RECV_B;
+
+		if (!own &&
+		    (a->stage + 1 != stage || (a->kind != PIPELINE_B && a->kind != PIPELINE_I)))
+			continue;
+		if (i < row->n) {
+			left[a->micro]++;
+			continue;
 		}
+		now += !began[a->micro];
+		began[a->micro] = true;
+		peak = now > peak ? now : peak;
+		now -= --left[a->micro] == 0;
+	}
 	free(left);
 	free(began);
 	return peak;
 }
 
 struct rank_memory {
-	uint64_t n, shard, largest; /* parameters; the parts of units; of the largest unit */
-	uint64_t micro, peak; /* bytes of activations of a microbatch of all stages; at the peak */
-	uint32_t nunits;
-	bool split;
+	uint64_t n, shard, largest,
+	    nunits;	      /* parameters; the parts of units; of the largest unit */
+	uint64_t micro, peak; /* bytes of activations of a microbatch; at the peak */
+	uint64_t params, grads, state, buffers; /* bytes */
 };
 
 static void
@@ -231,7 +237,7 @@ add_stage(const struct account_facts *f, uint32_t p, uint32_t stage, struct rank
 {
 	uint32_t first = account_unit_of(f, stage), end = account_unit_of(f, stage + 1);
 	struct activations a = {.f = f, .recompute = f->in->c->recompute};
-	uint64_t again = 0, slot, piece = 0;
+	uint64_t again = 0, slot, in;
 
 	for (size_t i = 0; i < f->schedule->row[p].n; i++)
 		a.split = a.split || (f->schedule->row[p].v[i].kind == PIPELINE_W &&
@@ -243,61 +249,56 @@ add_stage(const struct account_facts *f, uint32_t p, uint32_t stage, struct rank
 		m->shard += ceil_div(n, f->N);
 		m->largest = n > m->largest ? n : m->largest;
 		m->nunits++;
-		if (!f->known)
-			continue;
 		a.again = 0;
 		unit(&a, u);
 		again = a.again > again ? a.again : again;
 	}
-	if (!f->known)
-		return;
-	if (stage == 0)
-		a.kept += up(f->b * net_shape_size(f->in->net->input) * sizeof(float));
-	else {
-		piece = between(f, first - 1);
-		a.kept += up(piece);
-		a.grads += up(piece);
-	}
+	in = stage ? up(between(f, first - 1))
+		   : up(f->b * net_shape_size(f->in->net->input) * sizeof(float));
+	a.kept += in;
+	a.grads += stage ? in : 0;
 	slot = f->pieces * (a.kept + (a.split ? a.grads : 0));
-	/* Gradients on their way in, and out. */
+	if (stage) /* the gradient on its way out; and in */
+		slot += up(f->pieces * between(f, first - 1));
 	if (stage + 1 < f->schedule->nstages)
 		slot += up(f->pieces * between(f, end - 1));
-	slot += up(f->pieces * piece);
 	m->micro += slot;
 	m->peak += in_progress(f, p, stage) * slot + f->pieces * (again + (a.split ? 0 : a.grads));
 }
 
-/* Bytes of buffers: for a unit's gradient and its parts, for gathered parameters, losses. */
-static uint64_t
-buffers(const struct account_facts *f, const struct rank_memory *m)
+/* Parameters, gradients, optimizer; buffers for a unit's gradient and its parts, for gathered parameters, losses. */
+static void
+add_values(const struct account_facts *f, struct rank_memory *m)
 {
-	uint64_t size = f->leaf ? 8 : 4, unit = up(m->largest * 4), bytes = 0;
+	uint64_t size = f->leaf ? 8 : 4, unit = up(m->largest * 4);
 	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
 
+	m->params = up((zero >= 3 ? m->shard : m->n) * 4);
+	m->grads = up((zero >= 2 ? m->shard : m->n) * size);
+	m->state = f->nstate * up((zero >= 1 ? m->shard : m->n) * 4);
+	m->buffers = up(m->nunits * 8) + up(f->M * f->pieces * 4) + up(8) + up(4 * f->b * 4);
 	if (f->leaf || f->M > 1 || zero >= 2)
-		bytes += 2 * unit;
+		m->buffers += 2 * unit;
 	if (zero >= 2)
-		bytes += 2 * (f->leaf ? up(m->largest * size) : 0) +
-			 2 * up((m->largest / f->N + 1) * size);
+		m->buffers += 2 * (f->leaf ? up(m->largest * size) : 0) +
+			      2 * up((m->largest / f->N + 1) * size);
 	if (zero >= 3)
-		bytes += f->in->c->no_reshard ? up(m->n * 4) : 2 * unit;
-	return bytes + up(m->nunits * 8) + up(f->M * f->pieces * 4) + up(8) + up(4 * f->b * 4);
+		m->buffers += f->in->c->no_reshard ? up(m->n * 4) : 2 * unit;
 }
 
 static const char *
 activation_formula(const struct account_facts *f)
 {
-	if (!f->h)
-		return "4 b by features of each layer";
-	if (f->in->c->recompute == RECOMPUTE_FULL)
-		return f->seq ? "4 sbh/t a block" : "4 sbh a block";
-	if (f->in->c->recompute == RECOMPUTE_SELECTIVE)
-		return f->seq	  ? "4 sbh (4 + 17/t) + 32 sb a block"
-		       : f->t > 1 ? "4 sbh (6 + 11/t) + 32 sb a block"
-				  : "68 sbh + 32 sb a block";
-	return f->seq	  ? "4 sbh (4 + 18/t) + 32 sb + 4 abs/t a block"
-	       : f->t > 1 ? "4 sbh (6 + 12/t) + 32 sb + 4 abs/t a block"
-			  : "72 sbh + 32 sb + 4 abs a block";
+	static const char *const text[3][3] = {
+	    {"72 sbh + 32 sb + 4 abs a block", "4 sbh (6 + 12/t) + 32 sb + 4 abs/t a block",
+	     "4 sbh (4 + 18/t) + 32 sb + 4 abs/t a block"},
+	    {"68 sbh + 32 sb a block", "4 sbh (6 + 11/t) + 32 sb a block",
+	     "4 sbh (4 + 17/t) + 32 sb a block"},
+	    {"4 sbh a block", "4 sbh a block", "4 sbh/t a block"}};
+
+	return !f->known ? "none"
+	       : f->h	 ? text[f->in->c->recompute][f->seq ? 2 : f->t > 1]
+			 : "4 b by features of each layer";
 }
 
 /* Where a rank has its values: lengths from the addresses of the layout that ran. */
@@ -306,9 +307,7 @@ add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, 
 {
 	const struct layout_row *row = &f->in->spread->layout->row[p];
 	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
-	uint32_t nstate = f->in->spread->layout->c.nstate;
-	uint64_t size = f->leaf ? 8 : 4, state = row->counts - row->state[0], micro = 0, peak = 0;
-	uint64_t grads = (row->fresh[0] ? row->fresh[0] : row->losses) - row->grads;
+	uint64_t micro = 0, peak = 0, after = row->fresh[0] ? row->fresh[0] : row->losses;
 	const char *psi = f->t * f->p > 1 ? "Psi of the rank" : "Psi";
 
 	for (uint32_t i = 0; i < row->nchunks; i++) {
@@ -317,49 +316,45 @@ add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, 
 		micro += c->slot_bytes;
 		peak += c->nslots * c->slot_bytes + c->work_bytes * f->pieces;
 	}
-	account_add(a, "parameters, bytes", p, (double)up((zero >= 3 ? m->shard : m->n) * 4),
+	account_add(a, "parameters, bytes", p, (double)m->params,
 		    (double)(row->state[0] - row->params), "4 %s%s", psi, zero >= 3 ? " / N" : "");
-	account_add(a, "gradients, bytes", p, (double)up((zero >= 2 ? m->shard : m->n) * size),
-		    (double)grads, "%d %s%s", (int)size, psi, zero >= 2 ? " / N" : "");
-	account_add(a, "optimizer state, bytes", p,
-		    (double)(nstate * up((zero >= 1 ? m->shard : m->n) * 4)), (double)state,
-		    "%u %s%s", 4 * nstate, psi, zero >= 1 ? " / N" : "");
+	account_add(a, "gradients, bytes", p, (double)m->grads, (double)(after - row->grads),
+		    "%d %s%s", f->leaf ? 8 : 4, psi, zero >= 2 ? " / N" : "");
+	account_add(a, "optimizer state, bytes", p, (double)m->state,
+		    (double)(row->counts - row->state[0]), "%u %s%s", 4 * f->nstate, psi,
+		    zero >= 1 ? " / N" : "");
 	account_add(a, "activations of a microbatch, bytes", p, f->known ? (double)m->micro : NAN,
-		    (double)micro, "%s", f->known ? activation_formula(f) : "none");
+		    (double)micro, "%s", activation_formula(f));
 	account_add(a, "activations at the peak, bytes", p, f->known ? (double)m->peak : NAN,
-		    (double)peak, "%s", f->known ? "those in progress, gradients of one" : "none");
+		    (double)peak, "those in progress, gradients of one");
 }
 
 void
 account_memory(const struct account_facts *f, struct account *a)
 {
-	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
-	uint64_t size = f->leaf ? 8 : 4, most = 0;
-	uint64_t least_used = UINT64_MAX, most_used = 0;
+	uint64_t expected = 0, least = UINT64_MAX, most = 0;
+	double all;
 
 	for (uint32_t p = 0; p < f->p; p++) {
 		struct rank_memory m = {0};
-		uint64_t all;
 
 		for (uint32_t stage = 0; stage < f->schedule->nstages; stage++)
 			if (f->schedule->rank_of[stage] == p)
 				add_stage(f, p, stage, &m);
+		add_values(f, &m);
 		add_row(f, p, &m, a);
-		all = up((zero >= 3 ? m.shard : m.n) * 4) + up((zero >= 2 ? m.shard : m.n) * size) +
-		      f->in->spread->layout->c.nstate * up((zero >= 1 ? m.shard : m.n) * 4) +
-		      buffers(f, &m) + m.peak;
-		most = all > most ? all : most;
+		m.peak += m.params + m.grads + m.state + m.buffers;
+		expected = m.peak > expected ? m.peak : expected;
 	}
 	for (uint32_t r = 0; r < f->N * f->t * f->p; r++) {
 		uint64_t used = f->in->seen[r].used_bytes;
 
-		least_used = used < least_used ? used : least_used;
-		most_used = used > most_used ? used : most_used;
+		least = used < least ? used : least;
+		most = used > most ? used : most;
 	}
-	account_add(a, "device memory in use, bytes, least", UINT32_MAX,
-		    f->known ? (double)(up(most) + f->in->item_bytes) : NAN, (double)least_used,
+	all = f->known ? (double)(expected + f->in->item_bytes) : NAN;
+	account_add(a, "device memory in use, bytes, least", UINT32_MAX, all, (double)least,
 		    "the sum for the largest rank, with buffers, and the data set");
-	account_add(a, "device memory in use, bytes, most", UINT32_MAX,
-		    f->known ? (double)(up(most) + f->in->item_bytes) : NAN, (double)most_used,
+	account_add(a, "device memory in use, bytes, most", UINT32_MAX, all, (double)most,
 		    "the same, as each device can be any rank");
 }

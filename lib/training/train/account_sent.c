@@ -256,35 +256,31 @@ static const char *
 formula(const struct account_facts *f, enum account_group g, enum account_coll coll)
 {
 	uint32_t zero = f->in->c->zero;
+	bool full = f->in->c->recompute == RECOMPUTE_FULL;
 
 	if (g == ACCOUNT_PP)
 		return f->h ? "b s h a boundary, microbatch and direction"
 			    : "b by features a boundary, microbatch and direction";
-	if (!f->schedule)
+	if (g == ACCOUNT_DP && !f->schedule)
 		return "2 (N-1)/N (r (n + m) of each n by m weight, and all others)";
-	if (g == ACCOUNT_DP && coll == ACCOUNT_ALLREDUCE)
-		return zero ? "2 (N-1)/N, the loss" : "2 (N-1)/N Psi";
-	if (g == ACCOUNT_DP && coll == ACCOUNT_REDUCESCATTER)
-		return zero >= 2 ? "m (N-1)/N Psi" : "(N-1)/N Psi";
 	if (g == ACCOUNT_DP)
-		return zero < 3 || f->in->c->no_reshard
+		return coll == ACCOUNT_ALLREDUCE ? zero ? "2 (N-1)/N, the loss" : "2 (N-1)/N Psi"
+		       : coll == ACCOUNT_REDUCESCATTER ? zero >= 2 ? "m (N-1)/N Psi" : "(N-1)/N Psi"
+		       : zero < 3 || f->in->c->no_reshard
 			   ? "(N-1)/N Psi"
 			   : "2 m (N-1)/N Psi, less units used twice in a row";
 	if (g != ACCOUNT_TP)
 		return "none";
-	if (coll != ACCOUNT_ALLREDUCE || !f->seq) {
-		if (!f->h)
-			return "2 (t-1)/t b by features of each pair of layers";
-		if (coll == ACCOUNT_ALLREDUCE)
-			return f->in->c->recompute == RECOMPUTE_FULL
-				   ? "12 bsh (t-1)/t a block and microbatch; bh, 4b of the head"
-				   : "8 bsh (t-1)/t a block and microbatch; bh, 4b of the head";
-		return f->in->c->recompute == RECOMPUTE_FULL
+	if (!f->h)
+		return "2 (t-1)/t b by features of each pair of layers";
+	if (coll != ACCOUNT_ALLREDUCE)
+		return full
 			   ? "6 bsh (t-1)/t a block and microbatch, rows filled up; embedding, head"
 			   : "4 bsh (t-1)/t a block and microbatch, rows filled up; embedding, "
 			     "head";
-	}
-	return "12 h (t-1)/t a block: norms and biases; bh, 4b of the head";
+	return f->seq ? "12 h (t-1)/t a block: norms and biases; bh, 4b of the head"
+	       : full ? "12 bsh (t-1)/t a block and microbatch; bh, 4b of the head"
+		      : "8 bsh (t-1)/t a block and microbatch; bh, 4b of the head";
 }
 
 static void

@@ -34,7 +34,7 @@ make(struct world *w, struct grid g, uint32_t micro, const char *schedule)
 				  .zero = w->c.zero,
 				  .keep = w->c.no_reshard,
 				  .recompute = w->c.recompute,
-				  .nstate = 2,
+				  .nstate = optimizer_adapts(w->c.optimizer) ? 2 : 1,
 				  .rows = 48 / g.dp / micro,
 				  .units = w->units};
 
@@ -159,7 +159,7 @@ test_zero(void)
 	bool sent = true, memory = true, told = true;
 
 	for (uint32_t zero = 0; zero < 4; zero++) {
-		struct world w = {.c = {.zero = zero}};
+		struct world w = {.c = {.zero = zero, .optimizer = OPTIMIZER_ADAM}};
 		struct account a;
 
 		make(&w, (struct grid){4, 1, 1}, 1, "gpipe");
