@@ -1,5 +1,5 @@
 # Training that is spread over a grid: sharded, tensor and pipeline parallel; the same weights, after every failure too.
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016,SC2030,SC2031
 load helper
 load training
 
@@ -55,13 +55,13 @@ weights() { bounded "${NET[@]}" --epochs "$EPOCHS" "$@" | sed -n 's/^params sha2
 
 @test "an mlp, its layers divided by columns and rows in turn, and cut between any two" {
 	local how
-	NET=(mnist-train --data data --layers 196,24,16,12,4 --activation tanh --global-batch 48)
+	NET=(mnist-train --data data --layers "196,24,16,12,4" --activation tanh --global-batch 48)
 	bounded "${NET[@]}" --epochs 2 --devices 1 >one
 	for how in dp=1,tp=2 dp=1,tp=4 dp=1,pp=4 dp=1,tp=2,pp=4 dp=2,pp=2; do
 		bounded "${NET[@]}" --epochs 2 --parallel "$how" >two
 		close_to "$(loss two)" "$(loss one)" 2e-4
 	done
-	NET=(mnist-train --data data --layers 196,24,4 --global-batch 48)
+	NET=(mnist-train --data data --layers "196,24,4" --global-batch 48)
 	bounded "${NET[@]}" --epochs 2 --devices 1 >one
 	bounded "${NET[@]}" --epochs 2 --parallel dp=1,tp=3 --zero 1 >two
 	close_to "$(loss two)" "$(loss one)" 2e-4
@@ -69,7 +69,9 @@ weights() { bounded "${NET[@]}" --epochs "$EPOCHS" "$@" | sed -n 's/^params sha2
 
 # killed POLICY DEVICES OPTION... - kill a device in the midst of a training, and again; leaves out, again.npz
 killed() {
-	LIMIT=80 bounded gpuctl run -n "$2" --on-failure "$1" $([[ $1 = spare ]] && echo --spares 2) -- \
+	local spares=0
+	[[ $1 != spare ]] || spares=2
+	LIMIT=80 bounded gpuctl run -n "$2" --on-failure "$1" --spares "$spares" -- \
 		bash -c "$TRAINING"'
 		lose() {
 			local before; before=$(grep -c "ms lost$" out)

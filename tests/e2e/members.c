@@ -1,13 +1,14 @@
 /*
- * members NRANKS ROUNDS SEED, members 4 wrong, members 4 hold POLICY - collectives of some ranks in lists and graphs
- * of a communicator of all.
+ * members NRANKS ROUNDS SEED, members 4 wrong, members 4 hold POLICY - collectives of some ranks in lists and
+ * graphs of a communicator of all.
  *
- * A round is a list of random collectives of random, overlapping groups on a few streams, beside collectives of all
- * ranks and sends, run by a submit, as a group or as a graph. Small whole numbers are compared with their sums on the host;
- * other floats bit by bit with the same collective of a communicator that is split from this one.
+ * A round is a list of random collectives of random, overlapping groups on a few streams, beside collectives
+ * of all ranks and sends, run by a submit, as a group or as a graph. Small whole numbers are compared with
+ * their sums on the host; other floats bit by bit with the same collective of a communicator that is split
+ * from this one.
  *
- * wrong prints the error of each wrong call. hold says "ready", reads a line, runs a list with groups tp0 (ranks 0, 1)
- * and tp1 (ranks 2, 3), and prints its result.
+ * wrong prints the error of each wrong call. hold says "ready", reads a line, runs a list with groups tp0
+ * (ranks 0, 1) and tp1 (ranks 2, 3), and prints its result.
  */
 #include <gpusim.h>
 

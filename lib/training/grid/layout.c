@@ -24,8 +24,8 @@ first_unit(const struct layout_config *c, uint32_t stage)
 
 /* ---- slots */
 
-/* Does an action of a row use what a stage keeps of a microbatch? So does the pass back of the stage before, if it is on
- * the same row: it reads the gradient. */
+/* Does an action of a row use what a stage keeps of a microbatch? So does the pass back of the stage before,
+ * if it is on the same row: it reads the gradient. */
 static bool
 uses(const struct pipeline_action *a, uint32_t stage)
 {
@@ -33,7 +33,8 @@ uses(const struct pipeline_action *a, uint32_t stage)
 	       (a->stage + 1 == stage && (a->kind == PIPELINE_B || a->kind == PIPELINE_I));
 }
 
-/* Give each microbatch of a stage a slot: from the arrival of its input to the end of its last use. The slot that is free longest is taken. Returns the number of slots. */
+/* Give each microbatch of a stage a slot: from the arrival of its input to the end of its last use. The slot
+ * that is free longest is taken. Returns the number of slots. */
 static uint32_t
 take_slots(const struct pipeline *p, const struct pipeline_row *row, uint32_t stage, uint32_t *slot)
 {
