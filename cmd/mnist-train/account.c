@@ -64,27 +64,38 @@ coll_of(uint8_t coll)
 					      : ACCOUNT_ELSE;
 }
 
+/* What records mean, and where they are counted. */
+struct counting {
+	const struct account_input *in;
+	const struct flight_header *h;
+	struct account_seen *out;
+};
+
 static void
-take_op(const struct flight_op *op, const struct open_op *of, const struct grid *g,
-	struct account_seen *out)
+take_op(const struct flight_op *op, const struct open_op *of, const struct counting *c)
 {
-	bool sends = op->coll == GPUSIM_SEND;
-	enum account_group group;
+	const struct flight_group *members = flight_group_of(c->h, op);
+	bool sends = op->coll == GPUSIM_SEND, steps = of->seq == op->seq;
+	uint64_t elements = sends ? op->count : steps ? of->sent / size_of(op->dtype) : 0;
+	enum account_group group = ACCOUNT_OTHER;
 	struct account_count *to;
 
 	if (op->coll == GPUSIM_RECV) /* its send is counted */
 		return;
-	group = sends				 ? group_of(g, op->rank, op->root)
-		: of->peer && of->seq == op->seq ? group_of(g, op->rank, of->peer - 1)
-						 : ACCOUNT_OTHER;
-	to = &out->by[group][coll_of(op->coll)];
+	if (sends)
+		group = group_of(&c->in->grid, op->rank, op->root);
+	else if (c->in->spread &&
+		 (op->group == 0 || (members && strcmp(members->name, "grid") == 0)))
+		group = ACCOUNT_GRID;
+	else if (of->peer && steps)
+		group = group_of(&c->in->grid, op->rank, of->peer - 1);
+	to = &c->out->by[group][coll_of(op->coll)];
 	to->n++;
-	to->elements += sends ? op->count : of->seq == op->seq ? of->sent / size_of(op->dtype) : 0;
+	to->elements += elements;
 }
 
 static void
-take(const union flight_record *r, struct open_op *of, const struct grid *g,
-     struct account_seen *out)
+take(const union flight_record *r, struct open_op *of, const struct counting *c)
 {
 	if (r->kind == FLIGHT_STEP) {
 		if (of->seq != r->step.seq)
@@ -94,7 +105,7 @@ take(const union flight_record *r, struct open_op *of, const struct grid *g,
 		if (r->step.peer)
 			of->peer = r->step.peer;
 	} else if (r->kind == FLIGHT_OP && r->op.result == RC_OK) {
-		take_op(&r->op, of, g, out);
+		take_op(&r->op, of, c);
 		*of = (struct open_op){.seq = UINT64_MAX};
 	}
 }
@@ -114,8 +125,10 @@ begin(struct device_reader *d, struct err *err)
 }
 
 static enum rc
-count(struct device_reader *d, const struct grid *g, struct account_seen *out, struct err *err)
+count(struct device_reader *d, const struct account_input *in, struct account_seen *out,
+      struct err *err)
 {
+	const struct counting c = {in, &d->h, out};
 	union flight_record *r = must_alloc(READ, sizeof *r);
 	struct flight_ring *ring = must_alloc(1, sizeof *ring);
 	enum rc rc = flight_read_header(&d->s, &d->h, err);
@@ -133,7 +146,7 @@ count(struct device_reader *d, const struct grid *g, struct account_seen *out, s
 			rc = flight_read_records(&d->s, &d->h, i, &d->next[i], r, READ, &n,
 						 &d->lost, &d->lost, err);
 			for (size_t k = 0; k < n && rc == RC_OK; k++)
-				take(&r[k], &of, g, out);
+				take(&r[k], &of, &c);
 		}
 	}
 	free(ring);
@@ -172,10 +185,10 @@ open_readers(struct gpusim *g, const struct trainer *t, uint32_t n, struct devic
 }
 
 static enum rc
-measure(struct gpusim *g, struct trainer *t, const struct grid *grid, struct account_seen *seen,
-	struct err *err)
+measure(struct gpusim *g, struct trainer *t, const struct account_input *in,
+	struct account_seen *seen, struct err *err)
 {
-	uint32_t n = grid_size(grid);
+	uint32_t n = grid_size(&in->grid);
 	struct device_reader *d = must_alloc(n, sizeof *d);
 	uint64_t lost = 0;
 	enum rc rc = open_readers(g, t, n, d, err);
@@ -185,7 +198,7 @@ measure(struct gpusim *g, struct trainer *t, const struct grid *grid, struct acc
 	if (rc == RC_OK)
 		rc = account_step(t, err);
 	for (uint32_t r = 0; r < n && rc == RC_OK; r++) {
-		rc = count(&d[r], grid, &seen[r], err);
+		rc = count(&d[r], in, &seen[r], err);
 		lost += d[r].lost;
 	}
 	if (rc == RC_OK && lost)
@@ -269,7 +282,7 @@ account_run(struct gpusim *g, struct trainer *t, FILE *json, struct err *err)
 	account_of(t, &in);
 	seen = must_alloc(grid_size(&in.grid), sizeof *seen);
 	in.seen = seen;
-	rc = measure(g, t, &in.grid, seen, err);
+	rc = measure(g, t, &in, seen, err);
 	if (rc == RC_OK) {
 		account_make(&in, &a);
 		print(&a, in.grid.pp);

@@ -14,7 +14,7 @@
 const char *
 account_group_name(enum account_group g)
 {
-	static const char *const names[] = {"dp", "tp", "pp", "other"};
+	static const char *const names[] = {"dp", "tp", "pp", "other", "grid"};
 
 	return names[g];
 }
@@ -130,6 +130,7 @@ find(const struct account_input *in, struct account_facts *f)
 				    .M = in->spread ? in->spread->schedule->nmicro : 1,
 				    .c = in->net->nclasses,
 				    .leaf = in->c->deterministic ? in->c->leaf : 0,
+				    .each = sizeof(float),
 				    .nunits = in->net->ncuts,
 				    .nstate = optimizer_adapts(in->c->optimizer) ? 2 : 1,
 				    .seq = in->c->sequence && g->tp > 1,

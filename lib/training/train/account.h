@@ -11,7 +11,14 @@
 #include "train/spread.h"
 
 /* The ranks that take part in an operation differ in one dimension of the grid. */
-enum account_group { ACCOUNT_DP, ACCOUNT_TP, ACCOUNT_PP, ACCOUNT_OTHER, ACCOUNT_NGROUPS };
+enum account_group {
+	ACCOUNT_DP,
+	ACCOUNT_TP,
+	ACCOUNT_PP,
+	ACCOUNT_OTHER,
+	ACCOUNT_GRID, /* all ranks */
+	ACCOUNT_NGROUPS
+};
 
 enum account_coll {
 	ACCOUNT_ALLREDUCE,

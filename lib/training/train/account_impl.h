@@ -32,10 +32,12 @@ struct account_facts {
 	uint64_t c;		 /* classes */
 	uint64_t b;		 /* rows of a piece at most */
 	uint64_t pieces, leaf;	 /* of a microbatch; rows of a leaf, or 0 */
+	uint64_t each;		 /* bytes of a parameter, of an activation */
 	uint64_t psi;		 /* parameters of the whole net */
 	uint32_t nunits, nstate; /* nstate: vectors of the optimizer */
 	struct account_unit unit[NET_MAX_CUTS];
-	bool seq, known; /* known: each unit has formulas for its activations */
+	/* known: each unit has formulas for its activations; normed: the gradient's norm is taken */
+	bool seq, known, normed;
 };
 
 /* The first unit of a stage; the one after it is that of the next. */

@@ -71,7 +71,7 @@ values(const struct account_facts *f, uint64_t tokens, uint64_t features, bool p
 {
 	uint64_t rows = f->b * tokens, each = f->seq ? ceil_div(rows, f->t) : rows;
 
-	return (f->seq && !part ? each * f->t : each) * features * sizeof(float);
+	return (f->seq && !part ? each * f->t : each) * features * f->each;
 }
 
 /* Mean and deviation of each row, in f64. */
@@ -254,7 +254,7 @@ add_stage(const struct account_facts *f, uint32_t p, uint32_t stage, struct rank
 		again = a.again > again ? a.again : again;
 	}
 	in = stage ? up(between(f, first - 1))
-		   : up(f->b * net_shape_size(f->in->net->input) * sizeof(float));
+		   : up(f->b * net_shape_size(f->in->net->input) * f->each);
 	a.kept += in;
 	a.grads += stage ? in : 0;
 	slot = f->pieces * (a.kept + (a.split ? a.grads : 0));
@@ -270,35 +270,35 @@ add_stage(const struct account_facts *f, uint32_t p, uint32_t stage, struct rank
 static void
 add_values(const struct account_facts *f, struct rank_memory *m)
 {
-	uint64_t size = f->leaf ? 8 : 4, unit = up(m->largest * 4);
+	uint64_t size = f->leaf ? 8 : f->each, unit = up(m->largest * f->each);
 	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
 
-	m->params = up((zero >= 3 ? m->shard : m->n) * 4);
+	m->params = up((zero >= 3 ? m->shard : m->n) * f->each);
 	m->grads = up((zero >= 2 ? m->shard : m->n) * size);
 	m->state = f->nstate * up((zero >= 1 ? m->shard : m->n) * 4);
 	m->buffers = up(m->nunits * 8) + up(f->M * f->pieces * 4) + up(8) + up(4 * f->b * 4);
 	if (f->leaf || f->M > 1 || zero >= 2)
-		m->buffers += 2 * unit;
+		m->buffers += 2 * (f->leaf ? up(m->largest * 4) : unit);
 	if (zero >= 2)
 		m->buffers += 2 * (f->leaf ? up(m->largest * size) : 0) +
 			      2 * up((m->largest / f->N + 1) * size);
 	if (zero >= 3)
-		m->buffers += f->in->c->no_reshard ? up(m->n * 4) : 2 * unit;
+		m->buffers += f->in->c->no_reshard ? up(m->n * f->each) : 2 * unit;
 }
 
+/* A block's, but for the bytes of a value. */
 static const char *
 activation_formula(const struct account_facts *f)
 {
 	static const char *const text[3][3] = {
-	    {"72 sbh + 32 sb + 4 abs a block", "4 sbh (6 + 12/t) + 32 sb + 4 abs/t a block",
-	     "4 sbh (4 + 18/t) + 32 sb + 4 abs/t a block"},
-	    {"68 sbh + 32 sb a block", "4 sbh (6 + 11/t) + 32 sb a block",
-	     "4 sbh (4 + 17/t) + 32 sb a block"},
-	    {"4 sbh a block", "4 sbh a block", "4 sbh/t a block"}};
+	    {"18 sbh + 32 sb + 4 abs a block", "(6 + 12/t) sbh + 32 sb + 4 abs/t a block",
+	     "(4 + 18/t) sbh + 32 sb + 4 abs/t a block"},
+	    {"17 sbh + 32 sb a block", "(6 + 11/t) sbh + 32 sb a block",
+	     "(4 + 17/t) sbh + 32 sb a block"},
+	    {"sbh a block", "sbh a block", "sbh/t a block"}};
 
-	return !f->known ? "none"
-	       : f->h	 ? text[f->in->c->recompute][f->seq ? 2 : f->t > 1]
-			 : "4 b by features of each layer";
+	return f->h ? text[f->in->c->recompute][f->seq ? 2 : f->t > 1]
+		    : "b by features of each layer";
 }
 
 /* Where a rank has its values: lengths from the addresses of the layout that ran. */
@@ -317,14 +317,15 @@ add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, 
 		peak += c->nslots * c->slot_bytes + c->work_bytes * f->pieces;
 	}
 	account_add(a, "parameters, bytes", p, (double)m->params,
-		    (double)(row->state[0] - row->params), "4 %s%s", psi, zero >= 3 ? " / N" : "");
+		    (double)(row->state[0] - row->params), "%u %s%s", (unsigned)f->each, psi,
+		    zero >= 3 ? " / N" : "");
 	account_add(a, "gradients, bytes", p, (double)m->grads, (double)(after - row->grads),
-		    "%d %s%s", f->leaf ? 8 : 4, psi, zero >= 2 ? " / N" : "");
+		    "%u %s%s", f->leaf ? 8 : (unsigned)f->each, psi, zero >= 2 ? " / N" : "");
 	account_add(a, "optimizer state, bytes", p, (double)m->state,
 		    (double)(row->counts - row->state[0]), "%u %s%s", 4 * f->nstate, psi,
 		    zero >= 1 ? " / N" : "");
 	account_add(a, "activations of a microbatch, bytes", p, f->known ? (double)m->micro : NAN,
-		    (double)micro, "%s", activation_formula(f));
+		    (double)micro, "%u * %s", (unsigned)f->each, activation_formula(f));
 	account_add(a, "activations at the peak, bytes", p, f->known ? (double)m->peak : NAN,
 		    (double)peak, "those in progress, gradients of one");
 }

@@ -10,6 +10,8 @@
 
 #include "train/account_impl.h"
 
+#define ACCOUNT_NORM 21u /* integers that are the sum of squares */
+
 struct sums {
 	struct account_count by[ACCOUNT_NGROUPS][ACCOUNT_NCOLLS];
 };
@@ -269,6 +271,8 @@ formula(const struct account_facts *f, enum account_group g, enum account_coll c
 		       : zero < 3 || f->in->c->no_reshard
 			   ? "(N-1)/N Psi"
 			   : "2 m (N-1)/N Psi, less units used twice in a row";
+	if (g == ACCOUNT_GRID)
+		return "2 (R-1)/R of the norm's 21 integers, for R ranks";
 	if (g != ACCOUNT_TP)
 		return "none";
 	if (!f->h)
@@ -283,45 +287,50 @@ formula(const struct account_facts *f, enum account_group g, enum account_coll c
 		      : "8 bsh (t-1)/t a block and microbatch; bh, 4b of the head";
 }
 
+/* Compare what the ranks of a row, or all, were counted to do. */
 static void
-compare(const struct account_facts *f, uint32_t p, const struct sums *expected,
-	const struct sums *seen, struct account *a)
+compare(const struct account_facts *f, uint32_t p, bool all, const struct sums *expected,
+	struct account *a)
 {
-	double ranks = (double)(f->N * f->t);
+	uint64_t ranks = f->N * f->t * (all ? f->p : 1), first = all ? 0 : p * ranks;
 
-	for (unsigned g = 0; g < ACCOUNT_NGROUPS; g++)
-		for (unsigned k = 0; k < ACCOUNT_NCOLLS; k++) {
-			const struct account_count *e = &expected->by[g][k], *s = &seen->by[g][k];
-			char what[64];
+	for (unsigned i = 0; i < ACCOUNT_NGROUPS * ACCOUNT_NCOLLS; i++) {
+		unsigned g = i / ACCOUNT_NCOLLS, k = i % ACCOUNT_NCOLLS;
+		const struct account_count *e = &expected->by[g][k];
+		struct account_count seen = {0};
+		char what[64];
 
-			if (e->n == 0 && s->n == 0)
-				continue;
-			snprintf(what, sizeof what, "%s %s, elements sent", account_group_name(g),
-				 account_coll_name(k));
-			account_add(a, what, p, (double)e->elements / ranks,
-				    (double)s->elements / ranks, "%s", formula(f, g, k));
-			snprintf(what, sizeof what, "%s %s, number", account_group_name(g),
-				 account_coll_name(k));
-			account_add(a, what, p, (double)e->n / ranks, (double)s->n / ranks,
-				    "of the same");
+		for (uint64_t r = first; r < first + ranks; r++) {
+			seen.n += f->in->seen[r].by[g][k].n;
+			seen.elements += f->in->seen[r].by[g][k].elements;
 		}
+		if ((g == ACCOUNT_GRID) != all || (e->n == 0 && seen.n == 0))
+			continue;
+		snprintf(what, sizeof what, "%s %s, elements sent", account_group_name(g),
+			 account_coll_name(k));
+		account_add(a, what, p, (double)e->elements / (double)ranks,
+			    (double)seen.elements / (double)ranks, "%s", formula(f, g, k));
+		snprintf(what, sizeof what, "%s %s, number", account_group_name(g),
+			 account_coll_name(k));
+		account_add(a, what, p, (double)e->n / (double)ranks,
+			    (double)seen.n / (double)ranks, "of the same");
+	}
 }
 
 void
 account_sent(const struct account_facts *f, struct account *a)
 {
-	uint64_t each = f->N * f->t;
+	struct sums all = {0};
+	struct counter c = {f, &all};
 
 	for (uint32_t p = 0; p < f->p; p++) {
-		struct sums expected = {0}, seen = {0};
+		struct sums expected = {0};
 
 		expect(f, p, &expected);
-		for (uint64_t i = p * each; i < (p + 1) * each; i++)
-			for (unsigned g = 0; g < ACCOUNT_NGROUPS; g++)
-				for (unsigned k = 0; k < ACCOUNT_NCOLLS; k++) {
-					seen.by[g][k].n += f->in->seen[i].by[g][k].n;
-					seen.by[g][k].elements += f->in->seen[i].by[g][k].elements;
-				}
-		compare(f, p, &expected, &seen, a);
+		compare(f, p, false, &expected, a);
 	}
+	if (f->normed)
+		collective(&c, ACCOUNT_GRID, ACCOUNT_ALLREDUCE, f->N * f->t * f->p, 1,
+			   ACCOUNT_NORM);
+	compare(f, UINT32_MAX, true, &all, a);
 }
