@@ -36,6 +36,7 @@ agrees() {
 		18 --parallel dp=2,pp=2 --schedule 1f1b --zero 3 --recompute selective
 		18 --parallel dp=1,pp=2 --schedule interleaved=2
 		18 --parallel dp=1,pp=2 --schedule zb-h2
+		18 --parallel dp=1,pp=2 --schedule zb-v --micro 4
 		12 --parallel dp=3 --zero 3 --deterministic --leaf 8 --micro 2
 		28 --parallel dp=2,tp=2,pp=2 --zero 1
 	END

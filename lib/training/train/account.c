@@ -188,6 +188,7 @@ bubble_of(const struct account_facts *f)
 	     (p - 1) / (v * m), fmin(p * v + p - 1, m * v), true},
 	    {"zb-h1", "(p-1)(F+B-W) / m(F+B+W)", "zb-h1: p, as 1f1b", (p - 1) / (3 * m), p, m >= p},
 	    {"zb-h2", "(p-1)(F+B-2W) / m(F+B+W)", "zb-h2: 2p - 1", 0, 2 * p - 1, m >= 2 * p - 1},
+	    {"zb-v", "0", "passes of half a rank: 2p", 0, 2 * p, m >= 2 * p - 1},
 	};
 
 	for (size_t i = 0, n = strcspn(name, "="); i < sizeof all / sizeof all[0]; i++)

@@ -220,11 +220,8 @@ test_pipeline(void)
 	static const struct {
 		const char *name;
 		double bubble, peak;
-	} want[] = {{"gpipe", 0.125, 8},
-		    {"1f1b", 0.125, 2},
-		    {"interleaved=2", 0.0625, 5},
-		    {"zb-h1", 1 / 24., 2},
-		    {"zb-h2", 0, 3}};
+	} want[] = {{"gpipe", 0.125, 8},   {"1f1b", 0.125, 2}, {"interleaved=2", 0.0625, 5},
+		    {"zb-h1", 1 / 24., 2}, {"zb-h2", 0, 3},    {"zb-v", 0, 4}};
 	bool right = true, told = true;
 
 	for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
@@ -239,7 +236,10 @@ test_pipeline(void)
 		    expected(&a, "bubble / busy time, of the schedule, F=B=W", UINT32_MAX) ==
 			want[i].bubble &&
 		    expected(&a, "microbatches in progress, peak", UINT32_MAX) == want[i].peak &&
-		    expected(&a, "pp send, elements sent", 0) == 8 * 6 * 5 * 16 * (i == 2 ? 3 : 1);
+		    expected(&a, "pp send, elements sent", 0) == 8 * 6 * 5 * 16 *
+								     (i == 2   ? 3
+								      : i == 5 ? 2
+									       : 1);
 		told = told && each_is_told(&w);
 		account_fini(&a);
 		drop(&w);
