@@ -388,7 +388,7 @@ prove = BUILD=$(abspath $(BUILD)) XDG_STATE_HOME=$(abspath $(BUILD))/state SIM_S
 longest_first = $(foreach f,$(2),$(filter $f,$(1))) $(filter-out $(2),$(1))
 slow_unit := $(addprefix $(BUILD)/unit/t_,rpc nng_traps tls store_etcd collective failure coll_% coord_storm xport)
 slow_bats := $(patsubst %,tests/bats/%.bats,recipes run-torch recovery inject ps hostile docs tutorial quickref train-failure resume filter launch run restart \
-                 examples train-ways mpi sweep bench gpuctl tls care compare partition)
+                 examples train-ways mpi sweep bench gpuctl tls care compare partition spread-long)
 sim  := $(BUILD)/sim/sim
 BATS ?= $(wildcard tests/bats/*.bats)
 

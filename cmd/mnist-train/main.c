@@ -129,12 +129,18 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	return rc;
 }
 
+/* The devices of one data-parallel group. */
+static uint32_t
+grid_parts(const struct train_config *o)
+{
+	return (o->parallel.tp ? o->parallel.tp : 1) * (o->parallel.pp ? o->parallel.pp : 1);
+}
+
 static enum rc
 start_training(const struct task *task, uint64_t global, struct err *err)
 {
 	const struct train_config *o = task->config;
-	uint32_t parts =
-	    (o->parallel.tp ? o->parallel.tp : 1) * (o->parallel.pp ? o->parallel.pp : 1);
+	uint32_t parts = grid_parts(o);
 	uint32_t n = o->devices ? o->devices : (DEFAULT_DEVICES + parts - 1) / parts * parts;
 
 	return start_cluster(
@@ -265,6 +271,8 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	if (rc != RC_OK)
 		return rc;
 	*n = o->devices ? o->devices : o->wait_ms ? c.free + c.busy : c.free;
+	if (!o->devices && *n > grid_parts(o)) /* no device is taken to be idle */
+		*n -= *n % grid_parts(o);
 	return *n ? RC_OK : why_none(g, err);
 }
 

@@ -65,7 +65,8 @@ def idx(path, array):
 
 def train(name, *options):
     """One training by mnist-train; its weights and its losses."""
-    subprocess.run(["mnist-train", "--data", "data", "--model", "vit", "--devices", "1", "--batch", str(BATCH),
+    one = [] if "--parallel" in options else ["--devices", "1"]
+    subprocess.run(["mnist-train", "--data", "data", "--model", "vit", *one, "--global-batch", str(BATCH),
                     "--quiet", "--save", f"{name}.npz", "--json", f"{name}.json", *options], check=True)
     with open(f"{name}.json") as f:
         return np.load(f"{name}.npz"), [json.loads(line)["loss"] for line in f]
@@ -107,14 +108,20 @@ def distance(got, want):
     return max(np.linalg.norm(got[n] - want[n]) / np.linalg.norm(want[n]) for n in want if "qkv.bias" not in n)
 
 
-def prove(options, **sizes):
+def data():
+    """A data set of one batch, also as tensors."""
     rng = np.random.default_rng(1)
     x, y = rng.integers(0, 256, (BATCH, 28, 28), dtype=np.uint8), rng.integers(0, 10, BATCH, dtype=np.uint8)
+    os.makedirs("data", exist_ok=True)
     for part in "train", "t10k":
         idx(f"data/{part}-images-idx3-ubyte", x)
         idx(f"data/{part}-labels-idx1-ubyte", y)
+    return torch.from_numpy(x).float() / 255, torch.from_numpy(y).long()
+
+
+def prove(options, **sizes):
+    x, y = data()
     begin, _ = train("begin", "--epochs", "0", *options)
-    x, y = torch.from_numpy(x).float() / 255, torch.from_numpy(y).long()
 
     # A step of plain SGD at a huge rate is the gradient: what is left of the weights is rounded off.
     rate = 1e5
@@ -151,10 +158,9 @@ def speed(seconds):
     print(round(128 * steps / (time.monotonic() - began)))
 
 
-if len(sys.argv) > 1:
-    speed(float(sys.argv[1]))
-else:
-    os.makedirs("data", exist_ok=True)
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        sys.exit(speed(float(sys.argv[1])))
     good = prove([])
     good = prove(["--blocks", "2", "--hidden", "24", "--heads", "3", "--patch", "4"], blocks=2, hidden=24, heads=3,
                  patch=4) and good

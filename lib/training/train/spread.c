@@ -38,7 +38,7 @@ choose_grid(const struct task *task, uint32_t n, struct grid *g, struct err *err
 	g->pp = g->pp ? g->pp : 1;
 	if (n < g->tp * g->pp) {
 		g->dp = 1;
-		return err_set(err, RC_INVAL,
+		return err_set(err, RC_FAILED,
 			       "--parallel %s needs %" PRIu32 " devices; there are %" PRIu32,
 			       grid_print(g, text), grid_size(g), n);
 	}

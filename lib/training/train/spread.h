@@ -31,7 +31,7 @@ bool spread_wanted(const struct train_config *c);
  *
  *	global  samples of a step
  *
- * Errors: RC_INVAL, a sentence: what the net, the batch or the number of ranks do not allow.
+ * Errors: RC_INVAL, a sentence: what the net or the batch do not allow; RC_FAILED: too few ranks.
  */
 enum rc spread_new(const struct task *task, uint32_t n, uint64_t global, struct spread **out,
 		   struct err *err);

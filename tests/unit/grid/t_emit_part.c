@@ -1,6 +1,6 @@
 /*
- * Nets cut into stages and divided over ranks, against the whole net: outputs, loss, right answers and gradients. Emitted
- * kernels run at once, on one device memory that holds all ranks; the sink does the exchanges itself.
+ * Nets cut into stages and divided over ranks, against the whole net: outputs, loss, right answers, gradients.
+ * Emitted kernels run at once, on one device memory that holds all ranks; the sink does the exchanges itself.
  */
 #include "grid/part.h"
 
@@ -109,8 +109,8 @@ static const struct emit_sink sink = {.launch = launch, .tensor = tensor};
 struct stage {
 	const struct net *net;
 	struct part *part; /* NULL: it is whole */
-	float
-	    *index; /* [rank of tp][nparams]: 1 + each value's place in the whole net; 0: beyond */
+	/* [rank of tp][nparams]: 1 + each value's place in the whole net; 0: beyond */
+	float *index;
 	struct emit_place place[MAX_RANKS];
 };
 
@@ -361,8 +361,8 @@ give_gradient(struct rng *rng)
 
 /* ---- gradients */
 
-/* A stage's gradients into the whole net's: summed over the data-parallel ranks, and over the tensor-parallel ones where
- * each has only seen its rows. Elsewhere those must agree. */
+/* A stage's gradients into the whole net's: summed over the data-parallel ranks, and over the tensor-parallel ones
+ * where each has only seen its rows. Elsewhere those must agree. */
 static double
 add_gradients(const struct stage *s, double *sum)
 {
@@ -551,7 +551,7 @@ vits(void)
 	sweep("vit, 4 classes", &n, three, 3, true);
 }
 
-/* Megatron's numbers of exchanges: of a block 2 forward and 2 back; of the whole the head's one back, and the loss's 2. */
+/* Megatron's numbers of exchanges: of a block 2 forward and 2 back; besides the head's one back, the loss's 2. */
 static void
 counts(void)
 {
