@@ -45,6 +45,11 @@ weights() { bounded "${NET[@]}" --epochs "$EPOCHS" "$@" | sed -n 's/^params sha2
 		bounded "${NET[@]}" --epochs 2 --parallel "$how" --sequence-parallel >two
 		close_to "$(loss two)" "$(loss one)" 2e-4
 	done
+	for how in "--zero 2" "--parallel dp=2,tp=2 --sequence-parallel"; do
+		# shellcheck disable=SC2086
+		bounded "${NET[@]}" --epochs 2 --devices 4 --algo tree $how >two
+		close_to "$(loss two)" "$(loss one)" 2e-4
+	done
 	two=$(weights --deterministic --leaf 8 --parallel dp=1,tp=2)
 	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=2,tp=2 --zero 3 --micro 2)" "$two"
 	assert_equal "$(weights --deterministic --leaf 8 --parallel dp=1,tp=2,pp=2 --schedule zb-h1)" "$two"

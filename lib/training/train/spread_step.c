@@ -182,14 +182,21 @@ static void
 collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll coll,
 	enum gpusim_redop op, enum gpusim_dtype type, uint64_t nelem, struct gpusim_stream stream)
 {
-	const struct gpusim_collective c = {
-	    GPUSIM_COLLECTIVE_INIT, .coll = coll,
-	    .dtype = type,	    .redop = op,
-	    .algo = r->t->o->algo,  .nelem = nelem,
-	    .send = r->send,	    .recv = r->recv,
-	    .stream = stream,	    .deterministic = r->l->c.leaf && type == GPUSIM_F32,
-	    .members = r->members,  .nmembers = n,
-	    .group = group};
+	/* --algo is of all-reduces of gradients; others, and other collectives, may not have it. */
+	bool gradients = coll == GPUSIM_ALLREDUCE && strcmp(group, "dp") == 0;
+	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT,
+					    .coll = coll,
+					    .dtype = type,
+					    .redop = op,
+					    .algo = gradients ? r->t->o->algo : NULL,
+					    .nelem = nelem,
+					    .send = r->send,
+					    .recv = r->recv,
+					    .stream = stream,
+					    .deterministic = r->l->c.leaf && type == GPUSIM_F32,
+					    .members = r->members,
+					    .nmembers = n,
+					    .group = group};
 
 	if (nelem == 0 || n < 2)
 		return;
