@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/must.h"
+#include "coll/plan.h"
 #include "nn/launch.h"
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
@@ -177,18 +178,29 @@ index_of(const struct row_recorder *r, const struct layout_chunk *c, uint32_t k)
 	return (size_t)(c - r->row->chunk) * r->s->nmicro + k;
 }
 
+/* The algorithm of --algo, which is of all-reduces; another collective may have one of the same name. One of a file is
+ * of the sums of gradients alone. */
+static const char *
+algo_of(const struct row_recorder *r, const char *group, enum gpusim_coll coll)
+{
+	const char *algo = r->t->o->algo;
+	const struct plan_algo *found;
+
+	if (plan_algo_is_built_in(algo))
+		return plan_algo_find(coll, algo, &found, NULL) == RC_OK ? algo : "auto";
+	return coll == GPUSIM_ALLREDUCE && strcmp(group, "dp") == 0 ? algo : "auto";
+}
+
 /* A collective of some of the stage's ranks: r->members, with the addresses in r->send and r->recv. */
 static void
 collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll coll,
 	enum gpusim_redop op, enum gpusim_dtype type, uint64_t nelem, struct gpusim_stream stream)
 {
-	/* --algo is of all-reduces of gradients; others, and other collectives, may not have it. */
-	bool gradients = coll == GPUSIM_ALLREDUCE && strcmp(group, "dp") == 0;
 	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT,
 					    .coll = coll,
 					    .dtype = type,
 					    .redop = op,
-					    .algo = gradients ? r->t->o->algo : NULL,
+					    .algo = algo_of(r, group, coll),
 					    .nelem = nelem,
 					    .send = r->send,
 					    .recv = r->recv,
