@@ -124,6 +124,17 @@ LOSE='
 	done
 }
 
+@test "a schedule's file is read once: a training outlives it, and losses of devices after that" {
+	local want
+	LIMIT=80
+	gpuctl pipeline make 1f1b -p 4 -m 8 >mine.csv
+	want=$(digest --epochs 40 --devices 1)
+	bounded gpuctl run -n 4 --on-failure respawn -- bash -c "$TRAINING$LOSE"'
+		train "$@" --parallel dp=1,pp=4 --schedule mine.csv; reached 1; echo >mine.csv; lose 3 2; wait $trainer' -- \
+		"${NET[@]}" --epochs 40
+	grep -q "^params sha256 $want" out || fail "$(cat out err)"
+}
+
 @test "two trainings at once on one cluster; what no training can use stays free" {
 	local one
 	one=$(digest --epochs 20 --devices 1)

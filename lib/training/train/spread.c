@@ -48,25 +48,31 @@ choose_grid(const struct task *task, uint32_t n, struct grid *g, struct err *err
 
 /* The schedule of a step. */
 static enum rc
-choose_schedule(const struct train_config *c, const struct grid *g, struct pipeline **out,
-		struct err *err)
+choose_schedule(const struct task *task, struct spread *s, struct err *err)
 {
-	const char *name = c->pipeline ? c->pipeline : g->pp > 1 ? "1f1b" : "gpipe";
-	bool file = !pipeline_is_scheme(name);
-	uint32_t m = c->micro ? c->micro : g->pp > 1 ? 2 * g->pp : 1;
+	const struct train_config *c = task->config;
+	uint32_t pp = s->grid.pp, m = c->micro ? c->micro : pp > 1 ? 2 * pp : 1;
 	struct pipeline_facts *facts = must_alloc(1, sizeof *facts);
-	enum rc rc = pipeline_named(name, file ? 0 : g->pp, file ? 0 : m, out, err);
+	enum rc rc = RC_OK;
 
-	if (rc == RC_OK && (*out)->nranks != g->pp)
+	s->schedule = task->schedule;
+	if (!s->schedule) {
+		rc = pipeline_named(c->pipeline ? c->pipeline
+				    : pp > 1	? "1f1b"
+						: "gpipe",
+				    pp, m, &s->made, err);
+		if (rc == RC_OK)
+			rc = pipeline_check(s->made, facts, err);
+		s->schedule = s->made;
+	} else if (s->schedule->nranks != pp) {
 		rc = err_set(err, RC_INVAL,
 			     "it has %" PRIu32 " rows, and --parallel says pp=%" PRIu32,
-			     (*out)->nranks, g->pp);
-	if (rc == RC_OK && c->micro && (*out)->nmicro != c->micro)
+			     s->schedule->nranks, pp);
+	} else if (c->micro && s->schedule->nmicro != c->micro) {
 		rc = err_set(err, RC_INVAL,
 			     "it has %" PRIu32 " microbatches, and --micro says %" PRIu32,
-			     (*out)->nmicro, c->micro);
-	if (rc == RC_OK)
-		rc = pipeline_check(*out, facts, err);
+			     s->schedule->nmicro, c->micro);
+	}
 	free(facts);
 	return rc == RC_OK ? rc : refuse(err, "schedule");
 }
@@ -160,7 +166,7 @@ spread_new(const struct task *task, uint32_t n, uint64_t global, struct spread *
 		rc = err_set(err, RC_INVAL,
 			     "--parallel, --zero, --micro: not for a model with batch norm");
 	if (rc == RC_OK)
-		rc = choose_schedule(c, &s->grid, &s->schedule, err);
+		rc = choose_schedule(task, s, err);
 	if (rc == RC_OK) {
 		s->units = must_alloc(s->schedule->nstages, sizeof *s->units);
 		rc = choose_stages(task, s->schedule, s->units, err);
@@ -200,7 +206,7 @@ spread_free(struct spread *s)
 	if (!s)
 		return;
 	layout_free(s->layout);
-	pipeline_free(s->schedule);
+	pipeline_free(s->made);
 	pipeline_free(s->forward);
 	free(s->units);
 	free(s);

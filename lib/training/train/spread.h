@@ -18,8 +18,9 @@ struct trainer;
 /* What a task's options say, for n devices. */
 struct spread {
 	struct grid grid;
-	struct pipeline *schedule, *forward; /* of a step; of a test batch */
-	uint32_t *units;		     /* by stage */
+	const struct pipeline *schedule; /* of a step: `made`, or the task's */
+	struct pipeline *made, *forward; /* forward: of a test batch */
+	uint32_t *units;		 /* by stage */
 	struct layout *layout;
 };
 

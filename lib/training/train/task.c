@@ -1,13 +1,35 @@
 #include "train/task.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mix.h"
+#include "base/must.h"
 #include "nn/augment.h"
 
 #define TEST_ROWS  256
 #define TEST_BYTES (16u << 20) /* of activations at once */
+
+/* The schedule, if it is a file's. */
+static enum rc
+read_schedule(const struct train_config *c, struct pipeline **out, struct err *err)
+{
+	struct pipeline_facts *facts;
+	enum rc rc;
+
+	if (!c->pipeline || pipeline_is_scheme(c->pipeline))
+		return RC_OK;
+	rc = pipeline_named(c->pipeline, 0, 0, out, err);
+	facts = must_alloc(1, sizeof *facts);
+	if (rc == RC_OK)
+		rc = pipeline_check(*out, facts, err);
+	free(facts);
+	if (rc == RC_OK)
+		return rc;
+	err->rc = RC_INVAL;
+	return err_prefix(err, "--schedule");
+}
 
 enum rc
 task_open(const struct train_config *config, struct task *task, struct err *err)
@@ -28,8 +50,10 @@ task_open(const struct train_config *config, struct task *task, struct err *err)
 		rc = err->rc = RC_BADDATA;
 	if (rc == RC_OK)
 		rc = dataset_check_labels(&t.data, t.net.nclasses, err);
+	if (rc == RC_OK)
+		rc = read_schedule(config, &t.schedule, err);
 	if (rc != RC_OK)
-		dataset_fini(&t.data);
+		task_fini(&t);
 	else
 		*task = t;
 	return rc;
@@ -39,6 +63,7 @@ void
 task_fini(struct task *t)
 {
 	dataset_fini(&t->data);
+	pipeline_free(t->schedule);
 }
 
 /* A checksum of what must stay the same when less is sent. */

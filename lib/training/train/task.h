@@ -6,19 +6,21 @@
 
 #include "base/api.h"
 #include "nn/checkpoint.h"
+#include "pipeline/pipeline.h"
 #include "train/config.h"
 
 struct task {
 	const struct train_config *config; /* the caller's */
 	struct dataset data;
 	struct net net;
+	struct pipeline *schedule; /* of a file, which is read once; NULL: none */
 };
 
 /*
  * task_open - read the data set at config->data and build the net for it.
  *
  * task [out] is released with task_fini; untouched on error. Errors: those of dataset_open;
- * RC_BADDATA data that do not fit this model.
+ * RC_BADDATA data that do not fit this model; RC_INVAL no right schedule.
  */
 enum rc task_open(const struct train_config *config, struct task *task, struct err *err);
 void task_fini(struct task *t);

@@ -40,9 +40,10 @@ make(struct world *w, struct grid g, uint32_t micro, const char *schedule)
 
 	w->c.pipeline = schedule;
 	if (net_build(&net, (struct net_shape){1, 14, 14}, 4, &w->net, &err) != RC_OK ||
-	    pipeline_named(schedule, g.pp, micro, &w->spread.schedule, &err) != RC_OK ||
-	    pipeline_check(w->spread.schedule, facts, &err) != RC_OK)
+	    pipeline_named(schedule, g.pp, micro, &w->spread.made, &err) != RC_OK ||
+	    pipeline_check(w->spread.made, facts, &err) != RC_OK)
 		tap_bail(err.text);
+	w->spread.schedule = w->spread.made;
 	layout_balance(&w->net, w->spread.schedule->nstages, w->units);
 	l.schedule = w->spread.schedule;
 	if (layout_new(&w->net, &l, &w->spread.layout, &err) != RC_OK)
@@ -63,7 +64,7 @@ static void
 drop(struct world *w)
 {
 	layout_free(w->spread.layout);
-	pipeline_free(w->spread.schedule);
+	pipeline_free(w->spread.made);
 }
 
 /* The number that a line expects; NAN: there is no such line. */
