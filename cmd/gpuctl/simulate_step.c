@@ -4,7 +4,47 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "coll/grid.h"
 #include "simulate_training.h"
+
+enum rc
+simulate_parallel(const struct args *a, const struct cluster *c, struct step_ask *out,
+		  struct err *err)
+{
+	uint32_t ngpus = a->nranks ? a->nranks : cluster_gpus(c), tp, pp, dp;
+	struct grid g = {.tp = 1, .pp = 1};
+	uint64_t all;
+
+	if (a->parallel && grid_parse(a->parallel, CLUSTER_MAX_GPUS, &g, err) != RC_OK)
+		return err_prefix(err, "--parallel");
+	tp = g.tp;
+	pp = g.pp;
+	dp = g.dp;
+	all = (uint64_t)tp * pp;
+	if (all > ngpus)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " x pp %" PRIu32 " is more than %" PRIu32
+			       " GPUs",
+			       tp, pp, ngpus);
+	if (!dp)
+		dp = (uint32_t)(ngpus / all);
+	else if (!a->nranks && all * dp <= ngpus)
+		ngpus = (uint32_t)(all * dp);
+	if (all * dp != ngpus && a->nranks && ngpus % all)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " x pp %" PRIu32
+			       " does not divide %" PRIu32 " GPUs",
+			       tp, pp, ngpus);
+	if (all * dp != ngpus)
+		return err_set(err, RC_INVAL,
+			       "--parallel: tp %" PRIu32 " x pp %" PRIu32 " x dp %" PRIu32
+			       " is not %" PRIu32 " GPUs; dp can be %s%" PRIu64,
+			       tp, pp, dp, ngpus, a->nranks ? "" : "1 to ", ngpus / all);
+	out->tp = tp;
+	out->pp = pp;
+	out->dp = dp;
+	return RC_OK;
+}
 
 enum rc
 simulate_step_of(const struct args *a, const struct cluster *c, struct step_ask *ask,

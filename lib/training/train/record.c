@@ -545,7 +545,7 @@ record_graphs(struct trainer *t, struct err *err)
 									 : record_train;
 	enum rc rc = RC_OK;
 
-	t->phase = compress_phase(t->task, t->shape.train_steps, trainer_steps(t));
+	t->phase = compress_phase(t->task, t->shape.train_steps, steps_done(t));
 	if (t->full_steps)
 		rc = record_steps(t, true, &t->train, err);
 	if (rc == RC_OK && t->rest)

@@ -151,6 +151,13 @@ tested_by(const struct trainer *t, unsigned part, uint32_t rank)
 		     seats(t));
 }
 
+/* Steps since the beginning. */
+static inline uint64_t
+steps_done(const struct trainer *t)
+{
+	return t->at.epoch * t->shape.train_steps + t->at.step;
+}
+
 /* Rows of a test batch. */
 static inline uint64_t
 test_rows(const struct trainer *t)

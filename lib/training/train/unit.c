@@ -189,7 +189,7 @@ trainer_epochs(const struct trainer *t)
 uint64_t
 trainer_steps(const struct trainer *t)
 {
-	return t->at.epoch * t->shape.train_steps + t->at.step;
+	return steps_done(t);
 }
 
 /* Steps until the next checkpoint within this epoch is due, from the position on. */

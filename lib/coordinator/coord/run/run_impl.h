@@ -180,6 +180,12 @@ struct pair_count *work_pair(struct work *work, uint32_t src, uint32_t dst);
  * idx. NULL: out of memory, v as it was. */
 void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, size_t size);
 
+static inline bool
+is_sendrecv(const GpuSim__Coll *k)
+{
+	return coll_is_sendrecv((enum gpusim_coll)k->coll);
+}
+
 /* ---- subsets.c */
 
 /* A collective as its ranks have it. */
@@ -224,7 +230,6 @@ const char *members_text(const GpuSim__Coll *k, char text[MEMBERS_TEXT]);
 
 /* ---- validate.c */
 
-bool is_sendrecv(const GpuSim__Coll *k);
 /* The operation of one rank, without its table of parts. */
 struct plan_args run_args(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k);
 /* Check every rank and operation of one submit, and that the ranks' collectives agree. */

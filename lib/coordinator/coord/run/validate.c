@@ -17,12 +17,6 @@
 
 #define MAX_STREAMS 64
 
-bool
-is_sendrecv(const GpuSim__Coll *k)
-{
-	return coll_is_sendrecv((enum gpusim_coll)k->coll);
-}
-
 struct plan_args
 run_args(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k)
 {
