@@ -833,6 +833,12 @@ void gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream s
 /* On all ranks; a send or recv on c->rank. */
 void gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c);
 
+/* Name the operations that are added to a stream, of any rank, from now on, until its next name: timelines show
+ * a slice with the name around them, from the first to the last, without waits for events before and after. NULL
+ * or "": no name. GPUSIM_INVAL: it is longer than GPUSIM_LABEL with its NUL. */
+#define GPUSIM_LABEL 28
+void gpusim_ops_label(struct gpusim_ops *o, struct gpusim_stream stream, const char *label);
+
 /* Set whether operations added from now on count in struct gpusim_times; initially they do. */
 enum gpusim_timing { GPUSIM_TIMED, GPUSIM_UNTIMED };
 void gpusim_ops_timing(struct gpusim_ops *o, enum gpusim_timing timing);

@@ -169,3 +169,44 @@ held() {
 	[[ $EXPLAINED =~ "rank 3 (d1 t1 p0, device 0000000000000004, pid ${DEVICES[3]}) is stopped" ]] || fail "$EXPLAINED"
 	[[ $EXPLAINED =~ "(d1 t0 p0)"|"(d0 t1 p0)" ]] || fail "$EXPLAINED"
 }
+
+# phases TRACE RANK STREAM - the phases of a rank's stream, a line each, in their order
+phases() {
+	RANK=$2 STREAM=$3 perl -ne '
+		my ($pid) = /"pid":(\d+)/; my ($tid) = /"tid":(\d+)/;
+		$want = $pid if /"process_name".*\(rank $ENV{RANK}\)/;
+		$tid{$pid} = $tid if /"thread_name".*"stream $ENV{STREAM}"/;
+		push @at, [$pid, $tid, /"ts":([0-9.]+)/, /"name":"([^"]*)"/] if /"cat":"phase"/;
+		END { print map { "$_->[3]\n" } sort { $a->[2] <=> $b->[2] } grep { $_->[0] == $want && $_->[1] == $tid{$want} } @at }' "$1"
+}
+
+# row P - the passes of a row of zb-h1, and the step, as phases
+row() {
+	gpuctl pipeline make zb-h1 -p 2 -m 3 | sed -n "$(($1 + 1))p" | tr , '\n' | sed 's/^\([0-9]*\)\([FIBW]\)\([0-9]*\)$/\2 \3 (stage \1)/'
+	echo step
+}
+
+@test "mnist-train --trace: each rank's passes in the schedule's order, messages, gathers and reductions by their units" {
+	coordinator
+	devices 4
+	run bounded mnist-train --devices 4 --data "$ROOT/tests/data/digits.csv.gz" --layers 784,16,12,10 --parallel dp=2,pp=2 \
+		--stages 1,2 --zero 3 --schedule zb-h1 --micro 3 --global-batch 409 --epochs 1 --trace trace --quiet
+	assert_status 0
+	local rank
+	for rank in 0 1 2 3; do # a step, and the tests
+		diff <(phases trace $rank 0 | sed '/^test/d') <(row $((rank / 2)))
+	done
+	assert_equal "$(phases trace 2 0 | grep -c '^test (stage 1)$')" 1
+	# Of its only unit: gathered once for all passes, reduced for each microbatch.
+	assert_equal "$(phases trace 1 1 | sed '/^reduce fc1$/d' | uniq)" 'gather fc1'
+	assert_equal "$(phases trace 1 1 | grep -c '^reduce fc1$')" 3
+	assert_equal "$(phases trace 3 1 | sort -u | paste -sd ,)" 'gather fc2,gather fc3,reduce fc2,reduce fc3'
+	# To the other stage, and from it: streams 2 + 2 * stage + sends.
+	assert_equal "$(phases trace 0 5 | head -3 | paste -sd ,)" 'send F 0,send F 1,send F 2'
+	assert_equal "$(phases trace 0 4 | paste -sd ,)" 'recv B 0,recv B 1,recv B 2'
+	assert_equal "$(phases trace 3 2 | head -3 | paste -sd ,)" 'recv F 0,recv F 1,recv F 2'
+	assert_equal "$(phases trace 3 3 | paste -sd ,)" 'send B 0,send B 1,send B 2'
+	needs python3
+	run bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" trace
+	assert_status 0
+}

@@ -51,7 +51,9 @@ allreduce: nmembers is 2, but members is NULL
 allreduce: 5 members, but there are 4 ranks
 rank 0 operation 0: broadcast: root 2: there are 2 members
 rank 0 operation 0: allreduce: group 'sixteen letters!': longer than 15 letters
-rank 0 operation 0: send: a send or recv has a peer, not members"
+rank 0 operation 0: send: a send or recv has a peer, not members
+label 'twenty-seven letters, no more': longer than 27 letters
+stream 64: must be 0 to 63"
 }
 
 # hold POLICY - a list of tp0 and tp1 with the device of rank 3 stopped; sets VICTIM, the pid of that

@@ -432,6 +432,12 @@ wrong(void)
 	one = gpusim_ops_new(w.nranks);
 	gpusim_ops_collective(one, &send);
 	print_result(one);
+	one = gpusim_ops_new(w.nranks);
+	gpusim_ops_label(one, (struct gpusim_stream){3}, "twenty-seven letters, no more");
+	print_result(one);
+	one = gpusim_ops_new(w.nranks);
+	gpusim_ops_label(one, (struct gpusim_stream){64}, "F 0");
+	print_result(one);
 	return 0;
 }
 

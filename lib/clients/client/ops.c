@@ -55,6 +55,10 @@ add(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream, GpuSim__Op
 	if (!o || o->err.rc != RC_OK)
 		return;
 	op->untimed = o->untimed;
+	if (stream.id < OPS_STREAMS && o->named[stream.id].phase) {
+		op->label = o->named[stream.id].label;
+		op->phase = o->named[stream.id].phase;
+	}
 	op->stream = stream.id < UINT32_MAX ? (uint32_t)stream.id : UINT32_MAX;
 	if (rank >= o->nranks)
 		err_set(&o->err, RC_INVAL, "rank %u: must be less than %u", rank, o->nranks);
@@ -106,6 +110,26 @@ gpusim_ops_timing(struct gpusim_ops *o, enum gpusim_timing timing)
 {
 	if (o)
 		o->untimed = timing == GPUSIM_UNTIMED;
+}
+
+void
+gpusim_ops_label(struct gpusim_ops *o, struct gpusim_stream stream, const char *label)
+{
+	const size_t most = sizeof o->named[0].label;
+
+	if (!o || o->err.rc != RC_OK)
+		return;
+	label = label ? label : "";
+	if (stream.id >= OPS_STREAMS) {
+		err_set(&o->err, RC_INVAL, "stream %llu: must be 0 to %d",
+			(unsigned long long)stream.id, OPS_STREAMS - 1);
+	} else if (strlen(label) >= most) {
+		err_set(&o->err, RC_INVAL, "label '%.64s': longer than %zu letters", label,
+			most - 1);
+	} else {
+		memcpy(o->named[stream.id].label, label, strlen(label) + 1);
+		o->named[stream.id].phase = *label ? ++o->nphases : 0;
+	}
 }
 
 void

@@ -16,8 +16,9 @@ struct rank_list {
 	ProtobufCMessageUnknownField ops;
 };
 
-#define OPS_OF_RANKS 2 /* the field's number in RankOps, */
-#define OPS_OF_RUN   6 /* in RunRequest */
+#define OPS_STREAMS  64 /* numbered streams of a device */
+#define OPS_OF_RANKS 2	/* the field's number in RankOps, */
+#define OPS_OF_RUN   6	/* in RunRequest */
 
 struct gpusim_ops {
 	uint32_t nranks;
@@ -25,9 +26,14 @@ struct gpusim_ops {
 	GpuSim__RankOps **ranks; /* those that have operations; made by ops_ranks */
 	uint32_t field;		 /* number of the field */
 	bool untimed;		 /* for operations added from now on */
-	bool deterministic;	 /* all collectives, as GPUSIM_DETERMINISTIC says */
-	bool meets;		 /* it has a collective, which needs the other ranks' */
-	struct err err;		 /* the first error while adding */
+	struct {
+		char label[GPUSIM_LABEL];
+		uint32_t phase; /* 0: none */
+	} named[OPS_STREAMS];	/* by stream, for operations added from now on */
+	uint32_t nphases;
+	bool deterministic; /* all collectives, as GPUSIM_DETERMINISTIC says */
+	bool meets;	    /* it has a collective, which needs the other ranks' */
+	struct err err;	    /* the first error while adding */
 };
 
 /* Append a collective, send or recv for one rank: buffers are send[0] and recv[0]. */

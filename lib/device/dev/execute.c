@@ -96,6 +96,10 @@ execute(struct stream *st, const struct segment *g, uint64_t iteration, size_t f
 	enum rc rc;
 
 	*ndone = 1;
+	/* Iterations have phases of their own. */
+	if (i->kind != INST_WAIT && i->kind != INST_RECORD)
+		recorder_phase(&st->recorder, i->phase ? (iteration << 32) + i->phase : 0,
+			       i->label);
 	if (i->kind == INST_SENDRECV) { /* with those that follow */
 		for (; from + n < g->n && p->inst[g->at[from + n]].kind == INST_SENDRECV; n++) {
 			const struct inst_coll *c = &p->inst[g->at[from + n]].coll;

@@ -1,5 +1,6 @@
 #include "dev/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,8 @@ build_inst(const struct program_env *env, struct program *p, GpuSim__Op *const *
 
 	i->stream = op->stream;
 	i->untimed = op->untimed;
+	i->phase = op->phase;
+	snprintf(i->label, sizeof i->label, "%s", op->label);
 	if (op->stream >= STREAM_MAX)
 		return err_set(err, RC_INVAL, "stream %u: must be 0 to %d", op->stream,
 			       STREAM_MAX - 1);

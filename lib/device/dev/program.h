@@ -92,6 +92,8 @@ struct inst {
 	enum inst_kind kind;
 	bool untimed;
 	uint32_t stream;
+	uint32_t phase;		  /* number; 0: none */
+	char label[GPUSIM_LABEL]; /* of the phase */
 	union {
 		struct inst_kernel kernel;
 		struct inst_bytes bytes;

@@ -173,6 +173,8 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 			/* The first of the sends and receives that run together decides. Waiting for
 			 * events is neither computing nor communicating. */
 			in = &p->inst[g->at[i]];
+			if (in->kind != INST_RECORD && in->kind != INST_WAIT)
+				recorder_phase_goes_on(m);
 			if (!in->untimed && (in->kind == INST_COLL || in->kind == INST_SENDRECV))
 				sum->comm_ns += m->clock - before;
 			else if (!in->untimed && in->kind != INST_RECORD && in->kind != INST_WAIT)
@@ -225,6 +227,7 @@ segment_run(struct stream *st, struct segment *g)
 	st->recorder.waited_ns = g->waited_ns;
 	st->recorder.coll = NULL;
 	g->failed = !run_all(st, g, &sum);
+	recorder_phase(&st->recorder, 0, "");
 	collective_failure(&st->recorder, sum.err.rc, &sum.failure);
 	st->recorder.waited_ns = NULL;
 	pthread_mutex_lock(&s->lock);

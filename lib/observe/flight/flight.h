@@ -49,7 +49,7 @@ enum flight_kind {
 	FLIGHT_PAUSE, /* struct flight_copy: a stream waited for an event, a queue, a process of the program */
 	FLIGHT_MARK, /* struct flight_mark: an instant event, followed by `ntext` records of text */
 	FLIGHT_TEXT, /* struct flight_text */
-	FLIGHT_RANGE, /* struct flight_range: a range or mark of a program's thread, by NVTX; a name */
+	FLIGHT_RANGE, /* struct flight_range: a range or mark of a program's thread, by NVTX; a name; a phase */
 	FLIGHT_NKINDS
 };
 
@@ -178,7 +178,9 @@ enum flight_range_what {
 	FLIGHT_RANGE_FREE,   /* begun and ended by any threads */
 	FLIGHT_RANGE_MARK,   /* begin is end */
 	FLIGHT_RANGE_THREAD, /* the name of the program's thread tid */
-	FLIGHT_RANGE_STREAM  /* the name of the ring's own stream */
+	FLIGHT_RANGE_STREAM, /* the name of the ring's own stream */
+	FLIGHT_RANGE_BEGUN,  /* a phase of the stream has begun; */
+	FLIGHT_RANGE_PHASE   /* it has ended: all since then were in it. Both without pid, tid */
 };
 
 struct flight_range {

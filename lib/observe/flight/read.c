@@ -207,7 +207,7 @@ makes_sense(union flight_record *r)
 	case FLIGHT_RANGE:
 		clean(r->range.name, sizeof r->range.name);
 		return is_interval(r->range.begin, r->range.end) && r->range.what >= 1 &&
-		       r->range.what <= FLIGHT_RANGE_STREAM;
+		       r->range.what <= FLIGHT_RANGE_PHASE;
 	case FLIGHT_NONE:
 	case FLIGHT_NKINDS:
 		break;

@@ -27,7 +27,9 @@ struct track {
 	char name[64];
 	struct lane *lane;
 	size_t nlanes;
-	uint32_t program; /* pid, whose ranges it has; 0: none yet */
+	uint32_t program;  /* pid, whose ranges it has; 0: none yet */
+	bool begins;	   /* the next slice of its first lane is the first of a phase, */
+	uint64_t phase_ns; /* which begins then; 0: not known */
 	/* Steps and waits whose operation has not ended, in their order. */
 	union flight_record *step;
 	size_t nsteps, room;

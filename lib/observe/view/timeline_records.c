@@ -91,6 +91,20 @@ track_lane(struct track *k, uint64_t begin_ticks)
 	return k->nlanes < LANES_MAX ? add_lane(k) : soonest;
 }
 
+/* Move the beginning of a slice behind the lane's last one, and into the phase that begins with it. */
+static uint64_t
+after_last(struct track *k, const struct lane *lane, uint64_t begin_ns)
+{
+	if (begin_ns <= lane->end_ns)
+		begin_ns = lane->end_ns + GAP_NS;
+	if (k->begins && lane == k->lane) {
+		k->begins = false;
+		k->phase_ns = begin_ns;
+		begin_ns += GAP_NS;
+	}
+	return begin_ns;
+}
+
 /* ---- contents of a slice */
 
 static void
@@ -453,7 +467,7 @@ slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *
 		free(v);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
-	b = b > lane->end_ns ? b : lane->end_ns + GAP_NS;
+	b = after_last(k, lane, b);
 	e = e > b ? e : b;
 	process_ranked(k->p, op->rank);
 	write_op(k, lane, c, op, v, n, b, e, live);
@@ -543,7 +557,7 @@ slice_alone(struct track *k, const struct flight_clock *c, const union flight_re
 	lane = track_lane(k, r->step.begin);
 	if (!lane)
 		return err_set(err, RC_NOMEM, "out of memory");
-	b = b > lane->end_ns ? b : lane->end_ns + GAP_NS;
+	b = after_last(k, lane, b);
 	e = e > b ? e : b;
 	if (r->kind == FLIGHT_WAIT || r->kind == FLIGHT_STEP) {
 		write_step(k, lane, c, &r->step, b, e, true);
@@ -675,6 +689,29 @@ begin_range(struct track *k, const struct flight_range *r, char phase, uint64_t 
 		trace_text(o, "s", "t");
 }
 
+/* A phase of the stream, around the slices since it began. */
+static void
+write_phase(struct track *k, const struct flight_clock *c, const struct flight_range *r)
+{
+	struct lane *lane = k->lane;
+	uint64_t e = timeline_ns(k->p->t, c, r->end), b = k->phase_ns;
+
+	if (r->what == FLIGHT_RANGE_BEGUN) {
+		k->begins = true;
+		return;
+	}
+	k->begins = false;
+	k->phase_ns = 0;
+	if (!b || !lane || timeline_before(k->p->t, c, r->end))
+		return;
+	e = (e > lane->end_ns ? e : lane->end_ns) + INNER_NS;
+	begin_slice(k, lane, "phase", b, e);
+	trace_text(&k->p->t->out, "name", r->name);
+	trace_args(&k->p->t->out);
+	trace_end(&k->p->t->out);
+	lane->end_ns = e;
+}
+
 static enum rc
 write_range(struct track *k, const struct flight_clock *c, const struct flight_range *r,
 	    struct err *err)
@@ -685,6 +722,10 @@ write_range(struct track *k, const struct flight_clock *c, const struct flight_r
 
 	if (r->what == FLIGHT_RANGE_THREAD || r->what == FLIGHT_RANGE_STREAM)
 		return write_range_name(k, r, err);
+	if (r->what == FLIGHT_RANGE_BEGUN || r->what == FLIGHT_RANGE_PHASE) {
+		write_phase(k, c, r);
+		return RC_OK;
+	}
 	if (timeline_before(k->p->t, c, r->end))
 		return RC_OK;
 	if (k->program != r->pid) {

@@ -1,6 +1,8 @@
 /* Records a step of a spread training: the actions of the schedule on each stage's ranks. */
 #include "train/spread.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,7 @@
 #define MAX_OPERATIONS	3500
 #define MAX_BYTES	(3u << 18)
 #define MAX_EVENTS	512
-#define OPERATION_BYTES 20
+#define OPERATION_BYTES 40
 #define ARG_BYTES	15
 #define STEP_BYTES	11
 #define COLL_BYTES	80
@@ -40,7 +42,8 @@ struct lists {
 /* A list of actions of a stage's ranks, being recorded. */
 struct row_recorder {
 	struct lists *lists;
-	size_t next; /* action of the row */
+	size_t next;		 /* action of the row */
+	char pass[GPUSIM_LABEL]; /* the current one */
 	struct trainer *t;
 	struct gpusim_ops *o;
 	const struct layout *l;
@@ -288,6 +291,7 @@ end_list(struct row_recorder *r)
 		memset(row->got, 0, sizeof row->got);
 	}
 	l->n++;
+	gpusim_ops_label(r->o, STREAM_COMPUTE, r->pass);
 }
 
 /* ---- a microbatch */
@@ -336,6 +340,40 @@ bind_unit(struct row_recorder *r, const struct part_unit *u, uint64_t params, ui
 	}
 }
 
+/* ---- names in timelines */
+
+/* What follows on the compute stream is a pass, "F 2 (stage 1)", or "step". */
+static void
+name_pass(struct row_recorder *r, const struct pipeline_action *a)
+{
+	if (!a)
+		snprintf(r->pass, sizeof r->pass, "step");
+	else if (!pipeline_computes(a->kind))
+		return;
+	else if (r->test)
+		snprintf(r->pass, sizeof r->pass, "test (stage %" PRIu32 ")", a->stage);
+	else
+		snprintf(r->pass, sizeof r->pass, "%s %" PRIu32 " (stage %" PRIu32 ")",
+			 pipeline_kind_name(a->kind), a->micro, a->stage);
+	gpusim_ops_label(r->o, STREAM_COMPUTE, r->pass);
+}
+
+/* What follows on the communication stream is of a unit: "gather block1". */
+static void
+name_unit(struct row_recorder *r, const char *what, uint32_t unit)
+{
+	const struct layout_unit *u = &r->row->unit[unit];
+	const struct part *part = r->row->chunk[u->chunk].part;
+	uint32_t node = part->unit[u->number].node + part->unit[u->number].nnodes;
+	char text[GPUSIM_LABEL];
+	const char *name = "";
+
+	while (!*name && node-- > part->unit[u->number].node)
+		name = part->net.node[node].name;
+	snprintf(text, sizeof text, "%s %.*s", what, (int)strcspn(name, "."), name);
+	gpusim_ops_label(r->o, STREAM_COMM, text);
+}
+
 /* ---- parameters: zero 3 gathers a unit ahead */
 
 static uint64_t
@@ -357,6 +395,7 @@ gather(struct row_recorder *r, uint32_t use)
 				  .recv = gathered_at(r, use)};
 
 	join(r, STREAM_COMPUTE, STREAM_COMM); /* the buffer's last use */
+	name_unit(r, "gather", r->use[use]);
 	over_dp(r, &x, STREAM_COMM);
 	r->got[use % 2] = mark(r, STREAM_COMM);
 }
@@ -498,6 +537,7 @@ reduce_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit)
 				  .recv_part = in_parts && !shards ? size_of(r) : 0};
 
 	join(r, STREAM_COMPUTE, STREAM_COMM);
+	name_unit(r, "reduce", unit);
 	sum_over_rows(r, c, &c->part->unit[u->number], from);
 	over_dp(r, &x, STREAM_COMM);
 	if (!shards)
@@ -582,10 +622,14 @@ message(struct row_recorder *r, const struct pipeline_action *a, bool back, bool
 	uint32_t other = out == back ? a->stage - 1 : a->stage + 1, q = r->s->rank_of[other];
 	struct gpusim_stream stream = {P2P_FIRST + 2ull * q + out};
 	uint64_t *sent = &r->sent[index_of(r, c, slot_of(r, c, a->micro))];
+	char name[GPUSIM_LABEL];
 
 	if (!out && !back) /* it overwrites the slot's last microbatch */
 		await(r, STREAM_COMPUTE, *sent);
 	join(r, STREAM_COMPUTE, stream);
+	snprintf(name, sizeof name, "%s %c %" PRIu32, out ? "send" : "recv", back ? 'B' : 'F',
+		 a->micro);
+	gpusim_ops_label(r->o, stream, name);
 	for (uint32_t piece = 0; piece < npieces(r); piece++) {
 		bind(r, c, a->micro, piece);
 		for (uint32_t i = 0; i < r->n; i++) {
@@ -856,12 +900,14 @@ spread_parameters(struct row_recorder *r, uint32_t unit)
 	if (!layout_shards_state(r->l) || layout_shards_params(r->l))
 		return;
 	join(r, STREAM_COMPUTE, STREAM_COMM);
+	name_unit(r, "gather", unit);
 	over_dp(r, &x, STREAM_COMM);
 }
 
 static void
 end_step(struct row_recorder *r)
 {
+	name_pass(r, NULL);
 	join(r, STREAM_COMM, STREAM_COMPUTE);
 	if (r->p == r->s->rank_of[r->s->nstages - 1])
 		end_loss(r);
@@ -897,6 +943,7 @@ act(struct row_recorder *r, const struct pipeline_action *a)
 {
 	const struct layout_chunk *c = chunk_of(r, a->stage);
 
+	name_pass(r, a);
 	switch (a->kind) {
 	case PIPELINE_F:
 		forward(r, c, a->micro);

@@ -49,11 +49,13 @@ struct recorder {
 	uint32_t step, steps; /* step: from 1 */
 	uint8_t what;	      /* enum plan_step_kind + 1 of the step; 0: opening or ending */
 	bool waits;
-	uint64_t bytes;		  /* of the step */
-	union flight_record wait; /* a wait that may continue; kind 0: none */
-	uint64_t waits_from;	  /* ticks */
-	uint64_t told_ns, at_ns;  /* how much of it is counted, and when */
-	uint64_t waited;	  /* ticks, total */
+	uint64_t bytes;		   /* of the step */
+	union flight_record wait;  /* a wait that may continue; kind 0: none */
+	uint64_t waits_from;	   /* ticks */
+	uint64_t told_ns, at_ns;   /* how much of it is counted, and when */
+	uint64_t waited;	   /* ticks, total */
+	struct flight_range phase; /* that began; kind 0: none */
+	uint64_t phase_number;
 };
 
 static inline struct flight_live *
@@ -169,6 +171,19 @@ void recorder_copy(struct recorder *m, const struct flight_copy *c);
 
 /* A program's range as it is; only its kind is filled in. */
 void recorder_range(struct recorder *m, const struct flight_range *r);
+
+/*
+ * recorder_phase - an operation of phase `number` begins now; 0: of none.
+ *
+ * A phase ends when one with another number or name begins, at the last recorder_phase_goes_on.
+ */
+void recorder_phase(struct recorder *m, uint64_t number, const char *name);
+
+static inline void
+recorder_phase_goes_on(struct recorder *m)
+{
+	m->phase.end = m->clock;
+}
 
 /* Recorded only if it took 1 us or longer. */
 void recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, uint64_t begin);

@@ -11,6 +11,7 @@
  *
  * Other processes of the user can write to the area, so the thread never reads its live line back.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "xport/progress.h"
@@ -377,6 +378,26 @@ recorder_range(struct recorder *m, const struct flight_range *r)
 	*next = *r;
 	next->kind = FLIGHT_RANGE;
 	flight_put(&m->w);
+}
+
+void
+recorder_phase(struct recorder *m, uint64_t number, const char *name)
+{
+	if (number == m->phase_number && (!number || strcmp(name, m->phase.name) == 0))
+		return;
+	if (m->phase_number) {
+		if (m->phase.end < m->phase.begin)
+			m->phase.end = m->phase.begin;
+		recorder_range(m, &m->phase);
+	}
+	m->phase_number = number;
+	if (!number)
+		return;
+	m->phase = (struct flight_range){.what = FLIGHT_RANGE_BEGUN, .begin = recorder_now(m)};
+	m->phase.end = m->phase.begin;
+	snprintf(m->phase.name, sizeof m->phase.name, "%s", name);
+	recorder_range(m, &m->phase);
+	m->phase.what = FLIGHT_RANGE_PHASE;
 }
 
 void
