@@ -75,6 +75,16 @@ digest() { bounded "${NET[@]}" "$@" | sed -n 's/^params sha256 //p'; }
 	done
 }
 
+@test "a test of many small batches, which ranks have unequal numbers of" {
+	local one
+	images data 14 60 1200
+	NET+=(--blocks 4)
+	one=$(bounded "${NET[@]}" --epochs 1 --devices 1 | grep -o 'accuracy.*%')
+	for how in "dp=3 --zero 3" "dp=3,pp=2" "dp=2,tp=2 --leaf 1"; do
+		assert_equal "$how $(bounded "${NET[@]}" --epochs 1 --parallel $how | grep -o 'accuracy.*%')" "$how $one"
+	done
+}
+
 LOSE='
 	lose() {
 		local before; before=$(grep -c "ms lost$" out)

@@ -23,14 +23,14 @@ accuracy() { sed -n "s/^epoch $EPOCHS\/$EPOCHS .* accuracy \([0-9.]*\) .*/\1/p" 
 # losses FILE - one a line, of a --json file
 losses() { sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1"; }
 
-# images DIR ROWS N - an IDX data set of 4 classes: N training and 12 test images of ROWS x ROWS, where even the
+# images DIR ROWS N [T] - an IDX data set of 4 classes: N training and T (12) test images of ROWS x ROWS, where even the
 # largest model is fast from 8 on; stripes distinguish the classes
 images() {
 	mkdir -p "$1"
 	perl -e '
-		my ($dir, $rows, $n) = @ARGV;
+		my ($dir, $rows, $n, $tests) = @ARGV;
 		srand 1;
-		for (["train", $n], ["t10k", 12]) {
+		for (["train", $n], ["t10k", $tests // 12]) {
 			my ($part, $count) = @$_;
 			open my $x, ">:raw", "$dir/$part-images-idx3-ubyte" or die;
 			open my $y, ">:raw", "$dir/$part-labels-idx1-ubyte" or die;

@@ -441,12 +441,11 @@ record_leaves(struct trainer *t, bool moving, struct steps *steps, struct err *e
 	return rc;
 }
 
-/* A step of a spread training. */
+/* n lists, 0: too many, become the graphs of a step. */
 static enum rc
-record_spread(struct trainer *t, bool moving, struct steps *steps, struct err *err)
+make_graphs(struct trainer *t, struct gpusim_ops **lists, unsigned n, struct steps *steps,
+	    struct err *err)
 {
-	struct gpusim_ops *lists[MAX_PARTS];
-	unsigned n = spread_step(t, moving, lists, MAX_PARTS);
 	enum rc rc = RC_OK;
 
 	if (n == 0)
@@ -463,6 +462,15 @@ record_spread(struct trainer *t, bool moving, struct steps *steps, struct err *e
 		steps->nparts += rc == RC_OK;
 	}
 	return rc;
+}
+
+/* A step of a spread training. */
+static enum rc
+record_spread(struct trainer *t, bool moving, struct steps *steps, struct err *err)
+{
+	struct gpusim_ops *lists[MAX_PARTS];
+
+	return make_graphs(t, lists, spread_step(t, moving, lists, MAX_PARTS), steps, err);
 }
 
 /* ---- the mean over the ranks, tests, and all graphs */
@@ -513,27 +521,21 @@ emit_test(struct recorder *rec, const struct emit_sink *sink, unsigned part, uin
 	emit_count(t->net, &parts, t->targets, sink);
 }
 
-/* The same on a grid. */
-static void
-spread_test_on(struct recorder *rec, const struct emit_sink *sink, unsigned part, uint64_t number,
-	       bool moving)
-{
-	(void)sink;
-	spread_test(rec->t, rec->o, part, number, moving);
-}
-
 static enum rc
-record_test(struct trainer *t, unsigned part, bool moving, struct gpusim_graph *graph,
-	    struct err *err)
+record_test(struct trainer *t, unsigned part, bool moving, struct steps *steps, struct err *err)
 {
-	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm)), 0};
+	struct gpusim_ops *lists[MAX_PARTS];
+	struct recorder rec = {.t = t};
 	const struct tests *tests = &t->tests[part];
 	struct emit_sink sink = make_sink(&rec);
 
+	if (t->spread)
+		return make_graphs(t, lists, spread_test(t, part, moving, lists, MAX_PARTS), steps,
+				   err);
+	lists[0] = rec.o = gpusim_ops_new(gpusim_comm_count(t->comm));
 	for (uint64_t k = 0; k < (moving ? 1 : tests->more); k++)
-		(t->spread ? spread_test_on : emit_test)(&rec, &sink, part,
-							 moving ? 0 : tests->full + k, moving);
-	return make_graph(t, rec.o, graph, err);
+		emit_test(&rec, &sink, part, moving ? 0 : tests->full + k, moving);
+	return make_graphs(t, lists, 1, steps, err);
 }
 
 enum rc
@@ -573,14 +575,13 @@ forget_steps(struct trainer *t, struct steps *steps)
 void
 forget_graphs(struct trainer *t)
 {
-	struct gpusim_graph *const graphs[] = {&t->average, &t->tests[0].whole, &t->tests[0].rest,
-					       &t->tests[1].whole, &t->tests[1].rest};
-
 	forget_steps(t, &t->train);
 	forget_steps(t, &t->train_rest);
-	for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
-		if (graphs[i]->id)
-			(void)gpusim_graph_destroy(t->comm, *graphs[i]);
-		graphs[i]->id = 0;
+	for (unsigned p = 0; p < NTESTS; p++) {
+		forget_steps(t, &t->tests[p].whole);
+		forget_steps(t, &t->tests[p].rest);
 	}
+	if (t->average.id)
+		(void)gpusim_graph_destroy(t->comm, t->average);
+	t->average.id = 0;
 }

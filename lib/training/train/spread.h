@@ -41,13 +41,12 @@ void spread_free(struct spread *s); /* NULL is legal */
 /* Rows of a test batch on a rank. */
 uint64_t spread_test_rows(const struct spread *s);
 
-/* Record a step, moving over whole batches or of an epoch's rest, as lists to be launched one after another. Returns
- * their number, or 0 if more than `most` would be needed; the caller frees them. */
+/* Record a step, moving over whole batches or of an epoch's rest, as lists to be launched one after another; or a test
+ * batch of a part, moving, or all that are left. Returns the number of lists, or 0 if more than `most` would be
+ * needed; the caller frees them. */
 unsigned spread_step(struct trainer *t, bool moving, struct gpusim_ops **lists, unsigned most);
-
-/* Append test batches of a part. */
-void spread_test(struct trainer *t, struct gpusim_ops *o, unsigned part, uint64_t number,
-		 bool moving);
+unsigned spread_test(struct trainer *t, unsigned part, bool moving, struct gpusim_ops **lists,
+		     unsigned most);
 
 /* Copy all values that training changes from the host's image (weights.c) to the devices, and back. */
 enum rc spread_load(struct trainer *t, uint8_t *image, struct err *err);

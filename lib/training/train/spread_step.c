@@ -55,7 +55,7 @@ struct row_recorder {
 	uint64_t *rows;
 	struct gpusim_addr *send, *recv;
 	uint32_t *members;
-	uint64_t event0, events; /* the first; used so far, on each rank of the stage */
+	uint64_t events; /* used so far in the list, on each rank of the stage */
 	/* [chunk * nmicro + slot]: the event after a slot's last message back; 0: none */
 	uint64_t *sent;
 	/* [chunk * nmicro + micro]: the event after its input, its gradient, came */
@@ -134,7 +134,7 @@ launch_comm(void *arg, uint32_t i, const char *kernel, const struct gpusim_arg *
 static uint64_t
 mark(struct row_recorder *r, struct gpusim_stream stream)
 {
-	uint64_t event = EVENT_FIRST + r->event0 + ++r->events;
+	uint64_t event = EVENT_FIRST + ++r->events;
 
 	if (r->events > r->lists->events)
 		r->lists->events = r->events;
@@ -1122,11 +1122,11 @@ record(struct trainer *t, struct lists *l, const struct pipeline *s,
 
 	l->nrows = s->nranks;
 	l->row = must_alloc(s->nranks, sizeof *l->row);
-	l->ops = must_alloc(gpusim_comm_count(t->comm), sizeof *l->ops);
 	for (uint32_t p = 0; p < s->nranks; p++) {
 		struct row_recorder *r = &l->row[p];
 
 		*r = *common;
+		r->events = l->events;
 		r->lists = l;
 		r->t = t;
 		r->o = l->v[l->n - 1];
@@ -1148,40 +1148,61 @@ record(struct trainer *t, struct lists *l, const struct pipeline *s,
 	for (uint32_t p = 0; p < s->nranks; p++)
 		free_row(&l->row[p]);
 	free(l->row);
-	free(l->ops);
 	free(posted);
+}
+
+/* Begin with an empty list. */
+static struct lists
+lists_of(struct trainer *t, struct gpusim_ops **v, unsigned most)
+{
+	uint32_t n = gpusim_comm_count(t->comm);
+
+	v[0] = gpusim_ops_new(n);
+	return (struct lists){.v = v, .n = 1, .most = most, .ops = must_alloc(n, sizeof(uint64_t))};
+}
+
+/* The number of lists, or 0 and none. */
+static unsigned
+lists_end(struct lists *l)
+{
+	free(l->ops);
+	while (l->full && l->n > 0)
+		gpusim_ops_free(l->v[--l->n]);
+	return l->n;
 }
 
 unsigned
 spread_step(struct trainer *t, bool moving, struct gpusim_ops **lists, unsigned most)
 {
 	const struct grid *g = &t->spread->grid;
-	struct lists l = {.v = lists, .most = most};
+	struct lists l = lists_of(t, lists, most);
 	struct batch *batch = must_alloc(g->dp, sizeof *batch);
 	const struct row_recorder common = {
 	    .moving = moving, .batch = batch, .total = moving ? t->global : t->rest};
 
 	for (uint32_t d = 0; d < g->dp; d++)
 		batch[d] = train_batch(t, moving, grid_rank(g, d, 0, 0));
-	lists[l.n++] = gpusim_ops_new(gpusim_comm_count(t->comm));
 	record(t, &l, t->spread->schedule, &common);
 	free(batch);
-	while (l.full && l.n > 0)
-		gpusim_ops_free(lists[--l.n]);
-	return l.n;
+	return lists_end(&l);
 }
 
-void
-spread_test(struct trainer *t, struct gpusim_ops *o, unsigned part, uint64_t number, bool moving)
+unsigned
+spread_test(struct trainer *t, unsigned part, bool moving, struct gpusim_ops **lists, unsigned most)
 {
 	const struct grid *g = &t->spread->grid;
+	const struct tests *tests = &t->tests[part];
+	struct lists l = lists_of(t, lists, most);
 	struct batch *batch = must_alloc(g->dp, sizeof *batch);
 	const struct row_recorder common = {
-	    .moving = moving, .batch = batch, .test = true, .tested = part, .event0 = number << 20};
-	struct lists l = {.v = &o, .n = 1, .most = 1};
+	    .moving = moving, .batch = batch, .test = true, .tested = part};
 
-	for (uint32_t d = 0; d < g->dp; d++)
-		batch[d] = test_batch(t, part, number, moving, grid_rank(g, d, 0, 0));
-	record(t, &l, t->spread->forward, &common);
+	for (uint64_t k = 0; k < (moving ? 1 : tests->more) && !l.full; k++) {
+		for (uint32_t d = 0; d < g->dp; d++)
+			batch[d] = test_batch(t, part, moving ? 0 : tests->full + k, moving,
+					      grid_rank(g, d, 0, 0));
+		record(t, &l, t->spread->forward, &common);
+	}
 	free(batch);
+	return lists_end(&l);
 }

@@ -13,18 +13,18 @@
 #define MAX_TRIES  5  /* of a unit, with the same devices */
 #define MAX_LOSSES 64 /* in a unit */
 
-/* Graphs of one tested part, the number of whole batches that every device has, and of further batches. */
-struct tests {
-	struct gpusim_graph whole, rest; /* 0: not needed */
-	uint64_t full, more;
-};
-
 /* A training step: one graph, or for many leaves several graphs, launched one after the other. */
 #define MAX_PARTS 128
 struct steps {
 	struct gpusim_graph part[MAX_PARTS];
 	unsigned nparts; /* 0: no such step */
 	uint64_t sent;	 /* bytes of all ranks together for gradients (compress_sent) */
+};
+
+/* One tested part: the number of whole batches that every device has, and of further batches. */
+struct tests {
+	struct steps whole, rest;
+	uint64_t full, more;
 };
 
 /* The position of the training, between two units. */

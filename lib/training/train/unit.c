@@ -301,9 +301,9 @@ test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 	if (tested_part(t->data, part)->nitems == 0)
 		return RC_OK;
 	if (tests->full)
-		rc = launch(t, tests->whole, 0, tests->full, NULL, err);
+		rc = launch_steps(t, &tests->whole, 0, tests->full, NULL, err);
 	if (rc == RC_OK && tests->more)
-		rc = launch(t, tests->rest, 0, 1, NULL, err);
+		rc = launch_steps(t, &tests->rest, 0, 1, NULL, err);
 	if (recovers(t))
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
 	if (rc == RC_OK)
