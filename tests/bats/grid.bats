@@ -1,5 +1,5 @@
 # Ranks as a grid: who is where, for gpuctl topo, explain and the page; after a shrink and a restart, too.
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 load helper
 
 setup() {
@@ -166,8 +166,9 @@ held() {
 	kill -STOP "${DEVICES[3]}"
 	wait_until 20 held || fail "$EXPLAINED"
 	kill -CONT "${DEVICES[3]}"
-	[[ $EXPLAINED =~ "rank 3 (d1 t1 p0, device 0000000000000004, pid ${DEVICES[3]}) is stopped" ]] || fail "$EXPLAINED"
+	[[ $EXPLAINED == *"rank 3 (d1 t1 p0, device 0000000000000004, pid ${DEVICES[3]}) is stopped"* ]] || fail "$EXPLAINED"
 	[[ $EXPLAINED =~ "(d1 t0 p0)"|"(d0 t1 p0)" ]] || fail "$EXPLAINED"
+	[[ $EXPLAINED =~ ", "[td]p[01]" of 2 ranks" ]] || fail "$EXPLAINED"
 }
 
 # phases TRACE RANK STREAM - the phases of a rank's stream, a line each, in their order
@@ -206,7 +207,12 @@ row() {
 	assert_equal "$(phases trace 0 4 | paste -sd ,)" 'recv B 0,recv B 1,recv B 2'
 	assert_equal "$(phases trace 3 2 | head -3 | paste -sd ,)" 'recv F 0,recv F 1,recv F 2'
 	assert_equal "$(phases trace 3 3 | paste -sd ,)" 'send B 0,send B 1,send B 2'
+	bounded mnist-train --devices 2 --data "$ROOT/tests/data/digits.csv.gz" --layers 784,16,10 --global-batch 409 --epochs 1 \
+		--trace plain --quiet
+	assert_equal "$(phases plain 1 0 | paste -sd ,)" F,B,reduce,step
 	needs python3
-	run bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" trace
-	assert_status 0
+	for trace in trace plain; do
+		run bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" $trace
+		assert_status 0
+	done
 }

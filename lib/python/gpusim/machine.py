@@ -238,7 +238,8 @@ class Machine:
 
     def comm(self, n: Optional[int] = None, devices: Optional[Sequence[Device]] = None, **config: Any) -> Any:
         """A communicator of n free devices, or of these; one handle for all ranks. config: on_failure ("abort",
-        "shrink", "respawn", "spare"), op_timeout and wait in seconds. Busy: fewer than n are free."""
+        "shrink", "respawn", "spare"), op_timeout and wait in seconds, grid ("dp=2,tp=2", for gpuctl topo). Busy: fewer
+        than n are free."""
         from .comm import init_all
         return init_all(self, n, devices, **config)
 

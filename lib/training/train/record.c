@@ -90,6 +90,7 @@ reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *
 		if (stream.id != STREAM_COMPUTE.id)
 			replica_join(o, r, number, STREAM_COMPUTE, stream);
 	}
+	gpusim_ops_label(o, stream, "reduce");
 	gpusim_ops_collective(o, &c);
 	return compress_sent(&c, gpusim_comm_count(t->comm));
 }
@@ -234,14 +235,18 @@ finish_step(struct recorder *rec, const struct emit_batch *b, bool moving,
 	struct compress_run compressed = compress_by(rec, sink);
 	bool less = t->o->compress.kind && !t->phase.dense;
 
+	gpusim_ops_label(rec->o, STREAM_COMPUTE, "B");
 	if (t->o->sync == SYNC_ALLREDUCE && !less)
 		backward_reduced(rec, b, sink);
 	else
 		emit_backward(t->net, b, sink);
+	if (less || central(t))
+		gpusim_ops_label(rec->o, STREAM_COMPUTE, "reduce");
 	if (less)
 		compress_reduce(&compressed);
 	if (central(t))
 		collect_gradients(rec, b, sink);
+	gpusim_ops_label(rec->o, STREAM_COMPUTE, "step");
 	for (uint32_t r = 0; t->o->sync == SYNC_LOCAL && r < b->nranks; r++)
 		if (b->rows[r] == 0)
 			keep_statistics(rec, r, sink);
@@ -272,6 +277,7 @@ record_train(struct trainer *t, bool moving, struct steps *steps, struct err *er
 	struct emit_batch parts = emit_parts(t, global);
 	enum rc rc;
 
+	gpusim_ops_label(rec.o, STREAM_COMPUTE, "F");
 	for (uint32_t r = 0; r < n; r++) {
 		struct batch b = train_batch(t, moving, r);
 

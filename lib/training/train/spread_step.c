@@ -199,6 +199,10 @@ static void
 collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll coll,
 	enum gpusim_redop op, enum gpusim_dtype type, uint64_t nelem, struct gpusim_stream stream)
 {
+	/* Groups are numbered by their first ranks, as gpuctl topo does. */
+	uint32_t first = r->members[0], tp = tp_of(r), dp = r->l->c.grid.dp;
+	uint32_t number = *group == 't' ? first / tp : first / (tp * dp) * tp + first % tp;
+	char name[GPUSIM_GROUP_NAME];
 	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT,
 					    .coll = coll,
 					    .dtype = type,
@@ -211,10 +215,11 @@ collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll 
 					    .deterministic = r->l->c.leaf && type == GPUSIM_F32,
 					    .members = r->members,
 					    .nmembers = n,
-					    .group = group};
+					    .group = name};
 
 	if (nelem == 0 || n < 2)
 		return;
+	snprintf(name, sizeof name, "%s%" PRIu32, group, number);
 	for (uint32_t i = 0; i < n; i++)
 		count(r, r->members[i], COLL_BYTES + 2ull * n + strlen(c.algo ? c.algo : ""));
 	gpusim_ops_collective(r->o, &c);
