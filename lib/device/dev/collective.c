@@ -384,7 +384,7 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 			for (uint32_t q = 0; q < c->args.nranks; q++)
 				if (q != c->args.rank)
 					xport_involve(o, inst_coll_rank(c, q));
-		} else if (!plan_step_local(c->plan.step[k].kind))
+		} else if (c->plan.step[k].kind <= STEP_RECV_REDUCE) /* others have no one peer */
 			xport_involve(o, c->plan.step[k].peer);
 }
 
