@@ -83,6 +83,35 @@ test_all_missing(void)
 	nodes_close(&v);
 }
 
+/* Of a collective of two of the ranks one is missing; the steps after the failed one have no one peer. */
+static void
+test_group_missing(void)
+{
+	static const char *const algos[] = {"oneshot", "twoshot"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ending e = ENDING;
+		struct list *l = calloc(1, sizeof *l);
+		uint32_t members[] = {0, 2};
+		GpuSim__Coll *m;
+
+		nodes_open_by(&v, NRANKS, 1 << 20, NODES_BY_MEMORY);
+		nodes_attach(&v, COMM, 1, NRANKS, TIMEOUT_MS);
+		m = list_coll(l, 0, GPUSIM_ALLREDUCE, node_alloc(&v.node[0], NELEM),
+			      node_alloc(&v.node[0], NELEM), NELEM);
+		m->algo = (char *)algos[i];
+		m->members = members;
+		m->n_members = 2;
+		m->group = (char *)"dp";
+		node_run(&v.node[0], COMM, l, OP, &e);
+		ok(failed(&e, algos[i], "allreduce of dp #7") && e.result.failure.nmissing == 1 &&
+		       e.result.failure.missing[0] == 2,
+		   "%s of two ranks: the one that is missing is named", algos[i]);
+		free(l);
+		nodes_close(&v);
+	}
+}
+
 /* Rank 1 comes last; each rank says for whom it waited. */
 static void
 test_waited(enum nodes_way way, const char *by)
@@ -125,6 +154,7 @@ main(void)
 	test_missing(NODES_BY_SOCKETS, "by sockets");
 	test_missing(NODES_BY_MEMORY, "by memory");
 	test_all_missing();
+	test_group_missing();
 	test_waited(NODES_BY_SOCKETS, "by sockets");
 	test_waited(NODES_BY_MEMORY, "by memory");
 	return tap_done();
