@@ -143,6 +143,19 @@ kern_end(struct kern_call *c, bool ok)
 			free(c->area[i].values);
 }
 
+double
+kern_factor(struct kern_call *c, unsigned param, const unsigned *written, size_t nwritten)
+{
+	const float *at;
+
+	if (c->v[param].u == 0)
+		return 1;
+	at = kern_plain(c, param, 1, 1, sizeof *at);
+	for (size_t i = 0; i < nwritten; i++)
+		kern_apart(c, written[i], param);
+	return c->rc == RC_OK ? (double)*at : 1;
+}
+
 void
 kern_apart(struct kern_call *c, unsigned p, unsigned q)
 {

@@ -26,7 +26,8 @@
 	ROW(batchnorm_moments) ROW(batchnorm) ROW(batchnorm_grad_sums) ROW(batchnorm_grad)  \
 	ROW(layernorm) ROW(layernorm_grad_params) ROW(layernorm_grad) ROW(softmax_xent)     \
 	ROW(l2_loss) ROW(argmax) ROW(accuracy) ROW(shard_top) ROW(shard_sums) ROW(shard_xent) \
-	ROW(shard_hits) ROW(sgd) ROW(adam) ROW(orthogonalize) ROW(topk)    \
+	ROW(shard_hits) ROW(sgd) ROW(adam) ROW(sum_squares) ROW(grad_scaler)                \
+	ROW(orthogonalize) ROW(topk)                                                        \
 	ROW(scatter_add) ROW(sign_pack) ROW(sign_unpack)
 /* clang-format on */
 #define KERNEL_DECLARED(name) extern const struct kernel kernel_##name;
@@ -62,6 +63,9 @@ size_t kern_float(struct kern_call *c, unsigned param);
 void *kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
 void *kern_out(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
 void *kern_plain(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
+
+/* The f32 at the address in `param`, 1 if it is 0. It overlaps nothing that is written. */
+double kern_factor(struct kern_call *c, unsigned param, const unsigned *written, size_t nwritten);
 
 /* Copies go back to the device's memory if the kernel has ended well, and are released. */
 void kern_end(struct kern_call *c, bool ok);

@@ -44,6 +44,7 @@ enum {
 	XENT_SCALE,
 	XENT_GRAD_SCALE,
 	XENT_DTYPE,
+	XENT_SCALE_AT,
 };
 
 #define LOSS_PARAMS                                                                            \
@@ -60,6 +61,8 @@ enum {
 		[XENT_GRAD_SCALE] = {"grad_scale", KP_REAL, true, NAN,                         \
 				     "factor of grad; nan: scale"},                            \
 		[XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, KERN_FLOATS},             \
+		[XENT_SCALE_AT] = {"scale_at", KP_ADDR, true, 0,                               \
+				   "f32[1] a further factor of grad"},                         \
 	}
 
 /*
@@ -137,6 +140,7 @@ struct loss {
 static enum rc
 loss_bind(struct kern_call *call, struct loss *l)
 {
+	static const unsigned written[] = {XENT_LOSS, XENT_GRAD};
 	const union kernel_value *v = call->v;
 
 	l->rows = v[XENT_ROWS].u;
@@ -156,6 +160,8 @@ loss_bind(struct kern_call *call, struct loss *l)
 	check_labels(call, l->labels, l->rows, l->classes);
 	l->scale = v[XENT_SCALE].f;
 	l->grad_scale = isnan(v[XENT_GRAD_SCALE].f) ? l->scale : v[XENT_GRAD_SCALE].f;
+	l->grad_scale *=
+	    kern_factor(call, XENT_SCALE_AT, written, sizeof written / sizeof *written);
 	return call->rc;
 }
 

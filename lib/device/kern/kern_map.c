@@ -93,8 +93,8 @@ affine_run(struct kern_call *call)
 	size_t size = kern_float(call, AFF_DTYPE);
 	uint64_t cols = kern_product(call, "x", (uint64_t[]){c, hw}, 2);
 	void *x = kern_out(call, AFF_X, rows, cols, size);
-	const void *scale = kern_at(call, AFF_SCALE, c, 1, size);
-	const void *shift = kern_at(call, AFF_SHIFT, c, 1, size);
+	const void *scale = kern_plain(call, AFF_SCALE, c, 1, size);
+	const void *shift = kern_plain(call, AFF_SHIFT, c, 1, size);
 
 	kern_apart(call, AFF_X, AFF_SCALE);
 	kern_apart(call, AFF_X, AFF_SHIFT);

@@ -145,6 +145,7 @@ enum {
 	XENT_LABELS,
 	XENT_FIRST,
 	XENT_SCALE,
+	XENT_SCALE_AT,
 	XENT_LOGITS,
 	XENT_ROWS,
 	XENT_CLASSES,
@@ -159,7 +160,7 @@ shard_xent_run(struct kern_call *c)
 	const float *logits = columns(c, XENT_LOGITS);
 	uint64_t rows = c->v[XENT_ROWS].u, classes = c->v[XENT_CLASSES].u, cols = c->v[XENT_COLS].u;
 	uint64_t first = c->v[XENT_FIRST].u;
-	double scale = c->v[XENT_SCALE].f, loss = 0;
+	double scale, loss = 0;
 	float *grad = kern_out(c, XENT_GRAD, rows, cols, sizeof *grad);
 	float *out = kern_plain(c, XENT_LOSS, 1, 1, sizeof *out);
 	const float *top = kern_plain(c, XENT_TOP, rows, 1, sizeof *top);
@@ -170,6 +171,8 @@ shard_xent_run(struct kern_call *c)
 	kern_inplace(c, XENT_GRAD, XENT_LOGITS);
 	kern_apart_from(c, XENT_LOSS, others + 1, sizeof others / sizeof others[0] - 1);
 	kern_apart(c, XENT_LOSS, XENT_LOGITS);
+	scale = c->v[XENT_SCALE].f *
+		kern_factor(c, XENT_SCALE_AT, (const unsigned[]){XENT_GRAD, XENT_LOSS}, 2);
 	if (c->rc != RC_OK)
 		return c->rc;
 	for (uint64_t r = 0; r < rows; r++) {
@@ -209,6 +212,7 @@ const struct kernel kernel_shard_xent = {
 	    [XENT_LABELS] = {"labels", KP_ADDR, false, 0, "u8[rows] right classes"},
 	    [XENT_FIRST] = {"first", KP_COUNT, false, 0, "number of the rank's first class"},
 	    [XENT_SCALE] = {"scale", KP_REAL, true, 1, "factor of grad"},
+	    [XENT_SCALE_AT] = {"scale_at", KP_ADDR, true, 0, "f32[1] a further factor of grad"},
 	    COLUMNS_PARAMS(XENT_LOGITS),
 	},
     .run = shard_xent_run,

@@ -16,7 +16,7 @@
 #include "base/rc.h"
 #include "mem/devmem.h"
 
-#define KERNEL_MAX_PARAMS 16
+#define KERNEL_MAX_PARAMS 20 /* at least GPUSIM_KERNEL_MAX_PARAMS, of loaded kernels */
 
 enum kernel_param_kind {
 	KP_END = 0, /* ends a parameter list */
