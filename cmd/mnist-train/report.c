@@ -156,6 +156,8 @@ write_epoch(const struct report *r, const struct epoch *e)
 	if (r->method)
 		json_put(&j, "sent_bytes:%" PRIu64 " allreduce_bytes:%" PRIu64, e->sent_bytes,
 			 e->allreduce_bytes);
+	if (e->loss_scale > 0)
+		json_put(&j, "loss_scale:%.9g skipped_steps:%u", e->loss_scale, e->skipped_steps);
 	json_put(&j, "}\n");
 }
 

@@ -259,9 +259,9 @@ adam_run(struct kern_call *call)
  * zeros. t counts the steps in device memory, so that a replayed graph needs no new argument; each
  * launch in a step needs a counter of its own. With frozen, m and v stay as they are, and v's bias is
  * corrected as after so many steps: 1-bit Adam. Subnormals count as 0. No areas overlap.
- * Errors: RC_INVAL. Source: Kingma & Ba,
- * arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101; torch.optim.Adam and AdamW.
- * Tang et al., arXiv:2102.02888. Checked by: tests/unit/kern/t_kern_opt.c, t_kern_compress.c
+ * Errors: RC_INVAL. Source: Kingma & Ba, arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101;
+ * torch.optim.Adam and AdamW; Tang et al., arXiv:2102.02888.
+ * Checked by: tests/unit/kern/t_kern_opt.c, t_kern_compress.c
  */
 const struct kernel kernel_adam = {
     .name = "adam",

@@ -37,7 +37,7 @@ add_squares(uint64_t *bin, const float *x, size_t n)
 
 		if (bits == 0)
 			continue;
-		if (bits >> 52 == 2047) {
+		if ((bits >> 52 & 2047) == 2047) { /* a NaN may have a sign */
 			bin[BAD]++;
 			continue;
 		}

@@ -113,7 +113,7 @@ place(const struct layout *l, const struct layout_chunk *c, uint32_t t, uint64_t
 		starts[u] = c->part->unit[u].node;
 	a.nunits = c->part->nunits;
 	a.unit = starts;
-	emit_lay(out, &c->part->net, GPUSIM_F32, l->piece_rows,
+	emit_lay(out, &c->part->net, l->c.dtype, l->piece_rows,
 		 c->split ? EMIT_APART : EMIT_BACKWARD, &a);
 	*work = a.shared - shared;
 	return a.kept - kept;
@@ -146,10 +146,11 @@ place_chunk(const struct layout *l, struct layout_chunk *c, uint64_t *at)
 
 	c->piece_bytes = bytes;
 	slot = (uint64_t)l->pieces * c->piece_bytes;
-	c->inbox = c->stage + 1 < l->c.schedule->nstages
-		       ? emit_take(&slot, l->pieces * boundary(l, n, n->nnodes - 1) * sizeof(float))
-		       : 0;
-	c->outbox = c->stage ? emit_take(&slot, l->pieces * boundary(l, n, 0) * sizeof(float)) : 0;
+	c->inbox =
+	    c->stage + 1 < l->c.schedule->nstages
+		? emit_take(&slot, l->pieces * boundary(l, n, n->nnodes - 1) * layout_size(l))
+		: 0;
+	c->outbox = c->stage ? emit_take(&slot, l->pieces * boundary(l, n, 0) * layout_size(l)) : 0;
 	c->slot_bytes = slot;
 	c->slots = emit_take(at, c->nslots * c->slot_bytes);
 	c->work_bytes = emit_take(&work, 0);
@@ -206,26 +207,34 @@ static void
 place_values(const struct layout *l, struct layout_row *row, uint64_t *at)
 {
 	uint64_t whole = row->n, shard = row->nshard, unit = sizeof(uint64_t);
-	uint64_t size = l->c.leaf ? sizeof(int64_t) : sizeof(float);
+	uint64_t each = layout_size(l), size = l->c.leaf ? sizeof(int64_t) : each;
+	uint64_t state = (layout_shards_state(l) ? shard : whole) * sizeof(float);
 	bool fresh = l->c.leaf || l->c.schedule->nmicro > 1 || layout_shards_grads(l);
 
-	row->params = emit_take(at, (layout_shards_params(l) ? shard : whole) * sizeof(float));
+	row->params = emit_take(at, (layout_shards_params(l) ? shard : whole) * each);
+	row->master = l->c.dtype == GPUSIM_F32 ? row->params : emit_take(at, state);
 	for (unsigned i = 0; i < l->c.nstate; i++)
-		row->state[i] =
-		    emit_take(at, (layout_shards_state(l) ? shard : whole) * sizeof(float));
+		row->state[i] = emit_take(at, state);
 	row->counts = emit_take(at, row->nunits * unit);
 	row->grads = emit_take(at, (layout_shards_grads(l) ? shard : whole) * size);
 	for (unsigned i = 0; i < 2; i++) {
-		row->fresh[i] = fresh ? emit_take(at, row->largest * sizeof(float)) : 0;
+		/* With leaves the sums become f32 here. */
+		row->fresh[i] =
+		    fresh ? emit_take(at, row->largest * (l->c.leaf ? sizeof(float) : each)) : 0;
 		if (layout_shards_grads(l)) {
 			row->sums[i] = l->c.leaf ? emit_take(at, row->largest * size) : 0;
 			row->part[i] = emit_take(at, (row->largest / l->c.grid.dp + 1) * size);
 		}
 		if (layout_shards_params(l) && !l->c.keep)
-			row->gathered[i] = emit_take(at, row->largest * sizeof(float));
+			row->gathered[i] = emit_take(at, row->largest * each);
 	}
 	if (layout_shards_params(l) && l->c.keep)
-		row->gathered[0] = emit_take(at, whole * sizeof(float));
+		row->gathered[0] = emit_take(at, whole * each);
+	if (l->c.normed) {
+		row->norm = emit_take(at, LAYOUT_NORM * sizeof(int64_t));
+		row->gate = emit_take(at, 2 * sizeof(float));
+		row->scaler = emit_take(at, LAYOUT_SCALER);
+	}
 	row->losses = emit_take(at, (uint64_t)l->c.schedule->nmicro * l->pieces * sizeof(float));
 	row->loss_sum = emit_take(at, sizeof(int64_t));
 	row->scratch = emit_take(at, 4 * l->piece_rows * sizeof(float));
@@ -249,6 +258,7 @@ layout_new(const struct net *net, const struct layout_config *config, struct lay
 	enum rc rc = RC_OK;
 
 	*l = (struct layout){.c = *config, .whole = net};
+	l->c.dtype = config->dtype ? config->dtype : GPUSIM_F32;
 	l->piece_rows = config->leaf && config->leaf < config->rows ? config->leaf : config->rows;
 	l->pieces = (uint32_t)((config->rows + l->piece_rows - 1) / l->piece_rows);
 	l->row = must_alloc(s->nranks, sizeof *l->row);

@@ -24,6 +24,9 @@ struct layout_config {
 	uint32_t zero;
 	bool keep; /* zero 3: parameters stay gathered from the first use in a step to its end */
 	enum recompute recompute; /* what backward computes again */
+	/* Of parameters, gradients and activations; 0: f32. Of 16 bits: the optimizer has masters in f32 */
+	enum gpusim_dtype dtype;
+	bool normed;   /* steps know the norm of the whole gradient (kern/kern_scaler.c) */
 	uint32_t leaf; /* exact sums over leaves of so many rows (train/leaves.h); 0: sums in f32 */
 	uint32_t nstate; /* vectors of the optimizer: 1 or 2 */
 	uint64_t rows;	 /* the most of a microbatch on a rank */
@@ -60,8 +63,10 @@ struct layout_row {
 	struct layout_unit *unit;
 	uint64_t n, nshard;		   /* elements of the rank's parameters, of its parts */
 	uint64_t params, state[2], counts; /* offsets; counts: u64 by unit */
-	uint64_t grads;			   /* f32, or i64 with leaves: whole or sharded */
-	uint64_t fresh[2]; /* f32 gradients of one unit, just computed; 0: they go to grads */
+	/* f32: whole or sharded, as the state; with f32 these are the parameters */
+	uint64_t master;
+	uint64_t grads;	   /* i64 with leaves: whole or sharded */
+	uint64_t fresh[2]; /* gradients of one unit, just computed; 0: they go to grads */
 	uint64_t sums[2];  /* zero 2, 3 with leaves: i64 of one unit */
 	uint64_t part[2];  /* zero 2, 3: a reduced part, before it is added */
 	uint64_t gathered[2], gathered_bytes; /* zero 3: parameters of one unit */
@@ -69,6 +74,9 @@ struct layout_row {
 	uint64_t losses;		      /* f32[pieces of a step] */
 	uint64_t loss_sum;		      /* with leaves: i64 */
 	uint64_t scratch;		      /* f32[4, rows of a piece], for a divided loss */
+	/* normed: i64[LAYOUT_NORM]: sum_squares; f32[2]: grad_scaler's decision */
+	uint64_t norm, gate;
+	uint64_t scaler; /* f32 scale of the loss, u32 good steps, u32 skipped steps */
 	uint64_t bytes;
 };
 
@@ -92,6 +100,16 @@ enum rc layout_new(const struct net *net, const struct layout_config *config, st
 		   struct err *err);
 void layout_free(struct layout *l); /* NULL is legal */
 
+#define LAYOUT_NORM   21
+#define LAYOUT_SCALER 12 /* bytes */
+
+/* Bytes of a parameter. */
+static inline uint64_t
+layout_size(const struct layout *l)
+{
+	return emit_type_size(l->c.dtype);
+}
+
 /* Is a vector whole on each data-parallel rank? */
 static inline bool
 layout_shards_state(const struct layout *l)
@@ -107,6 +125,13 @@ static inline bool
 layout_shards_params(const struct layout *l)
 {
 	return l->c.zero >= 3 && l->c.grid.dp > 1;
+}
+
+/* The masters are the state's, or the parameters themselves. */
+static inline bool
+layout_shards_master(const struct layout *l)
+{
+	return l->c.dtype == GPUSIM_F32 ? layout_shards_params(l) : layout_shards_state(l);
 }
 
 /* Data-parallel rank d's part of a unit: its first element; *n elements. */

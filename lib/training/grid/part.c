@@ -95,11 +95,7 @@ own(struct maker *m, const struct part_array *a, uint64_t *at, uint64_t *count)
 	m->p->array[m->p->narrays] = *a;
 	m->p->array[m->p->narrays++].part = n->nparams;
 	*at = n->nparams;
-	*count = (uint64_t)a->rows * a->cols;
-	if (a->split == PART_ROWS)
-		*count = (uint64_t)a->groups * a->each * a->cols;
-	else if (a->split == PART_COLUMNS)
-		*count = (uint64_t)a->rows * a->each;
+	*count = part_array_size(a);
 	n->nparams += *count;
 }
 

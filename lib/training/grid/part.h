@@ -21,6 +21,15 @@ struct part_array {
 	uint32_t each; /* rows (of a group) or columns of one rank; the last rank may have fewer */
 };
 
+/* Elements of one rank's part. */
+static inline uint64_t
+part_array_size(const struct part_array *a)
+{
+	if (a->split == PART_ROWS)
+		return (uint64_t)a->groups * a->each * a->cols;
+	return (uint64_t)a->rows * (a->split == PART_COLUMNS ? a->each : a->cols);
+}
+
 /* Nodes that are cut out together: a block. Their parameters are contiguous. */
 struct part_unit {
 	uint32_t node, nnodes;

@@ -218,7 +218,8 @@ emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_tar
 		       MOVES("labels", target[r].labels, target[r].labels_step),
 		       MOVES("loss", target[r].loss, target[r].loss_step), U("rows", b->rows[r]),
 		       U("classes", n->nclasses), U("grad", b->place[r].dy[last]), F("scale", 1),
-		       F("grad_scale", target[r].grad_scale), U("dtype", b->place[r].dtype));
+		       F("grad_scale", target[r].grad_scale), U("scale_at", target[r].scale_at),
+		       U("dtype", b->place[r].dtype));
 }
 
 void
@@ -566,13 +567,15 @@ emit_optimize(const struct emit_sink *s, uint32_t rank, uint64_t w, uint64_t gra
 		       U("v", o->state[1]), U("t", o->count), U("n", n), F("lr", o->lr),
 		       F("weight_decay", o->weight_decay),
 		       U("decoupled", o->kind == OPTIMIZER_ADAMW), U("frozen", o->frozen),
-		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype));
+		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype), U("gate", o->gate),
+		       U("grad_dtype", o->grad_dtype ? o->grad_dtype : dtype));
 	else
 		LAUNCH(s, rank, "sgd", U("w", w), U("grad", grad), U("v", o->state[0]), U("n", n),
 		       F("lr", o->lr), F("momentum", o->momentum),
 		       F("weight_decay", o->weight_decay),
 		       U("nesterov", o->kind == OPTIMIZER_NESTEROV && o->momentum > 0),
-		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype));
+		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", dtype), U("gate", o->gate),
+		       U("grad_dtype", o->grad_dtype ? o->grad_dtype : dtype));
 }
 
 void

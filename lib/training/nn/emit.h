@@ -17,6 +17,13 @@
 
 #define EMIT_MAX_RANKS 1024
 
+/* Bytes of an element of a net. */
+static inline uint64_t
+emit_type_size(enum gpusim_dtype type)
+{
+	return type == GPUSIM_F64 ? 8 : type == GPUSIM_F32 ? 4 : 2;
+}
+
 /* Ranks rank to rank + tp - 1; addresses by place among them. */
 struct emit_tensor {
 	uint32_t rank;
@@ -40,14 +47,14 @@ struct emit_sink {
 
 /* Device addresses of one rank's net. Elements are of dtype unless a comment says otherwise. */
 struct emit_place {
-	enum gpusim_dtype dtype; /* GPUSIM_F32 or GPUSIM_F64 */
+	enum gpusim_dtype dtype; /* of f32, f64, f16 and bf16 */
 	/* [nparams + nstats] each; grads also hold the batch's statistics */
 	uint64_t params, grads;
 	uint64_t x;				      /* [max_rows, input] */
 	uint64_t y[NET_MAX_NODES], dy[NET_MAX_NODES]; /* [max_rows, tokens, shape] */
 	uint64_t pre[NET_MAX_NODES]; /* what an activation is applied to; gelu: not y */
 	/* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels]; layernorm: f64[max_rows, tokens, 2];
-	 * attention: [max_rows, heads, tokens] */
+	 * attention: f32 or f64[max_rows, heads, tokens] */
 	uint64_t extra[NET_MAX_NODES];
 	uint64_t scratch; /* of conv */
 };
@@ -111,8 +118,9 @@ void emit_forward_nodes(const struct net *n, const struct emit_batch *b, uint32_
 /* The addresses of a rank's labels and losses, and their steps from one iteration to the next. */
 struct emit_target {
 	uint64_t labels, labels_step; /* u8[rows] */
-	uint64_t loss, loss_step;     /* one of dtype: the sum over the rows */
+	uint64_t loss, loss_step;     /* one f32, or f64: the sum over the rows */
 	double grad_scale;	      /* the gradient of grad_scale times the sum */
+	uint64_t scale_at;	      /* of an f32, a further factor of the gradient; 0: none */
 	uint64_t scratch;	      /* f32[4, rows], if the classes are divided */
 };
 
@@ -153,6 +161,9 @@ struct emit_optimizer {
 	uint64_t state[2], count; /* velocity; or mean, variance and u64 of steps */
 	/* adam: 0, or the mean is this step's, and the variance is that of so many steps */
 	uint64_t frozen;
+	uint64_t gate; /* of what grad_scaler says; 0: none */
+	/* of the gradient, if it is of halves; 0: that of the weights */
+	enum gpusim_dtype grad_dtype;
 };
 
 /* Step n weights at w, by gradients at grad. */

@@ -10,7 +10,7 @@
 static inline uint64_t
 emit_size(const struct emit_place *p)
 {
-	return p->dtype == GPUSIM_F64 ? 8 : 4;
+	return emit_type_size(p->dtype);
 }
 
 /* Addresses of a parameter and of its gradient. */

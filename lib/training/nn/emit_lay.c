@@ -17,7 +17,8 @@ extra_bytes(const struct net_node *node, uint64_t rows, uint64_t size)
 	if (node->kind == NET_LAYERNORM)
 		return 2 * rows * node->tokens * sizeof(double);
 	if (node->kind == NET_ATTENTION)
-		return rows * node->heads * node->tokens * size;
+		return rows * node->heads * node->tokens *
+		       (size < sizeof(float) ? sizeof(float) : size);
 	return node->kind == NET_BATCHNORM ? 4ull * node->shape.channels * sizeof(double) : 0;
 }
 
@@ -162,7 +163,7 @@ void
 emit_lay(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, uint64_t max_rows,
 	 enum emit_use use, struct emit_areas *a)
 {
-	uint64_t size = dtype == GPUSIM_F64 ? 8 : 4;
+	uint64_t size = emit_type_size(dtype);
 	uint64_t *at = use == EMIT_APART ? &a->kept : &a->shared;
 
 	p->dtype = dtype;

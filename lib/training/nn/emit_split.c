@@ -151,16 +151,17 @@ compare_logits(const struct net *n, const struct emit_batch *b, const struct emi
 		count = classes_of(n, r, &first);
 		LAUNCH(s, r, "shard_top", U("top", target[r].scratch),
 		       U("logits", b->place[r].y[last]), U("rows", b->rows[r]), U("classes", count),
-		       U("cols", n->each));
+		       U("cols", n->each), U("dtype", b->place[r].dtype));
 	}
 	combine(n, b, target, GPUSIM_MAX, 0, 1, s);
 	for (uint32_t r = 0; r < b->nranks; r++) {
 		count = classes_of(n, r, &first);
-		LAUNCH(
-		    s, r, "shard_sums", U("sums", target[r].scratch + b->rows[r] * sizeof(float)),
-		    U("top", target[r].scratch), U("logits", b->place[r].y[last]),
-		    MOVES("labels", target[r].labels, target[r].labels_step), U("rows", b->rows[r]),
-		    U("classes", count), U("cols", n->each), U("first", first));
+		LAUNCH(s, r, "shard_sums",
+		       U("sums", target[r].scratch + b->rows[r] * sizeof(float)),
+		       U("top", target[r].scratch), U("logits", b->place[r].y[last]),
+		       MOVES("labels", target[r].labels, target[r].labels_step),
+		       U("rows", b->rows[r]), U("classes", count), U("cols", n->each),
+		       U("first", first), U("dtype", b->place[r].dtype));
 	}
 	combine(n, b, target, GPUSIM_SUM, 1, 3, s);
 }
@@ -182,7 +183,8 @@ divided_loss(const struct net *n, const struct emit_batch *b, const struct emit_
 		       U("logits", b->place[r].y[last]),
 		       MOVES("labels", target[r].labels, target[r].labels_step),
 		       U("rows", b->rows[r]), U("classes", count), U("cols", n->each),
-		       U("first", first), F("scale", target[r].grad_scale));
+		       U("first", first), F("scale", target[r].grad_scale),
+		       U("scale_at", target[r].scale_at), U("dtype", b->place[r].dtype));
 	}
 }
 

@@ -107,7 +107,10 @@ struct train_config {
 	uint32_t zero;				/* 0 to 3 */
 	bool no_reshard; /* zero 3: gathered parameters stay until the end of the step */
 	enum recompute recompute;
-	bool account; /* compare a step with formulas (train/account.h) */
+	bool account;		     /* compare a step with formulas (train/account.h) */
+	enum gpusim_dtype precision; /* GPUSIM_F16, GPUSIM_BF16; 0: f32 */
+	double loss_scale;	     /* of 16 bits; LOSS_SCALE_DYNAMIC; 0: not given */
+	double clip;		     /* largest norm of the gradient; 0: any */
 	/* failures and checkpoints */
 	const char *checkpoint;	   /* folder; NULL: none */
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
@@ -125,6 +128,22 @@ struct train_config {
 	const char *json, *plot, *save, *load, *out, *trace;
 	struct option_text *texts; /* all the strings above */
 };
+
+#define LOSS_SCALE_DYNAMIC -1.0
+#define LOSS_SCALE_FIRST   65536.0 /* dynamic */
+
+/* Is the loss scaled, by a number that steps may change? The number at the beginning. */
+static inline bool
+config_scales(const struct train_config *c)
+{
+	return c->precision == GPUSIM_F16 || c->loss_scale != 0;
+}
+
+static inline double
+config_loss_scale(const struct train_config *c)
+{
+	return c->loss_scale > 0 ? c->loss_scale : LOSS_SCALE_FIRST;
+}
 
 /* Devices besides the workers: the one that holds the weights and does not train. */
 static inline uint32_t

@@ -25,8 +25,8 @@ extern const unsigned config_nrows;
 
 /* Types of single options (config_values.c, config_dims.c). */
 extern const struct option_kind config_algo, config_compress, config_devices, config_dims,
-    config_hidden, config_image_size, config_layers, config_optimizer, config_parallel,
-    config_split, config_stages, config_staleness, config_wait, config_workers;
+    config_hidden, config_image_size, config_layers, config_loss_scale_kind, config_optimizer,
+    config_parallel, config_split, config_stages, config_staleness, config_wait, config_workers;
 
 /* Called after each file: combine its parts of layers and fractions. */
 enum rc config_file_read(struct option_set *s, const char *name, int rank, struct err *err);

@@ -35,6 +35,8 @@ static const struct option_word sync_words[] = {{"allreduce", SYNC_ALLREDUCE},
 						{"ps", SYNC_PS},
 						{"local", SYNC_LOCAL},
 						{NULL, 0}};
+static const struct option_word precision_words[] = {
+    {"f32", 0}, {"f16", GPUSIM_F16}, {"bf16", GPUSIM_BF16}, {NULL, 0}};
 static const struct option_word recompute_words[] = {{"none", RECOMPUTE_NONE},
 						     {"selective", RECOMPUTE_SELECTIVE},
 						     {"full", RECOMPUTE_FULL},
@@ -199,6 +201,12 @@ static bool
 has_tp(const void *c)
 {
 	return config(c)->parallel.tp > 1;
+}
+
+static bool
+has_halves(const void *c)
+{
+	return config(c)->precision;
 }
 
 static bool
@@ -385,6 +393,14 @@ const struct option_row config_rows[] = {
     {"account", NULL,
      "after the training, print memory and communication of one more step beside formulas",
      AS_BOOL(account), ONLY_SPREAD},
+    {"precision", "TYPE",
+     "type of parameters, gradients and activations: f32, f16, bf16; the optimizer has f32",
+     AS_WORD(precision, precision_words), DEFAULT("f32"), ONLY_SPREAD},
+    {"loss-scale", "dynamic|X", "multiply the loss, so that small gradients do not become 0",
+     AS_KIND(config_loss_scale_kind), AT(loss_scale), DEFAULT_NOTE("dynamic for f16, else 1"),
+     ONLY(has_halves, "precision", "needs --precision f16 or bf16")},
+    {"clip", "X", "scale a gradient whose norm is above X down to X", AS_DOUBLE(clip, 0, 1e6),
+     DEFAULT("0"), DEFAULT_NOTE("no bound"), ONLY_SPREAD},
     {"bucket-bytes", "SIZE", "reduce gradients during backward, SIZE bytes at a time",
      AS_SIZE(bucket_bytes), DEFAULT("0"), DEFAULT_NOTE("all together, after backward"),
      ONLY(not_spread, "parallel",

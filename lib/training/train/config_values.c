@@ -107,6 +107,36 @@ add_stages(const struct option_row *o, const void *target, struct buf *out)
 }
 
 static enum rc
+take_loss_scale(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	double *to = &((struct train_config *)target)->loss_scale;
+	enum rc rc;
+
+	(void)o;
+	if (strcasecmp(text, "dynamic") == 0) {
+		*to = LOSS_SCALE_DYNAMIC;
+		return RC_OK;
+	}
+	rc = parse_double(text, 0x1p-126, 0x1p127, to, err);
+	if (rc != RC_OK)
+		err_set(err, RC_INVAL, "'%.64s': must be dynamic, or a number from 2^-126 to 2^127",
+			text);
+	return rc;
+}
+
+static void
+add_loss_scale(const struct option_row *o, const void *target, struct buf *out)
+{
+	double scale = ((const struct train_config *)target)->loss_scale;
+
+	(void)o;
+	if (scale < 0)
+		buf_addf(out, "dynamic");
+	else if (scale > 0)
+		option_add_double(out, scale);
+}
+
+static enum rc
 take_devices(const struct option_row *o, const char *text, void *target, struct err *err)
 {
 	return option_u32.parse(o, text, target, err);
@@ -333,6 +363,7 @@ const struct option_kind config_algo = {"name", take_algo, add_algo},
 			 config_hidden = {"numbers", take_hidden, NULL},
 			 config_image_size = {"size", take_image_size, add_image_size},
 			 config_layers = {"numbers", take_layers, add_layers},
+			 config_loss_scale_kind = {"real", take_loss_scale, add_loss_scale},
 			 config_optimizer = {"word", take_optimizer, add_optimizer},
 			 config_parallel = {"grid", take_parallel, add_parallel},
 			 config_stages = {"numbers", take_stages, add_stages},

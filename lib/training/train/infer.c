@@ -124,7 +124,7 @@ forward(struct predictor *p, enum gpusim_dtype type, uint64_t n, struct gpusim_o
 	       U("n", n * net_shape_size(t->net.input)), U("from", type), U("to", GPUSIM_F32),
 	       F("scale", common ? scale : 1));
 	if (!common)
-		replica_normalise(&sink, 0, t, p->net.x, p->scale, p->shift, n);
+		replica_normalise(&sink, 0, t, &p->net, p->scale, p->shift, n);
 	emit_forward(&t->net, &b, EMIT_EVAL, &sink);
 }
 

@@ -69,6 +69,7 @@ replica_live(struct replica *r, const struct task *task, uint64_t *at)
 		place_optimizer(r, task, at);
 	r->extra = *at;
 	compress_place_shared(r, task, at);
+	r->scaler = config_scales(task->config) ? emit_take(at, LAYOUT_SCALER) : 0;
 	r->own = *at;
 	if (own)
 		place_optimizer(r, task, at);
@@ -171,13 +172,14 @@ replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, un
 }
 
 void
-replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task, uint64_t x,
-		  uint64_t scale, uint64_t shift, uint64_t rows)
+replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task,
+		  const struct emit_place *net, uint64_t scale, uint64_t shift, uint64_t rows)
 {
 	const struct dataset *data = &task->data;
 
-	LAUNCH(sink, rank, "affine", U("x", x), U("scale", scale), U("shift", shift),
-	       U("rows", rows), U("c", data->channels), U("hw", (uint64_t)data->rows * data->cols));
+	LAUNCH(sink, rank, "affine", U("x", net->x), U("dtype", net->dtype), U("scale", scale),
+	       U("shift", shift), U("rows", rows), U("c", data->channels),
+	       U("hw", (uint64_t)data->rows * data->cols));
 }
 
 /* Each channel has its own factor and summand, unless one factor applies to all. */
@@ -188,7 +190,7 @@ normalise(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 	double scale;
 
 	if (!task_scale(s->task, &scale))
-		replica_normalise(sink, rank, s->task, r->net.x, r->scale, r->shift, rows);
+		replica_normalise(sink, rank, s->task, &r->net, r->scale, r->shift, rows);
 }
 
 /* The factor for all channels, or 1 if normalisation follows. */
@@ -217,7 +219,7 @@ augment(const struct emit_sink *sink, uint32_t rank, const struct replica *r, co
 	LAUNCH(sink, rank, "augment", U("dst", r->net.x), U("src", r->crops),
 	       MOVES("how", r->draws + b->first * sizeof(uint32_t), advance(b) * sizeof(uint32_t)),
 	       U("n", b->rows), U("c", data->channels), U("h", data->rows), U("w", data->cols),
-	       U("pad", AUGMENT_PAD));
+	       U("pad", AUGMENT_PAD), U("dtype", r->net.dtype));
 }
 
 void
@@ -228,7 +230,7 @@ replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *
 	    sink, rank, "gather", U("dst", s->augment ? r->crops : r->net.x), U("src", r->samples),
 	    MOVES("index", r->order + b->first * sizeof(uint32_t), advance(b) * sizeof(uint32_t)),
 	    U("n", b->rows), U("rows", s->held), U("cols", dataset_item_size(&s->task->data)),
-	    U("dtype", s->task->data.dtype), U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	    U("dtype", s->task->data.dtype), U("to", r->net.dtype), F("scale", common_scale(s)));
 	if (s->augment)
 		augment(sink, rank, r, s, b);
 	normalise(sink, rank, r, s, b->rows);
@@ -243,7 +245,7 @@ replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct rep
 	LAUNCH(sink, rank, "cast", U("dst", r->net.x),
 	       MOVES("src", r->tests[part] + b->first * item, advance(b) * item),
 	       U("n", b->rows * dataset_item_size(&s->task->data)), U("from", s->task->data.dtype),
-	       U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	       U("to", r->net.dtype), F("scale", common_scale(s)));
 	normalise(sink, rank, r, s, b->rows);
 }
 

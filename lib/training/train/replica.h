@@ -69,6 +69,7 @@ struct replica {
 	uint64_t extra;		/* the first of: */
 	uint64_t anchor, outer; /* f32[values], f32[nparams] of DiLoCo; 0: none */
 	uint64_t q;		/* f32 of powersgd; 0: none */
+	uint64_t scaler;	/* LAYOUT_SCALER bytes, of a scaled loss; 0: none */
 	uint64_t own;		/* the first of: */
 	uint64_t error[2];	/* f32[nparams] each; 0: none */
 	uint64_t live_bytes;
@@ -105,9 +106,9 @@ uint64_t replica_bytes(const struct shape *s);
 void replica_place(struct replica *r, const struct shape *s, struct gpusim_device device,
 		   uint64_t base);
 
-/* Apply each channel's factor and summand, which are at scale and shift, to rows at x. */
+/* Apply each channel's factor and summand, which are at scale and shift, to rows of the net's input. */
 void replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task,
-		       uint64_t x, uint64_t scale, uint64_t shift, uint64_t rows);
+		       const struct emit_place *net, uint64_t scale, uint64_t shift, uint64_t rows);
 
 /* A batch: its samples, and how they move from one iteration to the next. */
 struct batch {

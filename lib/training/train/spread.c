@@ -13,7 +13,7 @@ bool
 spread_wanted(const struct train_config *c)
 {
 	return c->parallel.tp > 1 || c->parallel.pp > 1 || c->micro > 1 || c->zero ||
-	       c->recompute || c->pipeline || c->nstages ||
+	       c->recompute || c->pipeline || c->nstages || c->precision || c->clip > 0 ||
 	       (c->account && c->compress.kind == COMPRESS_NONE);
 }
 
@@ -159,12 +159,19 @@ spread_new(const struct task *task, uint32_t n, uint64_t global, struct spread *
 				  .zero = c->zero,
 				  .keep = c->no_reshard,
 				  .recompute = c->recompute,
+				  .dtype = c->precision,
+				  .normed = c->clip > 0 || config_scales(c),
 				  .leaf = c->deterministic ? c->leaf : 0,
 				  .nstate = optimizer_adapts(c->optimizer) ? 2 : 1};
 
 	if (rc == RC_OK && task->net.nstats)
 		rc = err_set(err, RC_INVAL,
-			     "--parallel, --zero, --micro: not for a model with batch norm");
+			     "--parallel, --zero, --micro, --precision, --clip: not for a model "
+			     "with batch norm");
+	if (rc == RC_OK && c->deterministic && c->precision == GPUSIM_F16)
+		rc = err_set(err, RC_INVAL,
+			     "--precision: f16 cannot be used with --deterministic, whose sums are "
+			     "exact and do not overflow; bf16 can");
 	if (rc == RC_OK)
 		rc = choose_schedule(task, s, err);
 	if (rc == RC_OK) {

@@ -48,6 +48,9 @@ unsigned spread_step(struct trainer *t, bool moving, struct gpusim_ops **lists, 
 unsigned spread_test(struct trainer *t, unsigned part, bool moving, struct gpusim_ops **lists,
 		     unsigned most);
 
+/* A list in which parameters of 16 bits become those of the masters; the caller frees it. */
+struct gpusim_ops *spread_narrow(struct trainer *t);
+
 /* Copy all values that training changes from the host's image (weights.c) to the devices, and back. */
 enum rc spread_load(struct trainer *t, uint8_t *image, struct err *err);
 enum rc spread_fetch(struct trainer *t, uint8_t *image, struct err *err);

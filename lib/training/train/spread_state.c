@@ -80,9 +80,9 @@ fetch_vector(const struct move *m, const struct vector *v, struct err *err)
 	return rc;
 }
 
-/* The steps that the optimizer has counted, by unit: the same everywhere. */
+/* What is the same everywhere: the steps that the optimizer has counted, by unit; the loss's scale, if it has one. */
 static enum rc
-move_counts(const struct move *m, uint64_t *steps, bool load, struct err *err)
+move_counts(const struct move *m, uint64_t *steps, uint8_t *scaler, bool load, struct err *err)
 {
 	const struct grid *g = &m->t->spread->grid;
 	uint64_t counts[NET_MAX_CUTS];
@@ -97,6 +97,10 @@ move_counts(const struct move *m, uint64_t *steps, bool load, struct err *err)
 		rc = load ? device_write(m->t->g, r->device, at, counts,
 					 m->row->nunits * sizeof *counts, err)
 			  : device_read(m->t->g, steps, r->device, at, sizeof *steps, err);
+		at = r->spread + m->row->scaler;
+		if (rc == RC_OK && scaler)
+			rc = load ? device_write(m->t->g, r->device, at, scaler, LAYOUT_SCALER, err)
+				  : device_read(m->t->g, scaler, r->device, at, LAYOUT_SCALER, err);
 	}
 	return rc;
 }
@@ -115,7 +119,7 @@ move_state(struct trainer *t, uint8_t *image, bool load, struct err *err)
 	for (uint32_t p = 0; p < l->c.grid.pp && rc == RC_OK; p++) {
 		const struct layout_row *row = &l->row[p];
 		const struct vector v[] = {
-		    {row->params, layout_shards_params(l), (float *)(void *)image},
+		    {row->master, layout_shards_master(l), (float *)(void *)image},
 		    {row->state[0], layout_shards_state(l), (float *)(void *)(image + at.state[0])},
 		    {row->state[1], layout_shards_state(l),
 		     (float *)(void *)(image + at.state[1])}};
@@ -131,7 +135,7 @@ move_state(struct trainer *t, uint8_t *image, bool load, struct err *err)
 				rc = (load ? load_vector : fetch_vector)(&m, &v[i], err);
 			if (rc == RC_OK)
 				rc = move_counts(&m, (uint64_t *)(void *)(image + at.adam_step),
-						 load, err);
+						 at.scaler ? image + at.scaler : NULL, load, err);
 		}
 		free(m.values);
 		free(m.parts);
@@ -142,7 +146,15 @@ move_state(struct trainer *t, uint8_t *image, bool load, struct err *err)
 enum rc
 spread_load(struct trainer *t, uint8_t *image, struct err *err)
 {
-	return move_state(t, image, true, err);
+	struct gpusim_ops *o;
+	enum rc rc = move_state(t, image, true, err);
+
+	if (rc != RC_OK || !t->o->precision)
+		return rc;
+	o = spread_narrow(t);
+	rc = api(gpusim_submit(t->comm, o, GPUSIM_SYNC, NULL), err);
+	gpusim_ops_free(o);
+	return rc;
 }
 
 enum rc

@@ -65,11 +65,11 @@ struct row_recorder {
 	uint32_t *begun; /* by unit: contributions to its gradient so far */
 	/* The event after the last reduction out of each of the two buffers; 0: none */
 	uint64_t busy[2];
-	uint32_t turn;	      /* the buffer for the next unit's gradients */
-	uint32_t *use, nuse;  /* zero 3: the units whose parameters are used, in order */
-	uint32_t used, asked; /* of those: begun; gathers that have been issued */
-	uint64_t got[2];      /* the event after the gather into each buffer */
-	bool moving, test;
+	uint32_t turn;		   /* the buffer for the next unit's gradients */
+	uint32_t *use, nuse;	   /* zero 3: the units whose parameters are used, in order */
+	uint32_t used, asked;	   /* of those: begun; gathers that have been issued */
+	uint64_t got[2];	   /* the event after the gather into each buffer */
+	bool moving, test, narrow; /* narrow: only spread_narrow */
 	unsigned tested;	   /* the tested part */
 	const struct batch *batch; /* by data-parallel rank: of the whole step */
 	uint64_t total;		   /* rows of a step on all ranks */
@@ -89,10 +89,24 @@ tp_of(const struct row_recorder *r)
 	return r->l->c.grid.tp;
 }
 
+/* Bytes of a parameter. */
+static uint64_t
+each_of(const struct row_recorder *r)
+{
+	return layout_size(r->l);
+}
+
+/* Of the gradients that are added up. */
+static enum gpusim_dtype
+type_of(const struct row_recorder *r)
+{
+	return r->l->c.leaf ? GPUSIM_I64 : r->l->c.dtype;
+}
+
 static uint64_t
 size_of(const struct row_recorder *r)
 {
-	return r->l->c.leaf ? sizeof(int64_t) : sizeof(float);
+	return r->l->c.leaf ? sizeof(int64_t) : each_of(r);
 }
 
 /* Count an operation of a rank. */
@@ -104,6 +118,13 @@ count(struct row_recorder *r, uint32_t rank, uint64_t nbytes)
 	l->bytes += nbytes;
 	if (++l->ops[rank] > l->worst)
 		l->worst = l->ops[rank];
+}
+
+/* Is the loss scaled? */
+static bool
+scales(const struct row_recorder *r)
+{
+	return config_scales(r->t->o);
 }
 
 static void
@@ -212,7 +233,7 @@ collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_coll 
 					    .send = r->send,
 					    .recv = r->recv,
 					    .stream = stream,
-					    .deterministic = r->l->c.leaf && type == GPUSIM_F32,
+					    .deterministic = r->l->c.leaf && type != GPUSIM_I64,
 					    .members = r->members,
 					    .nmembers = n,
 					    .group = name};
@@ -340,8 +361,8 @@ static void
 bind_unit(struct row_recorder *r, const struct part_unit *u, uint64_t params, uint64_t grads)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
-		r->place[i].params = base_of(r, i) + params - u->first * sizeof(float);
-		r->place[i].grads = base_of(r, i) + grads - u->first * sizeof(float);
+		r->place[i].params = base_of(r, i) + params - u->first * each_of(r);
+		r->place[i].grads = base_of(r, i) + grads - u->first * each_of(r);
 	}
 }
 
@@ -385,7 +406,7 @@ static uint64_t
 gathered_at(const struct row_recorder *r, uint32_t use)
 {
 	if (r->l->c.keep)
-		return r->row->gathered[0] + r->row->unit[r->use[use]].first * sizeof(float);
+		return r->row->gathered[0] + r->row->unit[r->use[use]].first * each_of(r);
 	return r->row->gathered[use % 2];
 }
 
@@ -394,9 +415,9 @@ gather(struct row_recorder *r, uint32_t use)
 {
 	const struct layout_unit *u = &r->row->unit[r->use[use]];
 	const struct over_dp x = {.coll = GPUSIM_ALLGATHER,
-				  .type = GPUSIM_F32,
+				  .type = r->l->c.dtype,
 				  .n = u->n,
-				  .send = r->row->params + u->shard * sizeof(float),
+				  .send = r->row->params + u->shard * each_of(r),
 				  .recv = gathered_at(r, use)};
 
 	join(r, STREAM_COMPUTE, STREAM_COMM); /* the buffer's last use */
@@ -410,7 +431,7 @@ static uint64_t
 params_at(struct row_recorder *r, uint32_t unit)
 {
 	if (!layout_shards_params(r->l))
-		return r->row->params + r->row->unit[unit].first * sizeof(float);
+		return r->row->params + r->row->unit[unit].first * each_of(r);
 	for (uint32_t k = 0; r->l->c.keep && k < r->used; k++) /* gathered once a step */
 		if (r->use[k] == unit)
 			return gathered_at(r, k);
@@ -465,10 +486,10 @@ accumulate(struct row_recorder *r, uint32_t unit, uint32_t piece)
 		if (r->l->c.leaf)
 			LAUNCH(&r->sink, i, "fixed_add", U("sum", base_of(r, i) + to),
 			       U("src", base_of(r, i) + from), U("n", n), F("scale", LEAVES_SCALE),
-			       U("add", begun));
+			       U("add", begun), U("dtype", r->l->c.dtype));
 		else if (!shards && begun)
 			LAUNCH(&r->sink, i, "axpy", U("y", base_of(r, i) + to),
-			       U("x", base_of(r, i) + from), U("n", n));
+			       U("x", base_of(r, i) + from), U("n", n), U("dtype", r->l->c.dtype));
 	}
 	if (!shards)
 		r->begun[unit]++;
@@ -481,7 +502,6 @@ add_part(struct row_recorder *r, uint32_t unit)
 	const struct layout_unit *u = &r->row->unit[unit];
 	const struct emit_sink sink = {.arg = r, .launch = launch_comm};
 	uint64_t from = r->row->part[r->turn], to = r->row->grads + u->shard * size_of(r);
-	enum gpusim_dtype type = r->l->c.leaf ? GPUSIM_I64 : GPUSIM_F32;
 
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint64_t n, at = base_of(r, i);
@@ -489,10 +509,10 @@ add_part(struct row_recorder *r, uint32_t unit)
 		layout_part(r->l, u, i / tp_of(r), &n);
 		if (r->begun[unit])
 			LAUNCH(&sink, i, "add", U("y", at + to), U("a", at + to), U("b", at + from),
-			       U("n", n), U("dtype", type));
+			       U("n", n), U("dtype", type_of(r)));
 		else
 			LAUNCH(&sink, i, "copy", U("dst", at + to), U("src", at + from), U("n", n),
-			       U("dtype", type));
+			       U("dtype", type_of(r)));
 	}
 	r->begun[unit]++;
 }
@@ -519,8 +539,8 @@ sum_over_rows(struct row_recorder *r, const struct layout_chunk *c, const struct
 				    base_of(r, d * tp + t) + at + (first - u->first) * size_of(r);
 				r->recv[t] = r->send[t];
 			}
-			collect(r, "tp", tp, GPUSIM_ALLREDUCE, GPUSIM_SUM,
-				r->l->c.leaf ? GPUSIM_I64 : GPUSIM_F32, n, STREAM_COMM);
+			collect(r, "tp", tp, GPUSIM_ALLREDUCE, GPUSIM_SUM, type_of(r), n,
+				STREAM_COMM);
 		}
 	}
 }
@@ -535,7 +555,7 @@ reduce_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit)
 			: r->l->c.leaf ? r->row->sums[r->turn]
 				       : r->row->fresh[r->turn];
 	const struct over_dp x = {.coll = in_parts ? GPUSIM_REDUCESCATTER : GPUSIM_ALLREDUCE,
-				  .type = r->l->c.leaf ? GPUSIM_I64 : GPUSIM_F32,
+				  .type = type_of(r),
 				  .n = u->n,
 				  .send = from,
 				  .recv = shards ? r->row->part[r->turn] : from,
@@ -597,7 +617,7 @@ box_at(const struct row_recorder *r, const struct layout_chunk *c, uint32_t micr
 	const struct net *n = &c->part->net;
 	const struct net_node *node = &n->node[in ? n->nnodes - 1 : 0];
 	uint64_t rows = emit_room(n, node, r->l->piece_rows),
-		 each = rows * net_shape_size(node->shape) * sizeof(float);
+		 each = rows * net_shape_size(node->shape) * each_of(r);
 	uint32_t slot = slot_of(r, c, micro);
 
 	return c->slots + slot * c->slot_bytes + (in ? c->inbox : c->outbox) + piece * each;
@@ -606,7 +626,8 @@ box_at(const struct row_recorder *r, const struct layout_chunk *c, uint32_t micr
 static void
 copy(struct row_recorder *r, uint32_t i, uint64_t dst, uint64_t src, uint64_t n)
 {
-	LAUNCH(&r->sink, i, "copy", U("dst", dst), U("src", src), U("n", n));
+	LAUNCH(&r->sink, i, "copy", U("dst", dst), U("src", src), U("n", n),
+	       U("dtype", r->l->c.dtype));
 }
 
 /* The address of a piece's message on rank i. back: a gradient; out: it is sent. */
@@ -643,7 +664,7 @@ message(struct row_recorder *r, const struct pipeline_action *a, bool back, bool
 			    message_at(r, c, a->micro, piece, i, back, out)};
 			const struct gpusim_collective x = {GPUSIM_COLLECTIVE_INIT,
 							    .coll = out ? GPUSIM_SEND : GPUSIM_RECV,
-							    .dtype = GPUSIM_F32,
+							    .dtype = r->l->c.dtype,
 							    .nelem = boundary(r, c, node, i),
 							    .rank = r->first + i,
 							    .root = q * r->n + i,
@@ -677,6 +698,7 @@ take_input(struct row_recorder *r, const struct layout_chunk *c, uint32_t micro,
 			struct batch b = piece_batch(r, i / tp_of(r), micro, piece);
 
 			at.net.x = r->place[i].x;
+			at.net.dtype = r->l->c.dtype;
 			if (r->test)
 				replica_load_tests(&r->sink, i, &at, &r->t->shape, &b, r->tested);
 			else
@@ -741,6 +763,7 @@ take_loss(struct row_recorder *r, const struct layout_chunk *c, const struct emi
 		target[i].loss = base_of(r, i) + r->row->losses + number * sizeof(float);
 		target[i].loss_step = 0;
 		target[i].scratch = base_of(r, i) + r->row->scratch;
+		target[i].scale_at = scales(r) ? base_of(r, i) + r->row->scaler : 0;
 	}
 	emit_loss(&c->part->net, b, target, &r->sink);
 	for (uint32_t i = 0; r->l->c.leaf && i < r->n; i++)
@@ -861,6 +884,124 @@ end_loss(struct row_recorder *r)
 	}
 }
 
+/* A rank's gradient of a unit, of which it has n values from `first` on, in f32 or a half type. */
+static uint64_t
+gradient_at(struct row_recorder *r, const struct layout_unit *u, uint32_t i, uint64_t first,
+	    uint64_t n)
+{
+	uint64_t base = base_of(r, i);
+	uint64_t at = base + r->row->grads +
+		      (layout_shards_grads(r->l) ? u->shard : u->first + first) * size_of(r);
+
+	if (!r->l->c.leaf)
+		return at;
+	LAUNCH(&r->sink, i, "cast", U("dst", base + r->row->fresh[0]), U("src", at), U("n", n),
+	       U("from", GPUSIM_I64), U("to", GPUSIM_F32),
+	       F("scale", 1 / (LEAVES_SCALE * (double)r->total)));
+	return base + r->row->fresh[0];
+}
+
+/* Add the squares of a rank's gradient of a unit, each value once in the grid: of its part over the data-parallel
+ * ranks, and what all tensor-parallel ranks have alike only on the first. */
+static void
+add_squares(struct row_recorder *r, uint32_t unit, uint32_t i)
+{
+	const struct layout_unit *u = &r->row->unit[unit];
+	const struct part *part = r->row->chunk[u->chunk].part;
+	enum gpusim_dtype type = r->l->c.leaf ? GPUSIM_F32 : r->l->c.dtype;
+	uint64_t n, first = layout_part(r->l, u, i / tp_of(r), &n);
+	uint64_t grad = gradient_at(r, u, i, first, n), sum = base_of(r, i) + r->row->norm;
+
+	first += part->unit[u->number].first;
+	if (i % tp_of(r) == 0)
+		LAUNCH(&r->sink, i, "sum_squares", U("sum", sum), U("x", grad), U("n", n),
+		       U("add", 1), U("dtype", type));
+	for (uint32_t k = 0; k < part->narrays && i % tp_of(r) > 0; k++) {
+		const struct part_array *a = &part->array[k];
+		uint64_t begin = a->part, end = a->part + part_array_size(a);
+
+		begin = begin < first ? first : begin;
+		end = end < first + n ? end : first + n;
+		if (a->split != PART_WHOLE && begin < end)
+			LAUNCH(&r->sink, i, "sum_squares", U("sum", sum),
+			       U("x", grad + (begin - first) * emit_type_size(type)),
+			       U("n", end - begin), U("add", 1), U("dtype", type));
+	}
+}
+
+/* The squares of all units of the stage's ranks. */
+static void
+square(struct row_recorder *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		LAUNCH(&r->sink, i, "fill", U("dst", base_of(r, i) + r->row->norm),
+		       U("n", LAYOUT_NORM), U("dtype", GPUSIM_I64));
+	for (uint32_t u = 0; u < r->row->nunits; u++) {
+		end_list(r);
+		for (uint32_t i = 0; i < r->n; i++)
+			add_squares(r, u, i);
+	}
+}
+
+/* One decision of all ranks of the grid: clip, unscale, or skip. rows: all stages. */
+static void
+decide(struct row_recorder *rows)
+{
+	const struct train_config *c = rows->t->o;
+	uint32_t n = grid_size(&rows->l->c.grid), all = gpusim_comm_count(rows->t->comm);
+	struct gpusim_addr *at = must_alloc(n, sizeof *at);
+	uint32_t *members = must_alloc(n, sizeof *members);
+	const struct gpusim_collective x = {GPUSIM_COLLECTIVE_INIT,
+					    .coll = GPUSIM_ALLREDUCE,
+					    .dtype = GPUSIM_I64,
+					    .redop = GPUSIM_SUM,
+					    .nelem = LAYOUT_NORM,
+					    .send = at,
+					    .recv = at,
+					    .stream = STREAM_COMPUTE,
+					    .members = n < all ? members : NULL,
+					    .nmembers = n < all ? n : 0,
+					    .group = n < all ? "grid" : NULL};
+
+	for (uint32_t p = 0; p < rows->s->nranks; p++)
+		for (uint32_t i = 0; i < rows[p].n; i++) {
+			members[rows[p].first + i] = rows[p].first + i;
+			at[rows[p].first + i].addr = base_of(&rows[p], i) + rows[p].row->norm;
+			count(rows, rows[p].first + i, COLL_BYTES + 2ull * n);
+		}
+	if (n > 1)
+		gpusim_ops_collective(rows->o, &x);
+	for (uint32_t p = 0; p < rows->s->nranks; p++)
+		for (uint32_t i = 0; i < rows[p].n; i++) {
+			uint64_t base = base_of(&rows[p], i);
+			uint64_t scale = scales(rows) ? base + rows[p].row->scaler : 0;
+			bool fixed = c->loss_scale > 0;
+
+			LAUNCH(&rows[p].sink, i, "grad_scaler", U("gate", base + rows[p].row->gate),
+			       U("sum", base + rows[p].row->norm), U("scale", scale),
+			       U("counts", scale ? scale + sizeof(float) : 0), F("clip", c->clip),
+			       F("growth", fixed ? 1 : 2), F("backoff", fixed ? 1 : 0.5));
+		}
+	free(at);
+	free(members);
+}
+
+/* Where a rank has its n values of a unit's parameters, and of their masters. */
+static uint64_t
+values_at(const struct row_recorder *r, const struct layout_unit *u, uint32_t i, uint64_t *master,
+	  uint64_t *n)
+{
+	uint64_t part = 0, base = base_of(r, i);
+
+	*n = u->n;
+	if (layout_shards_state(r->l))
+		part = layout_part(r->l, u, i / tp_of(r), n);
+	*master = base + r->row->master +
+		  (layout_shards_master(r->l) ? u->shard : u->first + part) * sizeof(float);
+	return base + r->row->params +
+	       (layout_shards_params(r->l) ? u->shard : u->first + part) * each_of(r);
+}
+
 /* The optimizer's step of a rank's values of a unit: its part, or all. */
 static void
 update_unit(struct row_recorder *r, uint32_t unit, uint32_t i)
@@ -868,40 +1009,40 @@ update_unit(struct row_recorder *r, uint32_t unit, uint32_t i)
 	const struct layout_unit *u = &r->row->unit[unit];
 	const struct batch *b = &r->batch[i / tp_of(r)];
 	struct emit_optimizer o = replica_optimizer(&r->t->replica[r->first + i], &r->t->shape, b);
-	uint64_t base = base_of(r, i), n = u->n, part = 0, size = sizeof(float);
-	uint64_t w, grad, state;
+	uint64_t base = base_of(r, i), n = u->n, part = 0, master, grad, state;
 
 	if (layout_shards_state(r->l))
 		part = layout_part(r->l, u, i / tp_of(r), &n);
-	w = r->row->params + (layout_shards_params(r->l) ? u->shard : u->first + part) * size;
-	grad =
-	    r->row->grads + (layout_shards_grads(r->l) ? u->shard : u->first + part) * size_of(r);
+	values_at(r, u, i, &master, &n);
+	grad = gradient_at(r, u, i, part, n);
 	state = layout_shards_state(r->l) ? u->shard : u->first;
-	if (r->l->c.leaf) {
-		LAUNCH(&r->sink, i, "cast", U("dst", base + r->row->fresh[0]),
-		       U("src", base + grad), U("n", n), U("from", GPUSIM_I64), U("to", GPUSIM_F32),
-		       F("scale", 1 / (LEAVES_SCALE * (double)r->total)));
-		grad = r->row->fresh[0];
-	}
 	for (unsigned k = 0; k < 2; k++)
-		o.state[k] = r->row->state[k] ? base + r->row->state[k] + state * size : 0;
+		o.state[k] = r->row->state[k] ? base + r->row->state[k] + state * sizeof(float) : 0;
 	o.count = base + r->row->counts + unit * sizeof(uint64_t);
-	emit_optimize(&r->sink, i, base + w, base + grad, n, GPUSIM_F32, &o);
+	o.gate = r->row->gate ? base + r->row->gate : 0;
+	o.grad_dtype = r->l->c.leaf ? GPUSIM_F32 : r->l->c.dtype;
+	emit_optimize(&r->sink, i, master, grad, n, GPUSIM_F32, &o);
 }
 
-/* All ranks get the parts of the parameters that each has stepped. */
+/* All ranks get the parameters that each has stepped. */
 static void
 spread_parameters(struct row_recorder *r, uint32_t unit)
 {
 	const struct layout_unit *u = &r->row->unit[unit];
-	uint64_t at = r->row->params + u->first * sizeof(float);
+	uint64_t at = r->row->params + u->first * each_of(r);
 	const struct over_dp x = {.coll = GPUSIM_ALLGATHER,
-				  .type = GPUSIM_F32,
+				  .type = r->l->c.dtype,
 				  .n = u->n,
 				  .send = at,
 				  .recv = at,
-				  .send_part = sizeof(float)};
+				  .send_part = each_of(r)};
 
+	for (uint32_t i = 0; i < r->n && r->l->c.dtype != GPUSIM_F32; i++) {
+		uint64_t master, n, params = values_at(r, u, i, &master, &n);
+
+		LAUNCH(&r->sink, i, "cast", U("dst", params), U("src", master), U("n", n),
+		       U("from", GPUSIM_F32), U("to", r->l->c.dtype));
+	}
 	if (!layout_shards_state(r->l) || layout_shards_params(r->l))
 		return;
 	join(r, STREAM_COMPUTE, STREAM_COMM);
@@ -909,13 +1050,21 @@ spread_parameters(struct row_recorder *r, uint32_t unit)
 	over_dp(r, &x, STREAM_COMM);
 }
 
+/* Gradients are complete: the loss, and what the norm needs. */
 static void
-end_step(struct row_recorder *r)
+close_step(struct row_recorder *r)
 {
 	name_pass(r, NULL);
 	join(r, STREAM_COMM, STREAM_COMPUTE);
 	if (r->p == r->s->rank_of[r->s->nstages - 1])
 		end_loss(r);
+	if (r->l->c.normed)
+		square(r);
+}
+
+static void
+end_step(struct row_recorder *r)
+{
 	for (uint32_t u = 0; u < r->row->nunits; u++) {
 		end_list(r);
 		for (uint32_t i = 0; i < r->n; i++)
@@ -1022,7 +1171,9 @@ begin_row(struct row_recorder *r)
 static void
 end_row(struct row_recorder *r)
 {
-	if (!r->test)
+	for (uint32_t u = 0; r->narrow && u < r->row->nunits; u++)
+		spread_parameters(r, u);
+	if (!r->test && !r->narrow)
 		end_step(r);
 	for (uint32_t q = 0; q < 2 * r->s->nranks; q++)
 		if (r->talks[q])
@@ -1123,7 +1274,7 @@ record(struct trainer *t, struct lists *l, const struct pipeline *s,
        const struct row_recorder *common)
 {
 	uint32_t *posted = must_alloc((size_t)s->nranks * s->nranks, sizeof *posted);
-	bool more = true;
+	bool more = !common->narrow, steps = !common->narrow && !common->test;
 
 	l->nrows = s->nranks;
 	l->row = must_alloc(s->nranks, sizeof *l->row);
@@ -1148,6 +1299,10 @@ record(struct trainer *t, struct lists *l, const struct pipeline *s,
 			more |= advance(&l->row[p], posted);
 		more = more || post(l, posted);
 	}
+	for (uint32_t p = 0; p < s->nranks && steps; p++)
+		close_step(&l->row[p]);
+	if (steps && l->row->l->c.normed)
+		decide(l->row);
 	for (uint32_t p = 0; p < s->nranks; p++)
 		end_row(&l->row[p]);
 	for (uint32_t p = 0; p < s->nranks; p++)
@@ -1190,6 +1345,18 @@ spread_step(struct trainer *t, bool moving, struct gpusim_ops **lists, unsigned 
 	record(t, &l, t->spread->schedule, &common);
 	free(batch);
 	return lists_end(&l);
+}
+
+struct gpusim_ops *
+spread_narrow(struct trainer *t)
+{
+	const struct row_recorder common = {.narrow = true};
+	struct gpusim_ops *o;
+	struct lists l = lists_of(t, &o, 1);
+
+	record(t, &l, t->spread->forward, &common);
+	lists_end(&l);
+	return o;
 }
 
 unsigned

@@ -70,12 +70,14 @@ task_fini(struct task *t)
 static uint64_t
 method_of(const struct train_config *c)
 {
-	const double number[] = {c->compress.kind,	     c->compress.rank, c->compress.fraction,
-				 (double)c->compress_warmup, c->outer,	       c->outer_lr,
-				 c->outer_momentum};
+	const double number[] = {
+	    c->compress.kind, c->compress.rank, c->compress.fraction, (double)c->compress_warmup,
+	    c->outer,	      c->outer_lr,	c->outer_momentum,    c->precision,
+	    c->loss_scale,    c->clip};
 	uint64_t sum = 0, bits;
 
-	if (c->compress.kind == COMPRESS_NONE && c->outer == OUTER_MEAN)
+	if (c->compress.kind == COMPRESS_NONE && c->outer == OUTER_MEAN && !c->precision &&
+	    c->clip == 0)
 		return 0;
 	for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
 		memcpy(&bits, &number[i], sizeof bits);

@@ -62,6 +62,8 @@ struct epoch {
 	/* That all devices together send for gradients or weights (compress_sent), and would send if every
 	 * step all-reduced its gradients. */
 	uint64_t sent_bytes, allreduce_bytes;
+	double loss_scale;	/* at its end; 0: the loss is not scaled */
+	uint32_t skipped_steps; /* since the training began: a gradient was infinite or NaN */
 };
 
 /* Train one epoch, or the rest of it, and test. */

@@ -315,12 +315,33 @@ test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 }
 
 static enum rc
+read_scaler(struct trainer *t, struct epoch *e, struct err *err)
+{
+	const struct replica *r = &t->replica[0];
+	uint8_t bytes[LAYOUT_SCALER];
+	float scale;
+	enum rc rc = device_read(t->g, bytes, r->device,
+				 r->spread + t->spread->layout->row[0].scaler, sizeof bytes, err);
+
+	if (rc != RC_OK)
+		return rc;
+	memcpy(&scale, bytes, sizeof scale);
+	memcpy(&e->skipped_steps, bytes + 8, sizeof e->skipped_steps);
+	e->loss_scale = (double)scale;
+	return RC_OK;
+}
+
+static enum rc
 test_unit(struct trainer *t, struct epoch *e, struct err *err)
 {
 	enum rc rc = test_part(t, TESTS, &e->accuracy, err);
 
 	if (rc == RC_OK)
 		rc = test_part(t, VALIDATION, &e->validation, err);
+	if (rc != RC_OK)
+		return rc;
+	if (config_scales(t->o))
+		rc = read_scaler(t, e, err);
 	if (rc != RC_OK)
 		return rc;
 	e->loss = t->at.loss_sum / t->data->train.nitems;

@@ -30,6 +30,8 @@ take_own(struct trainer *t, const struct replica *at, const struct checkpoint *f
 	if (own->cols == 0)
 		return RC_OK;
 	memcpy(t->host + at->extra, own->bytes, at->own - at->extra);
+	if (spread_wanted(t->o)) /* it has no rank's own */
+		return RC_OK;
 	t->host_own = *own;
 	t->host_own.bytes = must_alloc(own->rows, own->cols);
 	memcpy(t->host_own.bytes, own->bytes, own->rows * own->cols);
@@ -39,6 +41,7 @@ take_own(struct trainer *t, const struct replica *at, const struct checkpoint *f
 static enum rc
 begin_anew(struct trainer *t, const struct replica *at, struct err *err)
 {
+	float scale = (float)config_loss_scale(t->o);
 	enum rc rc = RC_OK;
 
 	net_init(t->net, t->o->seed, (float *)(void *)t->host);
@@ -46,6 +49,8 @@ begin_anew(struct trainer *t, const struct replica *at, struct err *err)
 		rc = net_load(t->net, t->o->load, (float *)(void *)t->host, err);
 	if (rc == RC_OK)
 		compress_begin(t->task, at, t->host);
+	if (at->scaler)
+		memcpy(t->host + at->scaler, &scale, sizeof scale);
 	return rc;
 }
 
@@ -173,11 +178,15 @@ static enum rc
 copy_own(struct trainer *t, const struct replica *at, struct checkpoint_bytes *own, struct err *err)
 {
 	uint64_t nbytes = replica_extra_bytes(at);
-	uint32_t n = gpusim_comm_count(t->comm);
+	uint32_t n = t->spread ? 1 : gpusim_comm_count(t->comm);
 	enum rc rc = RC_OK;
 
 	if (nbytes)
 		*own = (struct checkpoint_bytes){n, nbytes, must_alloc(n, nbytes)};
+	if (t->spread && nbytes) {
+		memcpy(own->bytes, t->host + at->extra, nbytes);
+		return RC_OK;
+	}
 	for (uint32_t r = 0; r < n && nbytes && rc == RC_OK; r++)
 		rc = device_read(t->g, own->bytes + r * nbytes, t->replica[r].device,
 				 t->replica[r].extra, nbytes, err);
