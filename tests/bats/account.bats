@@ -39,6 +39,12 @@ agrees() {
 		18 --parallel dp=1,pp=2 --schedule zb-v --micro 4
 		12 --parallel dp=3 --zero 3 --deterministic --leaf 8 --micro 2
 		28 --parallel dp=2,tp=2,pp=2 --zero 1
+		10 --devices 4 --precision bf16
+		14 --devices 4 --precision f16 --zero 1
+		14 --devices 4 --precision f16 --zero 2
+		14 --devices 4 --precision f16 --zero 3
+		14 --parallel dp=2,tp=2 --precision bf16 --sequence-parallel
+		24 --parallel dp=2,pp=2 --precision bf16 --schedule zb-h1 --clip 1
 	END
 }
 
@@ -114,4 +120,16 @@ told() {
 	END
 	run -2 bounded mnist-train --data data --model resnet9 --account
 	assert_match '^mnist-train: --account: not for a model with batch norm$'
+}
+
+@test "ZeRO's table: bytes a parameter with f16 and Adam, of 7556 parameters on 4 devices" {
+	local zero
+	for zero in 0 1 2 3; do
+		bounded "${VIT[@]}" --devices 4 --precision f16 --zero "$zero" --json json >out
+		awk -v zero="$zero" -F '"measured":' '/account/ {
+			for (i = 2; i <= 4; i++) sum += $i
+			want = zero == 0 ? 16 : zero == 1 ? 4 + 12 / 4 : zero == 2 ? 2 + 14 / 4 : 16 / 4
+			# parts of units are rounded up, and arrays to 256 bytes
+			exit !(sum >= want * 7556 && sum <= want * 7556 + 5 * 256 + 16 * 4) }' json || fail "zero $zero"
+	done
 }

@@ -130,9 +130,11 @@ find(const struct account_input *in, struct account_facts *f)
 				    .M = in->spread ? in->spread->schedule->nmicro : 1,
 				    .c = in->net->nclasses,
 				    .leaf = in->c->deterministic ? in->c->leaf : 0,
-				    .each = sizeof(float),
+				    .each = in->c->precision ? 2 : sizeof(float),
 				    .nunits = in->net->ncuts,
-				    .nstate = optimizer_adapts(in->c->optimizer) ? 2 : 1,
+				    .nstate = (optimizer_adapts(in->c->optimizer) ? 2 : 1) +
+					      (in->c->precision ? 1 : 0),
+				    .normed = in->c->clip > 0 || config_scales(in->c),
 				    .seq = in->c->sequence && g->tp > 1,
 				    .known = true};
 	if (in->net->vit.blocks)

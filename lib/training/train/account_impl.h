@@ -34,7 +34,7 @@ struct account_facts {
 	uint64_t pieces, leaf;	 /* of a microbatch; rows of a leaf, or 0 */
 	uint64_t each;		 /* bytes of a parameter, of an activation */
 	uint64_t psi;		 /* parameters of the whole net */
-	uint32_t nunits, nstate; /* nstate: vectors of the optimizer */
+	uint32_t nunits, nstate; /* nstate: vectors of the optimizer, masters */
 	struct account_unit unit[NET_MAX_CUTS];
 	/* known: each unit has formulas for its activations; normed: the gradient's norm is taken */
 	bool seq, known, normed;

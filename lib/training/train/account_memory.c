@@ -277,6 +277,8 @@ add_values(const struct account_facts *f, struct rank_memory *m)
 	m->grads = up((zero >= 2 ? m->shard : m->n) * size);
 	m->state = f->nstate * up((zero >= 1 ? m->shard : m->n) * 4);
 	m->buffers = up(m->nunits * 8) + up(f->M * f->pieces * 4) + up(8) + up(4 * f->b * 4);
+	if (f->normed)
+		m->buffers += up(LAYOUT_NORM * 8) + up(8) + up(LAYOUT_SCALER);
 	if (f->leaf || f->M > 1 || zero >= 2)
 		m->buffers += 2 * (f->leaf ? up(m->largest * 4) : unit);
 	if (zero >= 2)
@@ -307,7 +309,11 @@ add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, 
 {
 	const struct layout_row *row = &f->in->spread->layout->row[p];
 	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
-	uint64_t micro = 0, peak = 0, after = row->fresh[0] ? row->fresh[0] : row->losses;
+	uint64_t micro = 0, peak = 0,
+		 after = row->fresh[0] ? row->fresh[0]
+			 : f->normed   ? row->norm
+				       : row->losses;
+	uint64_t state = f->each < sizeof(float) ? row->master : row->state[0];
 	const char *psi = f->t * f->p > 1 ? "Psi of the rank" : "Psi";
 
 	for (uint32_t i = 0; i < row->nchunks; i++) {
@@ -316,14 +322,12 @@ add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, 
 		micro += c->slot_bytes;
 		peak += c->nslots * c->slot_bytes + c->work_bytes * f->pieces;
 	}
-	account_add(a, "parameters, bytes", p, (double)m->params,
-		    (double)(row->state[0] - row->params), "%u %s%s", (unsigned)f->each, psi,
-		    zero >= 3 ? " / N" : "");
+	account_add(a, "parameters, bytes", p, (double)m->params, (double)(state - row->params),
+		    "%u %s%s", (unsigned)f->each, psi, zero >= 3 ? " / N" : "");
 	account_add(a, "gradients, bytes", p, (double)m->grads, (double)(after - row->grads),
 		    "%u %s%s", f->leaf ? 8 : (unsigned)f->each, psi, zero >= 2 ? " / N" : "");
-	account_add(a, "optimizer state, bytes", p, (double)m->state,
-		    (double)(row->counts - row->state[0]), "%u %s%s", 4 * f->nstate, psi,
-		    zero >= 1 ? " / N" : "");
+	account_add(a, "optimizer state, bytes", p, (double)m->state, (double)(row->counts - state),
+		    "%u %s%s", 4 * f->nstate, psi, zero >= 1 ? " / N" : "");
 	account_add(a, "activations of a microbatch, bytes", p, f->known ? (double)m->micro : NAN,
 		    (double)micro, "%u * %s", (unsigned)f->each, activation_formula(f));
 	account_add(a, "activations at the peak, bytes", p, f->known ? (double)m->peak : NAN,

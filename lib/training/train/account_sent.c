@@ -10,8 +10,6 @@
 
 #include "train/account_impl.h"
 
-#define ACCOUNT_NORM 21u /* integers that are the sum of squares */
-
 struct sums {
 	struct account_count by[ACCOUNT_NGROUPS][ACCOUNT_NCOLLS];
 };
@@ -330,7 +328,6 @@ account_sent(const struct account_facts *f, struct account *a)
 		compare(f, p, false, &expected, a);
 	}
 	if (f->normed)
-		collective(&c, ACCOUNT_GRID, ACCOUNT_ALLREDUCE, f->N * f->t * f->p, 1,
-			   ACCOUNT_NORM);
+		collective(&c, ACCOUNT_GRID, ACCOUNT_ALLREDUCE, f->N * f->t * f->p, 1, LAYOUT_NORM);
 	compare(f, UINT32_MAX, true, &all, a);
 }

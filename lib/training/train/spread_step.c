@@ -955,6 +955,7 @@ decide(struct row_recorder *rows)
 					    .coll = GPUSIM_ALLREDUCE,
 					    .dtype = GPUSIM_I64,
 					    .redop = GPUSIM_SUM,
+					    .algo = algo_of(rows, "grid", GPUSIM_ALLREDUCE),
 					    .nelem = LAYOUT_NORM,
 					    .send = at,
 					    .recv = at,
