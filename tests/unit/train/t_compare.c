@@ -66,7 +66,7 @@ static bool
 has_flags(enum compare_method m, const struct train_config *config, const char *const *flags)
 {
 	char *line = flags_of(m, *config);
-	bool good = !strstr(line, "--compare") && !strstr(line, "--out") &&
+	bool good = !strstr(line, "--compare") && !strstr(line, "--out=") &&
 		    strstr(line, "--batch=21 ") && strstr(line, "--json=report ") &&
 		    strstr(line, "--seed=7 ");
 
