@@ -268,7 +268,7 @@ write_json(const struct account *a, FILE *f)
 			json_put(&j, "pipeline_rank:%u", l->row);
 		json_put(&j, "}");
 	}
-	json_put(&j, "] agrees:%hhu}\n", a->ndisagree == 0);
+	json_put(&j, "] agrees:%hhu}\n", (unsigned char)(a->ndisagree == 0));
 }
 
 enum rc

@@ -43,8 +43,8 @@ static const char *const tests[] = {
     "accuracy count:q1 logits:h40 labels:l4 rows=4 classes=10",
     "shard_top top:f4 logits:h40 rows=4 classes=9 cols=10",
     "shard_sums sums:f12 top:f4 labels:l4 first=2 logits:h40 rows=4 classes=9 cols=10",
-    "shard_xent grad:h40 loss:f1 top:f4 sums:f12 labels:l4 first=2 logits:h40@grad rows=4 "
-    "classes=9 cols=10 scale_at:f1",
+    ("shard_xent grad:h40 loss:f1 top:f4 sums:f12 labels:l4 first=2 logits:h40@grad rows=4 "
+     "classes=9 cols=10 scale_at:f1"),
     "conv2d x:h36 weight:h18 bias:h2 y:h72 scratch:h324 n=1 c=1 h=6 w=6 k=2 size=3 pad=1",
     "maxpool2d x:h36 y:h9 index:w9 n=1 c=1 h=6 w=6 size=2",
     "batchnorm y:h24 x:h24@y moments:h4 gamma:h2 beta:h2 n=3 c=2 hw=4 eps=2",
