@@ -85,7 +85,7 @@ end 9, busy 6, bubble 3 (50.0 %)
 
 @test "show fits the terminal, in colours" {
 	needs script
-	script -qec 'stty cols 60; gpuctl pipeline show zb-h1 -p 4 -m 8' /dev/null >shown </dev/null
+	TERM=xterm script -qec 'stty cols 60; gpuctl pipeline show zb-h1 -p 4 -m 8' /dev/null >shown </dev/null
 	grep -q $'\e\[30;104mF' shown
 	sed 's/\x1b\[[0-9;]*m//g' shown | tr -d '\r' | head -n 4 >lines
 	assert_equal "$(awk 'length > 60' lines)" ''
