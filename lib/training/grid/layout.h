@@ -30,7 +30,6 @@ struct layout_config {
 	uint32_t leaf; /* exact sums over leaves of so many rows (train/leaves.h); 0: sums in f32 */
 	uint32_t nstate; /* vectors of the optimizer: 1 or 2 */
 	uint64_t rows;	 /* the most of a microbatch on a rank */
-	uint64_t items;	 /* elements of one item of the data set */
 	const struct pipeline *schedule;
 	const uint32_t *units; /* by stage: how many units it has */
 };
@@ -39,8 +38,8 @@ struct layout_config {
 struct layout_unit {
 	uint32_t chunk, number; /* part->unit[number] of that chunk */
 	uint64_t first, n;	/* in the rank's vector of parameters */
-	uint64_t shard,
-	    each; /* its part in the sharded vectors: begin, and room for the largest part */
+	/* Where its part begins in the sharded vectors, and room for the largest part */
+	uint64_t shard, each;
 };
 
 /* A stage on its rank. */
@@ -65,15 +64,15 @@ struct layout_row {
 	uint64_t params, state[2], counts; /* offsets; counts: u64 by unit */
 	/* f32: whole or sharded, as the state; with f32 these are the parameters */
 	uint64_t master;
-	uint64_t grads;	   /* i64 with leaves: whole or sharded */
-	uint64_t fresh[2]; /* gradients of one unit, just computed; 0: they go to grads */
-	uint64_t sums[2];  /* zero 2, 3 with leaves: i64 of one unit */
-	uint64_t part[2];  /* zero 2, 3: a reduced part, before it is added */
-	uint64_t gathered[2], gathered_bytes; /* zero 3: parameters of one unit */
-	uint64_t largest;		      /* elements of the largest unit */
-	uint64_t losses;		      /* f32[pieces of a step] */
-	uint64_t loss_sum;		      /* with leaves: i64 */
-	uint64_t scratch;		      /* f32[4, rows of a piece], for a divided loss */
+	uint64_t grads;	      /* i64 with leaves: whole or sharded */
+	uint64_t fresh[2];    /* gradients of one unit, just computed; 0: they go to grads */
+	uint64_t sums[2];     /* zero 2, 3 with leaves: i64 of one unit */
+	uint64_t part[2];     /* zero 2, 3: a reduced part, before it is added */
+	uint64_t gathered[2]; /* zero 3: parameters of one unit */
+	uint64_t largest;     /* elements of the largest unit */
+	uint64_t losses;      /* f32[pieces of a step] */
+	uint64_t loss_sum;    /* with leaves: i64 */
+	uint64_t scratch;     /* f32[4, rows of a piece], for a divided loss */
 	/* normed: i64[LAYOUT_NORM]: sum_squares; f32[2]: grad_scaler's decision */
 	uint64_t norm, gate;
 	uint64_t scaler; /* f32 scale of the loss, u32 good steps, u32 skipped steps */
@@ -138,8 +137,7 @@ layout_shards_master(const struct layout *l)
 uint64_t layout_part(const struct layout *l, const struct layout_unit *u, uint32_t d, uint64_t *n);
 
 /* Addresses of a chunk's activations for one piece of a microbatch, at `base` + slot, on rank t of tp, which has
- * so many rows. params and grads
- * are the caller's. */
+ * so many rows. params and grads are the caller's. */
 void layout_place(const struct layout *l, const struct layout_row *row,
 		  const struct layout_chunk *c, uint32_t slot, uint32_t piece, uint32_t t,
 		  uint64_t rows, uint64_t base, struct emit_place *out);

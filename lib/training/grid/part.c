@@ -215,13 +215,11 @@ static enum have
 form_of(const struct maker *m, uint32_t k)
 {
 	const struct net *n = m->whole;
-	const struct net_node *node = &n->node[k];
 	struct part *before;
 	struct err ignored;
 	enum have form = HAVE_ALL;
 	uint32_t unit = 0;
 
-	(void)node;
 	while (unit_end(n, unit) <= k)
 		unit++;
 	/* Only an mlp's layers alternate; all earlier units decide. */
@@ -229,9 +227,9 @@ form_of(const struct maker *m, uint32_t k)
 	    part_build(n, 0, unit + 1, m->p->tp, m->sequence, &before, &ignored) == RC_OK) {
 		const struct net_node *last = &before->net.node[before->net.nnodes - 1];
 
-		form = last->sharded				    ? HAVE_ROWS
-		       : net_item_size(last) != net_item_size(node) ? HAVE_FEATURES
-								    : HAVE_ALL;
+		form = last->sharded					   ? HAVE_ROWS
+		       : net_item_size(last) != net_item_size(&n->node[k]) ? HAVE_FEATURES
+									   : HAVE_ALL;
 		free(before);
 	}
 	return form;

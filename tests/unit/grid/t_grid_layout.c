@@ -302,7 +302,6 @@ sweep(const struct net *net, const char *what, const struct pipeline *s)
 					  .keep = k % 5 == 0,
 					  .nstate = 1 + k % 2,
 					  .rows = 5,
-					  .items = 54,
 					  .schedule = s};
 
 		if (c.recompute && s->splits)
