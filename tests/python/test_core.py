@@ -334,8 +334,8 @@ class Process(Machine):
         self.assertEqual(list(c.all_reduce([a, gpusim.zeros(2, self.devices[1])])[1]), [1, 2])
 
     def test_ctrl_c_ends_a_wait(self):
-        for wait in ("g.comm_init_rank(2, g.unique_id(), 0)", "c.recv(gpusim.zeros(1, c.device), 0)"):
-            code = ("import gpusim, sys\ng = gpusim.connect()\nc = g.comm_init_rank(1, g.unique_id(), 0)\n"
+        for wait in ("g.comm_init_rank(2, g.unique_id(), 0)", "c.recv(gpusim.zeros(1, c.devices[0]), 1, rank=0)"):
+            code = ("import gpusim, sys\ng = gpusim.connect()\nc = g.comm(2)\n"
                     f"try:\n  print('waits', flush=True)\n  {wait}\nexcept KeyboardInterrupt: print('ended')\n")
             env = dict(os.environ, GPUSIM_COORD=self.g.coordinator)
             p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)
