@@ -120,13 +120,11 @@ place(const struct layout *l, const struct layout_chunk *c, uint32_t t, uint64_t
 }
 
 void
-layout_place(const struct layout *l, const struct layout_row *row, const struct layout_chunk *c,
-	     uint32_t slot, uint32_t piece, uint32_t t, uint64_t rows, uint64_t base,
-	     struct emit_place *out)
+layout_place(const struct layout *l, const struct layout_chunk *c, uint32_t slot, uint32_t piece,
+	     uint32_t t, uint64_t rows, uint64_t base, struct emit_place *out)
 {
 	uint64_t at = base + c->slots + slot * c->slot_bytes + piece * c->piece_bytes, work;
 
-	(void)row;
 	place(l, c, t, rows, at, base + c->work + piece * c->work_bytes, out, &work);
 }
 

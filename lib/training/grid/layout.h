@@ -138,9 +138,8 @@ uint64_t layout_part(const struct layout *l, const struct layout_unit *u, uint32
 
 /* Addresses of a chunk's activations for one piece of a microbatch, at `base` + slot, on rank t of tp, which has
  * so many rows. params and grads are the caller's. */
-void layout_place(const struct layout *l, const struct layout_row *row,
-		  const struct layout_chunk *c, uint32_t slot, uint32_t piece, uint32_t t,
-		  uint64_t rows, uint64_t base, struct emit_place *out);
+void layout_place(const struct layout *l, const struct layout_chunk *c, uint32_t slot,
+		  uint32_t piece, uint32_t t, uint64_t rows, uint64_t base, struct emit_place *out);
 
 /* Is a node's output computed again in backward? */
 bool layout_volatile(const struct layout *l, const struct layout_chunk *c, uint32_t node);

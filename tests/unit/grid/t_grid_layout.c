@@ -143,7 +143,7 @@ nodes_inside(const struct layout *l, const struct layout_row *row, const struct 
 			    base + c->slots + slot * c->slot_bytes + piece * c->piece_bytes;
 			uint64_t work = base + c->work + piece * c->work_bytes;
 
-			layout_place(l, row, c, slot, piece, t, l->piece_rows, base, p);
+			layout_place(l, c, slot, piece, t, l->piece_rows, base, p);
 			for (uint32_t k = 0; k < c->part->net.nnodes; k++) {
 				const struct net *n = &c->part->net;
 				uint64_t nbytes = emit_have(n, &n->node[k], l->piece_rows, t) *
