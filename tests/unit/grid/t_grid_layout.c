@@ -130,8 +130,7 @@ areas_apart(const struct layout *l, const struct layout_row *row)
 
 /* Each node's output and gradient lie in the piece's part of its slot, or in the shared area. */
 static bool
-nodes_inside(const struct layout *l, const struct layout_row *row, const struct layout_chunk *c,
-	     uint32_t t)
+nodes_inside(const struct layout *l, const struct layout_chunk *c, uint32_t t)
 {
 	struct emit_place *p = calloc(1, sizeof *p);
 	uint64_t base = UINT64_C(1) << 40;
@@ -278,7 +277,7 @@ check(const struct net *net, struct layout_config c, const char *what)
 		good = good && areas_apart(l, &l->row[p]);
 		for (uint32_t i = 0; i < l->row[p].nchunks; i++)
 			for (uint32_t t = 0; t < c.grid.tp; t++)
-				good = good && nodes_inside(l, &l->row[p], &l->row[p].chunk[i], t);
+				good = good && nodes_inside(l, &l->row[p].chunk[i], t);
 	}
 	if (!good)
 		ok(false, "%s: dp %u tp %u zero %u leaf %u recompute %u", what, c.grid.dp,
