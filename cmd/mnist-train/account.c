@@ -44,14 +44,18 @@ struct device_reader {
 };
 
 static enum account_group
-group_of(const struct grid *g, uint32_t rank, uint32_t peer)
+group_of(const struct account_input *in, uint32_t rank, uint32_t peer)
 {
+	const struct grid *g = &in->grid;
+	uint32_t shards = in->spread ? in->spread->layout->c.shards : g->dp;
 	struct grid_place a = grid_at(g, rank), b = grid_at(g, peer);
 	unsigned n = (a.d != b.d) + (a.t != b.t) + (a.p != b.p);
 
 	if (n != 1 || peer >= grid_size(g))
 		return ACCOUNT_OTHER;
-	return a.d != b.d ? ACCOUNT_DP : a.t != b.t ? ACCOUNT_TP : ACCOUNT_PP;
+	if (a.d != b.d)
+		return shards > 1 && a.d % shards == b.d % shards ? ACCOUNT_REP : ACCOUNT_DP;
+	return a.t != b.t ? ACCOUNT_TP : ACCOUNT_PP;
 }
 
 static enum account_coll
@@ -83,12 +87,12 @@ take_op(const struct flight_op *op, const struct open_op *of, const struct count
 	if (op->coll == GPUSIM_RECV) /* its send is counted */
 		return;
 	if (sends)
-		group = group_of(&c->in->grid, op->rank, op->root);
+		group = group_of(c->in, op->rank, op->root);
 	else if (c->in->spread &&
 		 (op->group == 0 || (members && strcmp(members->name, "grid") == 0)))
 		group = ACCOUNT_GRID;
 	else if (of->peer && steps)
-		group = group_of(&c->in->grid, op->rank, of->peer - 1);
+		group = group_of(c->in, op->rank, of->peer - 1);
 	to = &c->out->by[group][coll_of(op->coll)];
 	to->n++;
 	to->elements += elements;

@@ -29,6 +29,10 @@ agrees() {
 		12 --parallel dp=3 --zero 2 --micro 2
 		12 --parallel dp=4 --zero 3
 		12 --parallel dp=3 --zero 3 --no-reshard --micro 2
+		14 --parallel dp=4 --zero 1 --shard-size 2
+		14 --parallel dp=6 --zero 2 --shard-size 3 --micro 2
+		14 --parallel dp=4 --zero 3 --shard-size 2 --no-reshard --micro 2 --deterministic --leaf 8
+		28 --parallel dp=4,pp=2 --zero 3 --shard-size 2 --schedule zb-h1 --precision f16
 		10 --parallel dp=2 --recompute full
 		10 --parallel dp=1,tp=4 --recompute selective
 		14 --parallel dp=2,tp=2 --sequence-parallel --recompute full
@@ -87,6 +91,15 @@ told() {
 		"$(told json 'tp all-reduce') $(($(told json 'dp all-gather') + $(told json 'dp reduce-scatter')))"
 	# 8 bsh (t-1)/t of 2 blocks, and the head's: by hand
 	assert_equal "$(told json 'tp all-reduce')" $((8 * 24 * 5 * 16 / 2 * 2 + 2 * (24 * 16 + 4 * 24) / 2))
+
+	# dp=4 in groups of 2: ranks 0 and 1 share a model, 0 and 2 are replicas
+	bounded gpuctl run -n 4 -- sh -c '"$@" --json json >out; gpuctl trace -o trace 2>err' - "${VIT[@]}" --parallel dp=4 --zero 3 \
+		--shard-size 2
+	assert_equal "$(counted trace | awk '{ d = $1 - $2; n[d * d] += $3 } END { print n[1] / 4, n[4] / 4 }')" \
+		"$(($(told json 'dp all-gather') + $(told json 'dp reduce-scatter'))) $(told json 'rep all-reduce')"
+	assert_equal "$(told json 'rep all-reduce')" $((7556 / 2))
+	assert_equal "$(grep -o '"group":"[a-z]*[0-9]*"' trace | sort -u | paste -sd ' ')" \
+		'"group":"rep0" "group":"rep1" "group":"shard0" "group":"shard1"'
 
 	bounded gpuctl run -n 4 -- sh -c '"$@" --json json >out; gpuctl trace -o trace 2>err' - "${VIT[@]}" --parallel dp=4
 	assert_equal "$(counted trace | awk '{ n += $3 } END { print n / 4 }')" "$(told json 'dp all-reduce')"

@@ -72,6 +72,7 @@ moved() {
 		--parallel dp=2 --zero 2 --micro 2
 		--parallel dp=3 --zero 3
 		--parallel dp=2 --zero 3 --no-reshard --micro 2
+		--parallel dp=4 --zero 2 --shard-size 2 --micro 2
 		--parallel dp=1,pp=2 --schedule gpipe
 		--parallel dp=2,pp=2 --schedule zb-h1 --zero 1
 	END
@@ -94,6 +95,7 @@ moved() {
 		--parallel dp=3 --zero 2
 		--parallel dp=1,tp=2
 		--parallel dp=2,tp=4 --zero 3
+		--parallel dp=4,tp=2 --zero 3 --shard-size 2
 		--parallel dp=2,tp=2,pp=2 --sequence-parallel
 	END
 	bounded "${NET[@]}" --epochs 1 --clip "$want" --parallel dp=2,tp=2 --precision bf16 --save w2.npz >/dev/null

@@ -33,6 +33,7 @@ digest() { bounded "${NET[@]}" "$@" | sed -n 's/^params sha256 //p'; }
 		--epochs 2 --parallel dp=1,tp=2,pp=2
 		--epochs 2 --devices 1
 		--epochs 3 --parallel dp=1,pp=4 --schedule zb-h1
+		--epochs 3 --parallel dp=4,pp=2 --zero 3 --shard-size 2
 		--epochs 3 --parallel dp=2,tp=4 --sequence-parallel --zero 1
 		--epochs 4 --parallel dp=3,pp=2 --zero 3 --micro 2
 		--epochs 5 --parallel dp=2 --zero 2 --checkpoint-every 2
@@ -96,15 +97,19 @@ LOSE='
 	}'
 
 @test "shrink leaves a group incomplete and its other device idle; one that joins completes it; the last group is needed" {
-	local want
+	local want how
 	LIMIT=80
-	want=$(digest --epochs 40 --parallel dp=1,tp=2)
-	bounded gpuctl run -n 4 --on-failure shrink -- bash -c "$TRAINING$LOSE"'
-		train "$@" --parallel dp=2,tp=2 --zero 3; lose 3 2
+	# --shard-size 2 of 4, 3 of 3 ranks, 2 of 4 again
+	for how in "dp=2,tp=2 --zero 3" "dp=4,tp=1 --zero 3 --shard-size 2"; do
+		want=$(digest --epochs 40 --parallel "dp=1,${how:5:4}")
+		bounded gpuctl run -n 4 --on-failure shrink -- bash -c "$TRAINING$LOSE"'
+		train "$@"; lose 3 2
+		rm -rf more*
 		gpudev --listen "ipc://$PWD/more.sock" --ordinal 7 --join -m 64M --mem-scratch "$PWD/more" 2>/dev/null &
 		more=$!
-		said "1 device joined, 4 now" 1; wait $trainer; ended=$?; kill -KILL $more; exit $ended' -- "${NET[@]}" --epochs 40
-	grep -q "^params sha256 $want" out || fail "$(cat out err)"
+		said "1 device joined, 4 now" 1; wait $trainer; ended=$?; kill -KILL $more; exit $ended' -- "${NET[@]}" --epochs 40 --parallel $how
+		grep -q "^params sha256 $want" out || fail "$how: $(cat out err)"
+	done
 	bounded gpuctl run -n 4 --on-failure shrink -- bash -c "$TRAINING$LOSE"'
 		train "$@" --parallel tp=2,pp=2; lose 3 2; wait $trainer; test $? = 1' -- "${NET[@]}" --epochs 40
 	assert_equal "$(grep -c 'needs 4 devices; there are 3$' err) $(wc -l <err)" '1 1'

@@ -26,6 +26,9 @@ weights() { bounded "${NET[@]}" --epochs "$EPOCHS" "$@" | sed -n 's/^params sha2
 		--parallel dp=3 --zero 2 --micro 2
 		--parallel dp=3 --zero 3 --micro 2
 		--parallel dp=2 --zero 3 --no-reshard
+		--parallel dp=4 --zero 1 --shard-size 2
+		--parallel dp=6 --zero 2 --shard-size 3 --micro 2
+		--parallel dp=4,pp=2 --zero 3 --shard-size 2 --schedule zb-h1 --micro 3
 		--parallel dp=2 --recompute full
 		--parallel dp=1,pp=2 --schedule gpipe
 		--parallel dp=2,pp=2 --schedule 1f1b --zero 3 --recompute selective
@@ -98,6 +101,7 @@ killed() {
 		cmp whole.npz again.npz
 	done <<-END
 		respawn --parallel dp=4 --zero 3
+		respawn --parallel dp=4 --zero 3 --shard-size 2
 		spare --parallel dp=2,tp=2 --zero 2 --sequence-parallel
 		respawn --parallel dp=2,pp=2 --schedule 1f1b --zero 1
 		spare --parallel dp=1,pp=4 --schedule zb-h1
@@ -161,6 +165,9 @@ killed() {
 		--schedule: it has 3 rows, and --parallel says pp=2|--parallel dp=1,pp=2 --schedule three.csv
 		--schedule: it has 4 microbatches, and --micro says 8|--parallel dp=1,pp=3 --schedule three.csv --micro 8
 		--schedule: nul.csv: not a schedule|--parallel dp=1 --schedule nul.csv
+		--shard-size: needs --zero 1, 2 or 3|--shard-size 2
+		--shard-size: 3 does not divide dp=4; it can be 1, 2 or 4|--parallel dp=4,tp=2 --zero 1 --shard-size 3
+		--shard-size: 8 does not divide dp=4; it can be 1, 2 or 4|--devices 4 --zero 3 --shard-size 8
 		--no-reshard: needs --zero 3|--zero 2 --no-reshard
 		--sequence-parallel: needs --parallel tp=N|--sequence-parallel --zero 1
 	END

@@ -185,13 +185,13 @@ find_chunks(struct layout *l, uint32_t p, struct layout_row *row, struct err *er
 			const struct part_unit *unit = &c->part->unit[u];
 			struct layout_unit *to = &row->unit[row->nunits++];
 
-			*to = (struct layout_unit){.chunk = row->nchunks - 1,
-						   .number = u,
-						   .first = row->n + unit->first,
-						   .n = unit->n,
-						   .shard = row->nshard,
-						   .each =
-						       (unit->n + l->c.grid.dp - 1) / l->c.grid.dp};
+			*to =
+			    (struct layout_unit){.chunk = row->nchunks - 1,
+						 .number = u,
+						 .first = row->n + unit->first,
+						 .n = unit->n,
+						 .shard = row->nshard,
+						 .each = (unit->n + l->c.shards - 1) / l->c.shards};
 			row->nshard += to->each;
 			row->largest = larger(row->largest, unit->n);
 		}
@@ -221,7 +221,7 @@ place_values(const struct layout *l, struct layout_row *row, uint64_t *at)
 		    fresh ? emit_take(at, row->largest * (l->c.leaf ? sizeof(float) : each)) : 0;
 		if (layout_shards_grads(l)) {
 			row->sums[i] = l->c.leaf ? emit_take(at, row->largest * size) : 0;
-			row->part[i] = emit_take(at, (row->largest / l->c.grid.dp + 1) * size);
+			row->part[i] = emit_take(at, (row->largest / l->c.shards + 1) * size);
 		}
 		if (layout_shards_params(l) && !l->c.keep)
 			row->gathered[i] = emit_take(at, row->largest * each);
@@ -241,9 +241,9 @@ place_values(const struct layout *l, struct layout_row *row, uint64_t *at)
 uint64_t
 layout_part(const struct layout *l, const struct layout_unit *u, uint32_t d, uint64_t *n)
 {
-	uint64_t dp = l->c.grid.dp, begin = u->n * d / dp;
+	uint64_t s = l->c.shards, k = d % s, begin = u->n * k / s;
 
-	*n = u->n * (d + 1) / dp - begin;
+	*n = u->n * (k + 1) / s - begin;
 	return begin;
 }
 
@@ -257,6 +257,7 @@ layout_new(const struct net *net, const struct layout_config *config, struct lay
 
 	*l = (struct layout){.c = *config, .whole = net};
 	l->c.dtype = config->dtype ? config->dtype : GPUSIM_F32;
+	l->c.shards = config->shards ? config->shards : config->grid.dp;
 	l->piece_rows = config->leaf && config->leaf < config->rows ? config->leaf : config->rows;
 	l->pieces = (uint32_t)((config->rows + l->piece_rows - 1) / l->piece_rows);
 	l->row = must_alloc(s->nranks, sizeof *l->row);

@@ -4,7 +4,8 @@
  *
  * All ranks of a stage of the pipeline have the same layout. With ZeRO (arXiv:1910.02054) a data-parallel rank
  * keeps its part of each unit's vectors, [d * n / dp, (d + 1) * n / dp) as reduce-scatter divides them; its
- * parts of all units lie one after another.
+ * parts of all units lie one after another. In hybrid sharding (arXiv:2205.00119, arXiv:2304.11277) each `shards`
+ * consecutive data-parallel ranks are such a group, and rank d has the part of d % shards, as d + shards has.
  */
 #ifndef GRID_LAYOUT_H
 #define GRID_LAYOUT_H
@@ -22,6 +23,7 @@ struct layout_config {
 	bool sequence; /* rows between split layers are divided over tp */
 	/* 0 to 3: what is sharded over dp: 1 optimizer state, 2 and gradients, 3 and parameters */
 	uint32_t zero;
+	uint32_t shards; /* ranks of a group, which divide dp; 0: dp, and layout->c has that */
 	bool keep; /* zero 3: parameters stay gathered from the first use in a step to its end */
 	enum recompute recompute; /* what backward computes again */
 	/* Of parameters, gradients and activations; 0: f32. Of 16 bits: the optimizer has masters in f32 */
@@ -113,17 +115,17 @@ layout_size(const struct layout *l)
 static inline bool
 layout_shards_state(const struct layout *l)
 {
-	return l->c.zero >= 1 && l->c.grid.dp > 1;
+	return l->c.zero >= 1 && l->c.shards > 1;
 }
 static inline bool
 layout_shards_grads(const struct layout *l)
 {
-	return l->c.zero >= 2 && l->c.grid.dp > 1;
+	return l->c.zero >= 2 && l->c.shards > 1;
 }
 static inline bool
 layout_shards_params(const struct layout *l)
 {
-	return l->c.zero >= 3 && l->c.grid.dp > 1;
+	return l->c.zero >= 3 && l->c.shards > 1;
 }
 
 /* The masters are the state's, or the parameters themselves. */

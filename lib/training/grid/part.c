@@ -297,10 +297,24 @@ part_build(const struct net *whole, uint32_t first, uint32_t n, uint32_t tp, boo
 }
 
 const char *
+part_either(const uint32_t *v, uint32_t n, char out[PART_TEXT])
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = 0; i < n && at < PART_TEXT; i++)
+		at += (size_t)snprintf(out + at, PART_TEXT - at, "%s%u",
+				       i == 0	   ? ""
+				       : i + 1 < n ? ", "
+						   : " or ",
+				       v[i]);
+	return out;
+}
+
+const char *
 part_choices(const struct net *whole, bool sequence, char out[PART_TEXT])
 {
 	uint32_t tp[64], n = 0;
-	size_t at = 0;
 
 	for (uint32_t t = 1; t <= 64; t++) {
 		struct part *p;
@@ -311,14 +325,7 @@ part_choices(const struct net *whole, bool sequence, char out[PART_TEXT])
 		free(p);
 		tp[n++] = t;
 	}
-	out[0] = '\0';
-	for (uint32_t i = 0; i < n && at < PART_TEXT; i++)
-		at += (size_t)snprintf(out + at, PART_TEXT - at, "%s%u",
-				       i == 0	   ? ""
-				       : i + 1 < n ? ", "
-						   : " or ",
-				       tp[i]);
-	return out;
+	return part_either(tp, n, out);
 }
 
 /* ---- values */

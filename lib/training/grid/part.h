@@ -57,8 +57,11 @@ struct part {
 enum rc part_build(const struct net *whole, uint32_t first, uint32_t n, uint32_t tp, bool sequence,
 		   struct part **out, struct err *err);
 
-/* The tp up to 64 that a net can have, "1, 2 or 4". */
-#define PART_TEXT 128
+/* n numbers, "1, 2 or 4". */
+#define PART_TEXT 144
+const char *part_either(const uint32_t *v, uint32_t n, char out[PART_TEXT]);
+
+/* The tp up to 64 that a net can have, in those words. */
 const char *part_choices(const struct net *whole, bool sequence, char out[PART_TEXT]);
 
 /* Copy rank t's values out of the whole net's; what is beyond the whole net becomes 0. And back. */

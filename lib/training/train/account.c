@@ -88,6 +88,7 @@ find(const struct account_input *in, struct account_facts *f)
 				    .N = g->dp,
 				    .t = g->tp,
 				    .p = g->pp,
+				    .S = in->spread ? in->spread->layout->c.shards : g->dp,
 				    .M = in->spread ? in->spread->schedule->nmicro : 1,
 				    .c = in->net->nclasses,
 				    .leaf = in->c->deterministic ? in->c->leaf : 0,
@@ -98,6 +99,7 @@ find(const struct account_input *in, struct account_facts *f)
 				    .normed = in->c->clip > 0 || config_scales(in->c),
 				    .seq = in->c->sequence && g->tp > 1,
 				    .known = true};
+	f->zero = f->S > 1 ? in->c->zero : 0;
 	if (in->net->vit.blocks)
 		find_blocks(f);
 	else
@@ -196,6 +198,9 @@ account_make(const struct account_input *in, struct account *out)
 		     " tensor parallel, p %" PRIu64 " pipeline, m %" PRIu64
 		     " microbatches, b %" PRIu64 " samples",
 		     f.psi, f.N, f.t, f.p, f.M, f.b);
+	if (f.S < f.N)
+		n += snprintf(out->title + n, sizeof out->title - (size_t)n,
+			      ", S %" PRIu64 " that shard, R %" PRIu64 " replicas", f.S, f.N / f.S);
 	if (f.h)
 		snprintf(out->title + n, sizeof out->title - (size_t)n,
 			 ", s %" PRIu64 " tokens, h %" PRIu64 " features, a %" PRIu64 " heads", f.s,

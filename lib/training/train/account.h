@@ -13,6 +13,7 @@
 /* The ranks that take part in an operation differ in one dimension of the grid. */
 enum account_group {
 	ACCOUNT_DP,
+	ACCOUNT_REP, /* those that have the same part, of hybrid sharding */
 	ACCOUNT_TP,
 	ACCOUNT_PP,
 	ACCOUNT_OTHER,

@@ -28,12 +28,14 @@ struct account_facts {
 	const struct account_input *in;
 	const struct pipeline *schedule;
 	uint64_t N, t, p, M;	 /* data, tensor, pipeline parallel; microbatches */
+	uint64_t S;		 /* data-parallel ranks that shard; N / S replicas */
 	uint64_t s, h, a, q;	 /* of a vit: tokens, features, heads, values of a patch */
 	uint64_t c;		 /* classes */
 	uint64_t b;		 /* rows of a piece at most */
 	uint64_t pieces, leaf;	 /* of a microbatch; rows of a leaf, or 0 */
 	uint64_t each;		 /* bytes of a parameter, of an activation */
 	uint64_t psi;		 /* parameters of the whole net */
+	uint32_t zero;		 /* 0 if no rank shares with another */
 	uint32_t nunits, nstate; /* nstate: vectors of the optimizer, masters */
 	struct account_unit unit[NET_MAX_CUTS];
 	/* known: each unit has formulas for its activations; normed: the gradient's norm is taken */

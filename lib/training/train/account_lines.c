@@ -10,7 +10,7 @@
 const char *
 account_group_name(enum account_group g)
 {
-	static const char *const names[] = {"dp", "tp", "pp", "other", "grid"};
+	static const char *const names[] = {"dp", "rep", "tp", "pp", "other", "grid"};
 
 	return names[g];
 }

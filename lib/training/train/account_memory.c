@@ -246,7 +246,7 @@ add_stage(const struct account_facts *f, uint32_t p, uint32_t stage, struct rank
 		uint64_t n = account_params(f, u);
 
 		m->n += n;
-		m->shard += ceil_div(n, f->N);
+		m->shard += ceil_div(n, f->S);
 		m->largest = n > m->largest ? n : m->largest;
 		m->nunits++;
 		a.again = 0;
@@ -271,7 +271,7 @@ static void
 add_values(const struct account_facts *f, struct rank_memory *m)
 {
 	uint64_t size = f->leaf ? 8 : f->each, unit = up(m->largest * f->each);
-	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
+	uint32_t zero = f->zero;
 
 	m->params = up((zero >= 3 ? m->shard : m->n) * f->each);
 	m->grads = up((zero >= 2 ? m->shard : m->n) * size);
@@ -283,7 +283,7 @@ add_values(const struct account_facts *f, struct rank_memory *m)
 		m->buffers += 2 * (f->leaf ? up(m->largest * 4) : unit);
 	if (zero >= 2)
 		m->buffers += 2 * (f->leaf ? up(m->largest * size) : 0) +
-			      2 * up((m->largest / f->N + 1) * size);
+			      2 * up((m->largest / f->S + 1) * size);
 	if (zero >= 3)
 		m->buffers += f->in->c->no_reshard ? up(m->n * f->each) : 2 * unit;
 }
@@ -308,13 +308,14 @@ static void
 add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, struct account *a)
 {
 	const struct layout_row *row = &f->in->spread->layout->row[p];
-	uint32_t zero = f->N > 1 ? f->in->c->zero : 0;
+	uint32_t zero = f->zero;
 	uint64_t micro = 0, peak = 0,
 		 after = row->fresh[0] ? row->fresh[0]
 			 : f->normed   ? row->norm
 				       : row->losses;
 	uint64_t state = f->each < sizeof(float) ? row->master : row->state[0];
 	const char *psi = f->t * f->p > 1 ? "Psi of the rank" : "Psi";
+	const char *part = f->S < f->N ? " / S" : " / N";
 
 	for (uint32_t i = 0; i < row->nchunks; i++) {
 		const struct layout_chunk *c = &row->chunk[i];
@@ -323,11 +324,11 @@ add_row(const struct account_facts *f, uint32_t p, const struct rank_memory *m, 
 		peak += c->nslots * c->slot_bytes + c->work_bytes * f->pieces;
 	}
 	account_add(a, "parameters, bytes", p, (double)m->params, (double)(state - row->params),
-		    "%u %s%s", (unsigned)f->each, psi, zero >= 3 ? " / N" : "");
+		    "%u %s%s", (unsigned)f->each, psi, zero >= 3 ? part : "");
 	account_add(a, "gradients, bytes", p, (double)m->grads, (double)(after - row->grads),
-		    "%u %s%s", f->leaf ? 8 : (unsigned)f->each, psi, zero >= 2 ? " / N" : "");
+		    "%u %s%s", f->leaf ? 8 : (unsigned)f->each, psi, zero >= 2 ? part : "");
 	account_add(a, "optimizer state, bytes", p, (double)m->state, (double)(row->counts - state),
-		    "%u %s%s", 4 * f->nstate, psi, zero >= 1 ? " / N" : "");
+		    "%u %s%s", 4 * f->nstate, psi, zero >= 1 ? part : "");
 	account_add(a, "activations of a microbatch, bytes", p, f->known ? (double)m->micro : NAN,
 		    (double)micro, "%u * %s", (unsigned)f->each, activation_formula(f));
 	account_add(a, "activations at the peak, bytes", p, f->known ? (double)m->peak : NAN,

@@ -66,17 +66,20 @@ static void
 over_dp(struct counter *c, uint32_t p, uint32_t u)
 {
 	const struct account_facts *f = c->f;
-	uint32_t zero = f->in->c->zero;
-	uint64_t n = account_params(f, u), reduces = zero >= 2 ? f->M : 1;
+	uint64_t n = account_params(f, u), R = f->N / f->S;
+	uint64_t reduces = f->zero >= 2 ? f->M : 1;
 
 	for (uint64_t t = 0; t < f->t; t++) {
-		if (zero == 0)
+		if (f->zero == 0) {
 			collective(c, ACCOUNT_DP, ACCOUNT_ALLREDUCE, f->N, 1, n);
-		else
-			collective(c, ACCOUNT_DP, ACCOUNT_REDUCESCATTER, f->N, reduces, n);
-		if (zero >= 1)
-			collective(c, ACCOUNT_DP, ACCOUNT_ALLGATHER, f->N,
-				   zero == 3 ? gathers(f, p, u) : 1, n);
+			continue;
+		}
+		collective(c, ACCOUNT_DP, ACCOUNT_REDUCESCATTER, f->S, R * reduces, n);
+		for (uint64_t k = 0; k < f->S; k++) /* each part over its replicas, once a step */
+			collective(c, ACCOUNT_REP, ACCOUNT_ALLREDUCE, R, 1,
+				   n * (k + 1) / f->S - n * k / f->S);
+		collective(c, ACCOUNT_DP, ACCOUNT_ALLGATHER, f->S,
+			   R * (f->zero == 3 ? gathers(f, p, u) : 1), n);
 	}
 }
 
@@ -137,7 +140,7 @@ static void
 over_rows(struct counter *c, uint32_t u)
 {
 	const struct account_facts *f = c->f;
-	uint64_t reduces = f->in->c->zero >= 2 && f->N > 1 ? f->M : 1;
+	uint64_t reduces = f->zero >= 2 ? f->M : 1;
 
 	if (!f->seq || f->unit[u].kind != ACCOUNT_BLOCK)
 		return;
@@ -255,9 +258,11 @@ expect(const struct account_facts *f, uint32_t p, struct sums *out)
 static const char *
 formula(const struct account_facts *f, enum account_group g, enum account_coll coll)
 {
-	uint32_t zero = f->in->c->zero;
+	uint32_t zero = f->zero;
 	bool full = f->in->c->recompute == RECOMPUTE_FULL;
 
+	if (g == ACCOUNT_REP)
+		return "2 (R-1)/R Psi / S";
 	if (g == ACCOUNT_PP)
 		return f->h ? "b s h a boundary, microbatch and direction"
 			    : "b by features a boundary, microbatch and direction";
@@ -296,7 +301,7 @@ compare(const struct account_facts *f, uint32_t p, bool all, const struct sums *
 		unsigned g = i / ACCOUNT_NCOLLS, k = i % ACCOUNT_NCOLLS;
 		const struct account_count *e = &expected->by[g][k];
 		struct account_count seen = {0};
-		char what[64];
+		char what[64], text[112];
 
 		for (uint64_t r = first; r < first + ranks; r++) {
 			seen.n += f->in->seen[r].by[g][k].n;
@@ -304,10 +309,14 @@ compare(const struct account_facts *f, uint32_t p, bool all, const struct sums *
 		}
 		if ((g == ACCOUNT_GRID) != all || (e->n == 0 && seen.n == 0))
 			continue;
+		snprintf(text, sizeof text, "%s", formula(f, g, k));
+		if (f->S < f->N && g == ACCOUNT_DP && k != ACCOUNT_ALLREDUCE)
+			for (char *c = text; (c = strchr(c, 'N'));)
+				*c = 'S';
 		snprintf(what, sizeof what, "%s %s, elements sent", account_group_name(g),
 			 account_coll_name(k));
 		account_add(a, what, p, (double)e->elements / (double)ranks,
-			    (double)seen.elements / (double)ranks, "%s", formula(f, g, k));
+			    (double)seen.elements / (double)ranks, "%s", text);
 		snprintf(what, sizeof what, "%s %s, number", account_group_name(g),
 			 account_coll_name(k));
 		account_add(a, what, p, (double)e->n / (double)ranks,

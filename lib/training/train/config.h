@@ -105,6 +105,7 @@ struct train_config {
 	const char *pipeline; /* the schedule: a name or a file; NULL: 1f1b */
 	uint32_t nstages, stages[NET_MAX_CUTS]; /* units of each; 0: balanced */
 	uint32_t zero;				/* 0 to 3 */
+	uint32_t shard_size;			/* zero: data-parallel ranks that shard; 0: all */
 	bool no_reshard; /* zero 3: gathered parameters stay until the end of the step */
 	enum recompute recompute;
 	bool account;		     /* compare a step with formulas (train/account.h) */

@@ -216,6 +216,12 @@ is_zero3(const void *c)
 }
 
 static bool
+is_zero(const void *c)
+{
+	return config(c)->zero;
+}
+
+static bool
 has_compare(const void *c)
 {
 	return config(c)->compare;
@@ -386,6 +392,10 @@ const struct option_row config_rows[] = {
      "shard over the data-parallel devices: 1: the optimizer's state, 2: and gradients, 3: and "
      "parameters",
      AS_U32(zero, 0, 3), DEFAULT("0"), ONLY_SPREAD},
+    {"shard-size", "S",
+     "with zero: shard over groups of S data-parallel devices, which have replicas of each other",
+     AS_U32(shard_size, 0, GRID_MAX), DEFAULT("0"), DEFAULT_NOTE("all of them"),
+     ONLY(is_zero, "zero", "needs --zero 1, 2 or 3")},
     {"no-reshard", NULL, "with zero 3: gather parameters once a step", AS_BOOL(no_reshard),
      ONLY(is_zero3, "zero", "needs --zero 3")},
     {"recompute", "WHAT", "compute again in backward, instead of keeping: none, selective, full",

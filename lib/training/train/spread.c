@@ -46,6 +46,18 @@ choose_grid(const struct task *task, uint32_t n, struct grid *g, struct err *err
 	return RC_OK;
 }
 
+/* Ranks of a group that shards: as said, or, where that does not divide dp since devices were lost or joined, the next
+ * larger divisor, with which no device has to hold more than before. */
+static uint32_t
+choose_shards(const struct train_config *c, uint32_t dp)
+{
+	uint32_t s = c->shard_size && c->shard_size < dp ? c->shard_size : dp;
+
+	while (dp % s)
+		s++;
+	return s;
+}
+
 /* The schedule of a step. */
 static enum rc
 choose_schedule(const struct task *task, struct spread *s, struct err *err)
@@ -157,6 +169,7 @@ spread_new(const struct task *task, uint32_t n, uint64_t global, struct spread *
 	struct layout_config l = {.grid = s->grid,
 				  .sequence = c->sequence,
 				  .zero = c->zero,
+				  .shards = choose_shards(c, s->grid.dp),
 				  .keep = c->no_reshard,
 				  .recompute = c->recompute,
 				  .dtype = c->precision,
@@ -205,6 +218,28 @@ spread_new(const struct task *task, uint32_t n, uint64_t global, struct spread *
 	else
 		spread_free(s);
 	return rc;
+}
+
+enum rc
+spread_check(const struct task *task, uint32_t n, uint64_t global, struct err *err)
+{
+	uint32_t size = task->config->shard_size, divisor[GRID_MAX], ndivisors = 0, dp;
+	struct spread *s;
+	char text[PART_TEXT];
+	enum rc rc = spread_new(task, n, global, &s, err);
+
+	if (rc != RC_OK)
+		return rc;
+	dp = s->grid.dp;
+	spread_free(s);
+	if (size == 0 || dp % size == 0)
+		return RC_OK;
+	for (uint32_t i = 1; i <= dp; i++)
+		if (dp % i == 0)
+			divisor[ndivisors++] = i;
+	return err_set(err, RC_INVAL,
+		       "--shard-size: %" PRIu32 " does not divide dp=%" PRIu32 "; it can be %s",
+		       size, dp, part_either(divisor, ndivisors, text));
 }
 
 void

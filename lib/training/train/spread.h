@@ -38,6 +38,9 @@ enum rc spread_new(const struct task *task, uint32_t n, uint64_t global, struct 
 		   struct err *err);
 void spread_free(struct spread *s); /* NULL is legal */
 
+/* Before devices are taken: what spread_new refuses, and a --shard-size that does not divide dp. */
+enum rc spread_check(const struct task *task, uint32_t n, uint64_t global, struct err *err);
+
 /* Rows of a test batch on a rank. */
 uint64_t spread_test_rows(const struct spread *s);
 

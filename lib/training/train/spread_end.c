@@ -51,7 +51,7 @@ gradient_at(struct row_recorder *r, const struct layout_unit *u, uint32_t i, uin
 }
 
 /* Add the squares of a rank's gradient of a unit, each value once in the grid: of its part over the data-parallel
- * ranks, and what all tensor-parallel ranks have alike only on the first. */
+ * ranks, of the first replica alone, and what all tensor-parallel ranks have alike only on the first. */
 static void
 add_squares(struct row_recorder *r, uint32_t unit, uint32_t i)
 {
@@ -87,7 +87,7 @@ square(struct row_recorder *r)
 		       U("n", LAYOUT_NORM), U("dtype", GPUSIM_I64));
 	for (uint32_t u = 0; u < r->row->nunits; u++) {
 		row_end_list(r);
-		for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t i = 0; i < r->l->c.shards * tp_of(r); i++)
 			add_squares(r, u, i);
 	}
 }

@@ -127,7 +127,8 @@ index_of(const struct row_recorder *r, const struct layout_chunk *c, uint32_t k)
 }
 
 /* Over the data-parallel ranks, for each tensor-parallel one: from offset `send` of each rank's memory, plus
- * send_part times the rank's part, to offset recv. */
+ * send_part times the rank's part, to offset recv. An all-reduce is over all of them, anything else within each
+ * group that shards. */
 struct over_dp {
 	enum gpusim_coll coll;
 	enum gpusim_dtype type;
@@ -135,6 +136,8 @@ struct over_dp {
 	uint64_t send, recv;
 	/* Bytes of an element, if it is the rank's part of n elements; 0: it is all */
 	uint64_t send_part, recv_part;
+	/* Only the rank's part of n elements, over the ranks that have the same one */
+	bool replicas;
 };
 
 /* Which half of backward. */

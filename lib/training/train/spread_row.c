@@ -97,9 +97,9 @@ row_collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_c
 	    enum gpusim_redop op, enum gpusim_dtype type, uint64_t nelem,
 	    struct gpusim_stream stream)
 {
-	/* Groups are numbered by their first ranks, as gpuctl topo does. */
-	uint32_t first = r->members[0], tp = tp_of(r), dp = r->l->c.grid.dp;
-	uint32_t number = *group == 't' ? first / tp : first / (tp * dp) * tp + first % tp;
+	/* Groups are numbered by their first ranks, as gpuctl topo does; members are equally far apart. */
+	uint32_t first = r->members[0], apart = n < 2 ? 1 : r->members[1] - first;
+	uint32_t number = first / (apart * n) * apart + first % apart;
 	char name[GPUSIM_GROUP_NAME];
 	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT,
 					    .coll = coll,
@@ -126,17 +126,25 @@ row_collect(struct row_recorder *r, const char *group, uint32_t n, enum gpusim_c
 void
 row_over_dp(struct row_recorder *r, const struct over_dp *x, struct gpusim_stream stream)
 {
-	uint32_t dp = r->l->c.grid.dp, tp = tp_of(r);
+	uint32_t dp = r->l->c.grid.dp, tp = tp_of(r), shards = r->l->c.shards;
+	uint32_t n = x->replicas ? dp / shards : x->coll == GPUSIM_ALLREDUCE ? dp : shards;
+	const char *name = x->replicas ? "rep" : n == dp ? "dp" : "shard";
 
-	for (uint32_t t = 0; t < tp; t++) {
-		for (uint32_t d = 0; d < dp; d++) {
-			uint64_t part = x->n * d / dp;
+	for (uint32_t g = 0; g < dp / n * tp; g++) {
+		uint32_t first = g / tp * (x->replicas ? 1 : n), t = g % tp;
+		uint64_t nelem = x->n;
 
-			r->members[d] = r->first + d * tp + t;
-			r->send[d].addr = base_of(r, d * tp + t) + x->send + part * x->send_part;
-			r->recv[d].addr = base_of(r, d * tp + t) + x->recv + part * x->recv_part;
+		for (uint32_t k = 0; k < n; k++) {
+			uint32_t d = first + k * (x->replicas ? shards : 1), i = d * tp + t;
+			uint64_t part = x->n * (d % shards) / shards;
+
+			r->members[k] = r->first + i;
+			r->send[k].addr = base_of(r, i) + x->send + part * x->send_part;
+			r->recv[k].addr = base_of(r, i) + x->recv + part * x->recv_part;
+			if (x->replicas)
+				nelem = x->n * (d % shards + 1) / shards - part;
 		}
-		row_collect(r, "dp", dp, x->coll, GPUSIM_SUM, x->type, x->n, stream);
+		row_collect(r, name, n, x->coll, GPUSIM_SUM, x->type, nelem, stream);
 	}
 }
 

@@ -65,7 +65,7 @@ fetch_vector(const struct move *m, const struct vector *v, struct err *err)
 	const struct layout *l = m->t->spread->layout;
 	enum rc rc = RC_OK;
 
-	for (uint32_t d = 0; d < (v->sharded ? l->c.grid.dp : 1) && rc == RC_OK; d++) {
+	for (uint32_t d = 0; d < (v->sharded ? l->c.shards : 1) && rc == RC_OK; d++) {
 		const struct replica *r = &m->t->replica[grid_rank(&l->c.grid, d, m->k, m->p)];
 
 		rc = device_read(

@@ -144,9 +144,10 @@ sum_over_rows(struct row_recorder *r, const struct layout_chunk *c, const struct
 	}
 }
 
-/* Reduce a unit's gradient over the data-parallel ranks. */
+/* Reduce a unit's gradient over the data-parallel ranks: within groups that shard; after the last microbatch the rank's
+ * part also over its replicas, as MiCS does (arXiv:2205.00119). */
 static void
-reduce_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit)
+reduce_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit, bool last)
 {
 	const struct layout_unit *u = &r->row->unit[unit];
 	bool shards = layout_shards_grads(r->l), in_parts = layout_shards_state(r->l);
@@ -159,14 +160,26 @@ reduce_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit)
 				  .send = from,
 				  .recv = shards ? r->row->part[r->turn] : from,
 				  .recv_part = in_parts && !shards ? size_of(r) : 0};
+	uint64_t own = shards ? r->row->grads + u->shard * size_of(r) : from;
+	const struct over_dp sum = {.coll = GPUSIM_ALLREDUCE,
+				    .type = type_of(r),
+				    .n = u->n,
+				    .send = own,
+				    .recv = own,
+				    .send_part = x.recv_part,
+				    .recv_part = x.recv_part,
+				    .replicas = true};
 
 	row_join(r, STREAM_COMPUTE, STREAM_COMM);
 	row_name_unit(r, "reduce", unit);
 	sum_over_rows(r, c, &c->part->unit[u->number], from);
 	row_over_dp(r, &x, STREAM_COMM);
+	if (shards)
+		add_part(r, unit);
+	if (in_parts && last)
+		row_over_dp(r, &sum, STREAM_COMM);
 	if (!shards)
 		return;
-	add_part(r, unit);
 	r->busy[r->turn] = row_mark(r, STREAM_COMM);
 	r->turn = !r->turn;
 }
@@ -175,7 +188,7 @@ void
 row_end_unit(struct row_recorder *r, const struct layout_chunk *c, uint32_t unit, bool last)
 {
 	if (layout_shards_grads(r->l) || last)
-		reduce_unit(r, c, unit);
+		reduce_unit(r, c, unit, last);
 }
 
 void

@@ -68,6 +68,8 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 	struct trouble trouble = {0};
 	enum rc rc = leaves_check(t->task, t->global, err);
 
+	if (rc == RC_OK && spread_wanted(t->o))
+		rc = spread_check(t->task, ndevices, t->global, err);
 	if (rc == RC_OK)
 		rc = weights_begin(t, from, err);
 	if (rc == RC_OK && t->host_own.rows && ndevices != t->host_own.rows)

@@ -224,7 +224,7 @@ slots_right(const struct layout *l)
 
 /* ---- ZeRO's parts */
 
-/* The units of all stages are the net's; the ranks' parts cover each unit once, one after another. */
+/* The units of all stages are the net's; the parts of each group that shards cover each unit once, in their order. */
 static bool
 parts_cover(const struct layout *l)
 {
@@ -240,6 +240,10 @@ parts_cover(const struct layout *l)
 			uint64_t at = 0, count;
 
 			for (uint32_t d = 0; d < l->c.grid.dp; d++) {
+				if (d && d % l->c.shards == 0) {
+					good = good && at == unit->n;
+					at = 0;
+				}
 				good = good && layout_part(l, unit, d, &count) == at &&
 				       count <= unit->each;
 				at += count;
@@ -259,6 +263,25 @@ parts_cover(const struct layout *l)
 
 static unsigned tried;
 
+/* A rank of groups of S has the memory of one of S ranks alone. */
+static bool
+as_group(const struct net *net, const struct layout *l)
+{
+	struct layout_config c = l->c;
+	struct layout *alone = NULL;
+	bool good = true;
+
+	c.grid.dp = l->c.shards;
+	c.shards = 0;
+	if (layout_new(net, &c, &alone, &err) != RC_OK)
+		tap_bail(err.text);
+	for (uint32_t p = 0; p < c.schedule->nranks; p++)
+		good = good && l->row[p].nshard == alone->row[p].nshard &&
+		       l->row[p].bytes == alone->row[p].bytes;
+	layout_free(alone);
+	return good;
+}
+
 static void
 check(const struct net *net, struct layout_config c, const char *what)
 {
@@ -272,7 +295,7 @@ check(const struct net *net, struct layout_config c, const char *what)
 	c.units = units;
 	if (layout_new(net, &c, &l, &err) != RC_OK)
 		tap_bail(err.text);
-	good = slots_right(l) && parts_cover(l);
+	good = slots_right(l) && parts_cover(l) && as_group(net, l);
 	for (uint32_t p = 0; p < c.schedule->nranks; p++) {
 		good = good && areas_apart(l, &l->row[p]);
 		for (uint32_t i = 0; i < l->row[p].nchunks; i++)
@@ -280,8 +303,8 @@ check(const struct net *net, struct layout_config c, const char *what)
 				good = good && nodes_inside(l, &l->row[p].chunk[i], t);
 	}
 	if (!good)
-		ok(false, "%s: dp %u tp %u zero %u leaf %u recompute %u", what, c.grid.dp,
-		   c.grid.tp, c.zero, c.leaf, c.recompute);
+		ok(false, "%s: dp %u tp %u shards %u zero %u leaf %u recompute %u", what, c.grid.dp,
+		   c.grid.tp, c.shards, c.zero, c.leaf, c.recompute);
 	tried += good;
 	layout_free(l);
 }
@@ -292,12 +315,17 @@ sweep(const struct net *net, const char *what, const struct pipeline *s)
 {
 	unsigned before = tried, all = 0;
 
-	for (unsigned k = 0; k < 4 * 2 * 3 * 3 * 2; k++) {
+	static const struct {
+		uint32_t dp, shards;
+	} over[] = {{1, 0}, {2, 0}, {3, 0}, {4, 2}, {6, 3}, {2, 1}};
+
+	for (unsigned k = 0; k < 4 * 2 * 3 * 6 * 2; k++) {
 		struct layout_config c = {.zero = k % 4,
 					  .leaf = k / 4 % 2 ? 2 : 0,
 					  .recompute = (enum recompute)(k / 8 % 3),
-					  .grid = {1 + k / 24 % 3, 1u << k / 72, s->nranks},
-					  .sequence = k / 72,
+					  .grid = {over[k / 24 % 6].dp, 1u << k / 144, s->nranks},
+					  .shards = over[k / 24 % 6].shards,
+					  .sequence = k / 144,
 					  .keep = k % 5 == 0,
 					  .nstate = 1 + k % 2,
 					  .rows = 5,

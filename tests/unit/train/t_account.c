@@ -32,6 +32,7 @@ make(struct world *w, struct grid g, uint32_t micro, const char *schedule)
 	struct layout_config l = {.grid = g,
 				  .sequence = w->c.sequence,
 				  .zero = w->c.zero,
+				  .shards = w->c.shard_size,
 				  .keep = w->c.no_reshard,
 				  .recompute = w->c.recompute,
 				  .nstate = optimizer_adapts(w->c.optimizer) ? 2 : 1,
@@ -186,6 +187,43 @@ test_zero(void)
 	ok(told, "zero: each wrong number is told");
 }
 
+/* Groups of 2 of 4 ranks: half of 7556 parameters, (S-1)/S of them within a group, then 2 (R-1)/R of the half. */
+static void
+test_hybrid(void)
+{
+	/* zero 3, of 2 microbatches: 4 passes, of which two share the head of 100 */
+	static const double gathered[] = {0, 3778, 3778, (4 * 7556 - 100) / 2};
+	static const double bytes[][3] = {
+	    {0}, {30224, 30224, 30224}, {30224, 15112, 30224}, {15112, 15112, 30224}};
+	bool sent = true, memory = true, told = true;
+
+	for (uint32_t zero = 1; zero < 4; zero++) {
+		struct world w = {
+		    .c = {.zero = zero, .shard_size = 2, .optimizer = OPTIMIZER_ADAM}};
+		unsigned micro = zero == 3 ? 2 : 1;
+		struct account a;
+
+		make(&w, (struct grid){4, 1, 1}, micro, "gpipe");
+		obey(&w);
+		account_make(&w.in, &a);
+		sent = sent &&
+		       expected(&a, "dp reduce-scatter, elements sent", 0) == 3778 * micro &&
+		       expected(&a, "rep all-reduce, elements sent", 0) == 3778 &&
+		       expected(&a, "dp all-gather, elements sent", 0) == gathered[zero];
+		memory = memory && a.ndisagree == 0;
+		for (unsigned i = 0; i < 3; i++)
+			memory = memory && a.line[i].expected >= bytes[zero][i] &&
+				 a.line[i].expected - bytes[zero][i] < 512;
+		told = told && each_is_told(&w);
+		account_fini(&a);
+		drop(&w);
+	}
+	ok(sent,
+	   "groups of 2: (S-1)/S Psi in a group, 2 (R-1)/R Psi / S over replicas, once a step");
+	ok(memory, "groups of 2: bytes a parameter, and the layout has them");
+	ok(told, "groups of 2: each wrong number is told");
+}
+
 static void
 test_tensor(void)
 {
@@ -253,6 +291,7 @@ int
 main(void)
 {
 	test_zero();
+	test_hybrid();
 	test_tensor();
 	test_pipeline();
 	return tap_done();
