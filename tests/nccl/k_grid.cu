@@ -71,7 +71,12 @@ main(int argc, char **argv)
 	CU(cudaMallocManaged(&v, 1 << 20));
 	CU(cudaMallocManaged(&bad, sizeof *bad));
 	if (argc > 1) {
-		by_hand<<<400, 32>>>(v);
+		const size_t shared = 40 << 10; /* so few run at once that a busy machine starts them all */
+
+		CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+		CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, by_hand, 32, shared));
+		printf("%d\n", blocks * sms);
+		by_hand<<<blocks * sms + 1, 32, shared>>>(v);
 		puts(cudaGetErrorName(cudaDeviceSynchronize()));
 		return 0;
 	}
