@@ -1,6 +1,6 @@
 /*
- * k_grid [stuck] - blocks of a grid that wait for each other: by a cooperative launch's barrier, and by a count that each
- * of them reads until all have come. stuck: more blocks than can run at once.
+ * k_grid [stuck] - blocks of a grid that wait for each other: by a cooperative launch's barrier, and by a
+ * count that each of them reads until all have come. stuck: more blocks than can run at once.
  */
 #include <cooperative_groups.h>
 #include <cstring>
@@ -71,7 +71,8 @@ main(int argc, char **argv)
 	CU(cudaMallocManaged(&v, 1 << 20));
 	CU(cudaMallocManaged(&bad, sizeof *bad));
 	if (argc > 1) {
-		const size_t shared = 40 << 10; /* so few run at once that a busy machine starts them all */
+		/* So few run at once that a busy machine starts them all. */
+		const size_t shared = 40 << 10;
 
 		CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 		CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, by_hand, 32, shared));
