@@ -91,7 +91,7 @@ over() {
 	needs_modules torch
 	export GPUSIM_DETERMINISTIC=1
 	bounded gpuctl run --torch -n 4 -- "$E/torch_ddp.py" --steps 40 >calm
-	bounded gpuctl run --torch -n 4 --inject 'kill rank=2 at=allreduce#50' -- "$E/torch_ddp.py" --steps 40 >killed 2>said
+	bounded gpuctl run --torch -n 4 --inject 'kill rank=2 at=allreduce#50' -- "$E/torch_ddp.py" --steps 40 >killed 2>said || fail "$(cat said)"
 	grep -q 'rank [013]: .*rank 2 .*; waiting for it' said
 	assert_equal "$(tail -n 2 killed)" "$(tail -n 2 calm)"
 	at_least "$(awk 'END { print $2 }' calm)" 70

@@ -149,15 +149,17 @@ def test_ranks_in_threads_split():
 
 
 def test_abort_is_told_to_the_others():
-    seen = []
+    seen, called = [], threading.Event()
 
     def body(rank, made):
         comm = nccl.NcclCommunicator(2, made, rank)
         array = cuda.zeros(4)
         if rank == 0:
+            called.wait(60)
             comm.abort()
             return
         comm.allReduce(array.ptr, array.ptr, 4, nccl.NCCL_DOUBLE, nccl.NCCL_SUM, 0)
+        called.set()
         with pytest.raises(cuda.CUDARuntimeError) as e:
             cuda.Stream.null.synchronize()
         assert "cudaErrorLaunchFailure" in str(e.value) and "rank 0" in e.value.detail

@@ -295,19 +295,17 @@ order_is_idle(struct CUstream_st *s)
 /* ------------------------------------------------------------------ hooks */
 
 void
-gpusim_cuda_forgive(uint64_t comm)
+gpusim_cuda_forgive(int ordinal, uint64_t comm)
 {
-	for (int i = 0; i < cuda_device_count(); i++) {
-		struct device *d = cuda_device_at(i);
-		struct CUstream_st *s;
+	struct device *d = cuda_device_at(ordinal);
+	struct CUstream_st *s;
 
-		pthread_mutex_lock(&d->lock);
-		s = d->streams;
-		pthread_mutex_unlock(&d->lock);
-		for (; s; s = s->next)
-			if (atomic_load(&s->q))
-				cmdq_forgive(atomic_load(&s->q), comm);
-	}
+	pthread_mutex_lock(&d->lock);
+	s = d->streams;
+	pthread_mutex_unlock(&d->lock);
+	for (; s; s = s->next)
+		if (atomic_load(&s->q))
+			cmdq_forgive(atomic_load(&s->q), comm);
 }
 
 enum gpusim_rc

@@ -118,7 +118,7 @@ nccl_comm_free(struct ncclComm *comm)
 	pthread_mutex_unlock(&nccl_registry);
 	release_memory(comm);
 	if (comm->bind)
-		gpusim_cuda_forgive(comm->id);
+		gpusim_cuda_forgive(comm->ordinal, comm->id);
 	cmdq_unbind(comm->bind);
 	gpusim_comm_destroy(comm->handle);
 	for (size_t i = 0; i < comm->nredops; i++)

@@ -53,7 +53,7 @@ stop(struct ncclComm *comm, const char *call)
 	       clock_now_ns() < until &&
 	       gpusim_cuda_drain(comm->ordinal, SLICE_MS) == GPUSIM_TIMEOUT)
 		continue;
-	gpusim_cuda_forgive(comm->id);
+	gpusim_cuda_forgive(comm->ordinal, comm->id);
 	return ncclSuccess;
 }
 

@@ -115,7 +115,7 @@ run_make(struct nccl_job *job)
 		r = adopt(job->comm, handle, job->call);
 	/* The caller requested the failure. */
 	if (r == ncclSuccess && job->abort)
-		gpusim_cuda_forgive(job->other->id);
+		gpusim_cuda_forgive(job->other->ordinal, job->other->id);
 	return r;
 }
 
