@@ -1,10 +1,11 @@
 """torch_rejoin STEPS FOLDER [RANK.START.STEP...] - sums over all ranks, with a checkpoint every 5 steps in FOLDER.
 
 The RANK kills itself in its START-th process before the STEP; d instead of START: it kills its device. Each rank prints
-its sum."""
+its sum. What a failed training had, such as the hooks of a DistributedDataParallel, is gone after rejoin()."""
 import os
 import signal
 import sys
+import weakref
 from typing import Any, Dict
 
 import torch
@@ -15,6 +16,7 @@ import gpusim.torch
 torch.set_num_threads(1)
 STEPS, FOLDER, KILLS = int(sys.argv[1]), sys.argv[2], set(sys.argv[3:])
 FILE = os.path.join(FOLDER, "checkpoint")
+OF_LAST: "list[weakref.ref[torch.nn.Linear]]" = []
 RANK, START = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
 
 
@@ -30,6 +32,8 @@ def die(step: int) -> None:
 
 def train() -> Dict[str, Any]:
     """From the checkpoint to the last step."""
+    net = torch.nn.Linear(1, 1)
+    OF_LAST.append(weakref.ref(net))
     dist.barrier()
     state = torch.load(FILE) if os.path.exists(FILE) else {"step": 0, "sum": torch.zeros(1000, dtype=torch.float64)}
     dist.barrier()
@@ -54,4 +58,5 @@ while True:
     except gpusim.Aborted as e:
         os.write(2, f"rank {RANK}: {type(e).__name__} of rank {e.rank}\n".encode())
         gpusim.torch.rejoin()
+        assert OF_LAST[-1]() is None
 dist.destroy_process_group()

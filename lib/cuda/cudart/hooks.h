@@ -81,8 +81,8 @@ bool gpusim_cuda_is_capturing(cudaStream_t stream);
 void gpusim_cuda_memcheck(const char *call, const char *which, const void *p, size_t nbytes,
 			  cudaStream_t stream, bool reads);
 
-/* Clear a communicator's errors on this process's queues of one device: its rank there aborted, revoked or destroyed it.
- * Other ranks of this process still hear of the failure. */
+/* Clear a communicator's errors on this process's queues of one device: its rank there aborted, revoked or destroyed
+ * it. Other ranks of this process still hear of the failure. */
 void gpusim_cuda_forgive(int ordinal, uint64_t comm);
 
 /* Wait for all work that this process has enqueued on a device; timeout_ms 0: without limit. */

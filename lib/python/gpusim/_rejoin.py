@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import gc
 import inspect
 import json
 import os
 import re
 import sys
 import time
+import traceback
 from datetime import timedelta
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
 
 from . import _lib
 
@@ -266,7 +268,7 @@ def rejoin(timeout: float = 60.0) -> None:
     """Leave the process group, which has failed, and form it again, with the arguments of init_process_group: all ranks
     call this, and a process that was started in a rank's place calls init_process_group. It waits for a rank's new
     process, and for a device's. Groups of new_group have to be made again, and DistributedDataParallel around the
-    module.
+    module. What the failure's frames kept is freed.
 
     timeout: in seconds. Timeout: names the ranks that have not come.
 
@@ -299,18 +301,34 @@ def rejoin(timeout: float = 60.0) -> None:
             _settle()
 
 
+def _let_go(failures: Iterable[Optional[BaseException]]) -> None:
+    """Free what the frames of failures keep. The hooks of a DistributedDataParallel, which would run again for its
+    parameters, go with it."""
+    seen = set()
+    left = [sys.exc_info()[1], *failures]
+    while left:
+        e = left.pop()
+        if e is not None and id(e) not in seen:
+            seen.add(id(e))
+            traceback.clear_frames(e.__traceback__)
+            left += [e.__cause__, e.__context__]
+    gc.collect()
+
+
 def _leave(dist: Any) -> None:
     """Leave all groups, also those that an exception's frames keep; whoever waits for this rank there is told. If the
     device has another process now, this one begins anew with it."""
     from . import torch as backend
     c10d, world = dist.distributed_c10d, backend._world
-    for group in list(world.groups) if world else ():
+    groups = list(world.groups) if world else []
+    for group in groups:
         try:
             if group._failure is None and group._comm:
                 group._comm.abort(f"rank {group._comm.rank} has ended its group: it calls rejoin()")
             group.close()
         except _lib.Error:
             pass
+    _let_go(group._failure for group in groups)
     if dist.is_initialized():
         dist.destroy_process_group()
     elif hasattr(c10d, "_group_count"):  # by which a group is named: a new process counts from 0
