@@ -76,10 +76,11 @@ test_failure(void)
 	ok(cudaStreamSynchronize(other) == cudaSuccess, "another stream is well");
 	ok(cudaMemcpyAsync(&c, p, 1, cudaMemcpyDeviceToHost, other) == cudaSuccess && c == 3,
 	   "nothing ran after the failure");
-	gpusim_cuda_forgive(12345);
+	gpusim_cuda_forgive(0, 12345);
+	gpusim_cuda_forgive(1, 0);
 	ok(cudaStreamQuery(s) == cudaErrorIllegalAddress,
-	   "another communicator's forgiving is not its");
-	gpusim_cuda_forgive(0);
+	   "another communicator's forgiving is not its, nor another device's");
+	gpusim_cuda_forgive(0, 0);
 	ok(cudaStreamQuery(s) == cudaSuccess, "it is forgiven");
 	cudaLaunchHostFunc(s, run, NULL);
 	cudaMemsetAsync(p, 4, 100, s);
