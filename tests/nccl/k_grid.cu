@@ -70,11 +70,11 @@ main(int argc, char **argv)
 
 	CU(cudaMallocManaged(&v, 1 << 20));
 	CU(cudaMallocManaged(&bad, sizeof *bad));
+	CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 	if (argc > 1) {
 		/* So few run at once that a busy machine starts them all. */
 		const size_t shared = 40 << 10;
 
-		CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 		CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, by_hand, 32, shared));
 		printf("%d\n", blocks * sms);
 		by_hand<<<blocks * sms + 1, 32, shared>>>(v);
@@ -82,7 +82,6 @@ main(int argc, char **argv)
 		return 0;
 	}
 	CU(cudaDeviceGetAttribute(&yes, cudaDevAttrCooperativeLaunch, 0));
-	CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 	CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, together, 256, 0));
 	CHECK(yes == 1 && blocks * sms >= 8);
 	for (int grid : {1, 2, 7, blocks * sms}) {

@@ -58,7 +58,7 @@ static void
 train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
 {
 	struct err err = {0};
-	struct epoch e = {0};
+	struct epoch e;
 	double rest;
 
 	while (epochs--) {

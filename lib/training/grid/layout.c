@@ -239,11 +239,11 @@ place_values(const struct layout *l, struct layout_row *row, uint64_t *at)
 }
 
 uint64_t
-layout_part(const struct layout *l, const struct layout_unit *u, uint32_t d, uint64_t *n)
+layout_part(const struct layout *l, uint64_t all, uint32_t d, uint64_t *n)
 {
-	uint64_t s = l->c.shards, k = d % s, begin = u->n * k / s;
+	uint64_t s = l->c.shards, k = d % s, begin = all * k / s;
 
-	*n = u->n * (k + 1) / s - begin;
+	*n = all * (k + 1) / s - begin;
 	return begin;
 }
 

@@ -135,8 +135,8 @@ layout_shards_master(const struct layout *l)
 	return l->c.dtype == GPUSIM_F32 ? layout_shards_params(l) : layout_shards_state(l);
 }
 
-/* Data-parallel rank d's part of a unit: its first element; *n elements. */
-uint64_t layout_part(const struct layout *l, const struct layout_unit *u, uint32_t d, uint64_t *n);
+/* Data-parallel rank d's part of `all` elements, as those of a unit: its first element; *n elements. */
+uint64_t layout_part(const struct layout *l, uint64_t all, uint32_t d, uint64_t *n);
 
 /* Addresses of a chunk's activations for one piece of a microbatch, at `base` + slot, on rank t of tp, which has
  * so many rows. params and grads are the caller's. */

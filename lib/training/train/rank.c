@@ -258,6 +258,7 @@ rank_train(struct rank *r, struct epoch *e)
 	uint64_t began = clock_now_ns();
 	uint32_t n = r->task->data.train.nitems;
 
+	*e = (struct epoch){.validation = NAN};
 	feed_rank(r);
 	e->loss = train_all(r) / n;
 	e->seconds = (double)(clock_now_ns() - began) / 1e9;

@@ -37,8 +37,8 @@ enum rc rank_new(const struct task *task, const struct rank_world *world, struct
 		 struct err *err);
 void rank_free(struct rank *r); /* NULL is legal */
 
-/* One epoch: train it, then test; all ranks do both. Each fills in its results; compute_s and
- * comm_s are left to the caller. */
+/* One epoch: train it, then test; all ranks do both. rank_train begins with an empty epoch; each fills in
+ * its results; compute_s and comm_s are left to the caller. */
 void rank_train(struct rank *r, struct epoch *e);
 void rank_test(struct rank *r, struct epoch *e);
 

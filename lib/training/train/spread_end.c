@@ -58,7 +58,7 @@ add_squares(struct row_recorder *r, uint32_t unit, uint32_t i)
 	const struct layout_unit *u = &r->row->unit[unit];
 	const struct part *part = r->row->chunk[u->chunk].part;
 	enum gpusim_dtype type = r->l->c.leaf ? GPUSIM_F32 : r->l->c.dtype;
-	uint64_t n, first = layout_part(r->l, u, i / tp_of(r), &n);
+	uint64_t n, first = layout_part(r->l, u->n, i / tp_of(r), &n);
 	uint64_t grad = gradient_at(r, u, i, first, n), sum = base_of(r, i) + r->row->norm;
 
 	first += part->unit[u->number].first;
@@ -135,16 +135,21 @@ row_decide(struct row_recorder *rows)
 	free(members);
 }
 
-/* Where a rank has its n values of a unit's parameters, and of their masters. */
+/* What a rank steps of a unit, its part or all: the first element; *n elements. */
 static uint64_t
-values_at(const struct row_recorder *r, const struct layout_unit *u, uint32_t i, uint64_t *master,
-	  uint64_t *n)
+stepped(const struct row_recorder *r, const struct layout_unit *u, uint32_t i, uint64_t *n)
 {
-	uint64_t part = 0, base = base_of(r, i);
-
 	*n = u->n;
-	if (layout_shards_state(r->l))
-		part = layout_part(r->l, u, i / tp_of(r), n);
+	return layout_shards_state(r->l) ? layout_part(r->l, u->n, i / tp_of(r), n) : 0;
+}
+
+/* Where a rank has its parameters of a unit from element `part` on, and their masters. */
+static uint64_t
+values_at(const struct row_recorder *r, const struct layout_unit *u, uint32_t i, uint64_t part,
+	  uint64_t *master)
+{
+	uint64_t base = base_of(r, i);
+
 	*master = base + r->row->master +
 		  (layout_shards_master(r->l) ? u->shard : u->first + part) * sizeof(float);
 	return base + r->row->params +
@@ -158,11 +163,9 @@ update_unit(struct row_recorder *r, uint32_t unit, uint32_t i)
 	const struct layout_unit *u = &r->row->unit[unit];
 	const struct batch *b = &r->batch[i / tp_of(r)];
 	struct emit_optimizer o = replica_optimizer(&r->t->replica[r->first + i], &r->t->shape, b);
-	uint64_t base = base_of(r, i), n = u->n, part = 0, master, grad, state;
+	uint64_t base = base_of(r, i), n, part = stepped(r, u, i, &n), master, grad, state;
 
-	if (layout_shards_state(r->l))
-		part = layout_part(r->l, u, i / tp_of(r), &n);
-	values_at(r, u, i, &master, &n);
+	values_at(r, u, i, part, &master);
 	grad = gradient_at(r, u, i, part, n);
 	state = layout_shards_state(r->l) ? u->shard : u->first;
 	for (unsigned k = 0; k < 2; k++)
@@ -186,7 +189,8 @@ row_spread(struct row_recorder *r, uint32_t unit)
 				  .send_part = each_of(r)};
 
 	for (uint32_t i = 0; i < r->n && r->l->c.dtype != GPUSIM_F32; i++) {
-		uint64_t master, n, params = values_at(r, u, i, &master, &n);
+		uint64_t master, n, part = stepped(r, u, i, &n);
+		uint64_t params = values_at(r, u, i, part, &master);
 
 		LAUNCH(&r->sink, i, "cast", U("dst", params), U("src", master), U("n", n),
 		       U("from", GPUSIM_F32), U("to", r->l->c.dtype));

@@ -132,19 +132,18 @@ row_over_dp(struct row_recorder *r, const struct over_dp *x, struct gpusim_strea
 
 	for (uint32_t g = 0; g < dp / n * tp; g++) {
 		uint32_t first = g / tp * (x->replicas ? 1 : n), t = g % tp;
-		uint64_t nelem = x->n;
+		uint64_t each = 0;
 
 		for (uint32_t k = 0; k < n; k++) {
 			uint32_t d = first + k * (x->replicas ? shards : 1), i = d * tp + t;
-			uint64_t part = x->n * (d % shards) / shards;
+			uint64_t part = layout_part(r->l, x->n, d, &each); /* replicas: alike */
 
 			r->members[k] = r->first + i;
 			r->send[k].addr = base_of(r, i) + x->send + part * x->send_part;
 			r->recv[k].addr = base_of(r, i) + x->recv + part * x->recv_part;
-			if (x->replicas)
-				nelem = x->n * (d % shards + 1) / shards - part;
 		}
-		row_collect(r, name, n, x->coll, GPUSIM_SUM, x->type, nelem, stream);
+		row_collect(r, name, n, x->coll, GPUSIM_SUM, x->type, x->replicas ? each : x->n,
+			    stream);
 	}
 }
 

@@ -21,7 +21,7 @@ cut_parts(const struct layout *l, const struct layout_row *row, uint32_t d, floa
 {
 	for (uint32_t u = 0; u < row->nunits; u++) {
 		const struct layout_unit *unit = &row->unit[u];
-		uint64_t n, first = unit->first + layout_part(l, unit, d, &n);
+		uint64_t n, first = unit->first + layout_part(l, unit->n, d, &n);
 
 		if (back)
 			memcpy(values + first, parts + unit->shard, n * sizeof *values);

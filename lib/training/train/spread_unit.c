@@ -105,7 +105,7 @@ add_part(struct row_recorder *r, uint32_t unit)
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint64_t n, at = base_of(r, i);
 
-		layout_part(r->l, u, i / tp_of(r), &n);
+		layout_part(r->l, u->n, i / tp_of(r), &n);
 		if (r->begun[unit])
 			LAUNCH(&sink, i, "add", U("y", at + to), U("a", at + to), U("b", at + from),
 			       U("n", n), U("dtype", type_of(r)));

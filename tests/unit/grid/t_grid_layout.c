@@ -244,7 +244,7 @@ parts_cover(const struct layout *l)
 					good = good && at == unit->n;
 					at = 0;
 				}
-				good = good && layout_part(l, unit, d, &count) == at &&
+				good = good && layout_part(l, unit->n, d, &count) == at &&
 				       count <= unit->each;
 				at += count;
 			}
